@@ -68,7 +68,6 @@ func pause(length time.Duration) step {
 func finish() step {
 	return step{"the job ends, every agent with exit code 0", func(ctx context.Context, d *drill) error {
 		d.finished = time.Now()
-		d.over = true
 		agents := running(d.agents)
 		for _, p := range agents {
 			p.mayEnd = true

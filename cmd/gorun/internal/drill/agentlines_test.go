@@ -1,8 +1,6 @@
 package drill
 
-import (
-	"testing"
-)
+import "testing"
 
 // TestRead: what the drill takes from the lines of an agent.
 func TestRead(t *testing.T) {

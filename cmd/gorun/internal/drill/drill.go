@@ -2,11 +2,12 @@
 //
 // A [Scenario] is a job on several agents of this machine, and one fault. [Run] starts the agents as a user would, with
 // gorun's command line. The workers are built in: they compute together continuously, and report to the drill over a socket.
-// The drill judges and measures only what workers report and how processes end; it does not query agents.
+// The drill judges and measures only what workers report and how processes end; it does not query agents. It reads in their logs why the job
+// has used a restart, and, if the workers run the user's own program, when a node has joined a round.
 //
-//	scenario ─ steps ─▶ drill ─▶ testbed ─ starts, kills ─▶ agents, etcds
-//	            checks ▲                                       │ start
-//	                   └─ observer ◀─ report by a socket ─── workers
+//	scenario ─ steps ─▶ drill ── testbed ─ starts, kills ─▶ agents, etcds
+//	                      │                                   │ start
+//	                      └─ checks ─▶ observer ◀─ report ─ workers
 //
 // In every scenario, this must hold in addition to what its steps wait for:
 //
@@ -33,10 +34,9 @@ import (
 type drill struct {
 	*testbed
 	*observer
-	name     string // for people
-	begun    time.Time
-	finished time.Time // when the job was asked to end; zero: not yet
-	steady   func()    // ends what makes etcd slow; nil: nothing does
+	name   string // for people
+	begun  time.Time
+	steady func() // ends what makes etcd slow; nil: nothing does
 }
 
 func newDrill(o Options, sc *Scenario, p Policy, dir string) (*drill, error) {

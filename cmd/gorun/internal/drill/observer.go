@@ -13,8 +13,8 @@ type observer struct {
 	timeline timeline
 	fault    fault
 	causes   rootCauses
-	wrong    error // the first thing that has happened and must not
-	over     bool  // the job is to end: what happens from now on has nothing to do with the fault
+	wrong    error     // the first thing that has happened and must not
+	finished time.Time // when the job was asked to end; zero: not yet. What happens later has nothing to do with the fault
 }
 
 func newObserver(nproc int, p Policy) *observer {
@@ -69,7 +69,7 @@ func (o *observer) lose(at time.Time, k *worker) {
 
 // react records that something has happened to a worker, which may be because of the fault.
 func (o *observer) react(at time.Time, k *worker) {
-	if !o.over {
+	if o.finished.IsZero() {
 		o.fault.react(at, k)
 	}
 }
