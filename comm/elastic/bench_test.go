@@ -75,6 +75,9 @@ func inProcesses(b *testing.B, transport string, size int) (all []benchTimes) {
 			b.Errorf("rank %d: %v", r, err)
 		}
 	}
+	if b.Failed() {
+		b.FailNow()
+	}
 	for decoder := json.NewDecoder(&out); ; {
 		var t benchTimes
 		if err := decoder.Decode(&t); err == io.EOF {
