@@ -50,3 +50,28 @@ func TestPrune(t *testing.T) {
 		t.Errorf("the directory has no files, and stays: %v", err)
 	}
 }
+
+// TestPruneGoesOn: what cannot be removed keeps nothing else.
+func TestPruneGoesOn(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root can remove everything")
+	}
+	dir := t.TempDir()
+	closed := filepath.Join(dir, "a")
+	for _, name := range []string{"a/file", "b/file"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(closed, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Chmod(closed, 0o700) }()
+	if err := Prune(dir); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "b")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what comes later stays: %v", err)
+	}
+}
