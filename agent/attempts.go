@@ -11,13 +11,13 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// What workers leave in an attempt is in a directory of it: among the logs of the job, which are the user's, or else in Config.ErrorDir.
+// Every attempt has a directory for the files that its workers write. It is in the user's log directory, or else in Config.ErrorDir.
 
-// workerFiles are the names of the files that a worker leaves about its failure, without .json.
+// workerFiles are the names of the files in which a worker says why it failed, without .json.
 var workerFiles = []string{"error", "flight"}
 
-// prepareAttempt creates the directories for the error files of a gang. Files that workers of earlier gangs have left there must not be
-// taken for those of this one: among logs, they are renamed to error.<n>.json, with n from 1; elsewhere, they are removed.
+// prepareAttempt creates the directories for the error files of a gang. Nobody may take files of earlier gangs for files of this one. So
+// prepareAttempt renames those in a log directory to error.<n>.json, with n from 1, and removes those in Config.ErrorDir.
 func prepareAttempt(c Config, restarts, nproc int) error {
 	for local := range nproc {
 		path := errorFile(c, restarts, local)
@@ -55,8 +55,8 @@ func putAside(c Config, name string) error {
 	}
 }
 
-// removeAttempts removes what workers have left in the attempts before one, unless it is among logs. What they were doing when one hung
-// stays.
+// removeAttempts removes what workers wrote in earlier attempts, unless it is in a log directory. It keeps the files that say what they were
+// doing when one of them hung.
 func removeAttempts(c Config, before int) error {
 	if c.Spec.Logs.Dir != "" || c.ErrorDir == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// whyOver says in one line why the round is over, or is to be.
+// whyOver says in one line why the round is over, or is about to be.
 func (l *loop) whyOver() string {
 	if over, ok := errors.AsType[*rendezvous.NewRoundError](l.round.Err()); ok {
 		return Printable(over.Why)
@@ -36,7 +36,7 @@ func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
 	return deaths
 }
 
-// deathsOf returns the workers of nodes that are gone, but for this one: it may have been given up by the others, and its workers live.
+// deathsOf returns the workers of nodes that are gone. It leaves out this node: the others may have given it up, but its workers live.
 func deathsOf(gone []rendezvous.GoneNode, self string) (deaths []rounds.Death) {
 	for _, g := range gone {
 		if g.ID == self {

@@ -17,9 +17,9 @@ type diagnosis struct {
 }
 
 const (
-	// spreadDelay is how long a node that has a worker that hangs waits before it kills it, so that the other nodes learn of it first.
+	// spreadDelay is how long a node waits before it kills a worker that hangs, so that the other nodes learn of the hang first.
 	spreadDelay = time.Second
-	// quitTimeout is how long it waits for the end of a Go program that has got SIGQUIT, and that the launcher kills after a second.
+	// quitTimeout is how long a node waits for the end of a Go program that has got SIGQUIT. The launcher kills it after one second.
 	quitTimeout = 2 * time.Second
 )
 
@@ -80,7 +80,7 @@ func (l *loop) announceHang(a announce) {
 	l.Logger.Error(text, l.stacksAttr()...)
 }
 
-// logDiagnosis logs where it says what the workers of this node were doing when one of another node hung.
+// logDiagnosis logs the names of the files that say what the workers of this node were doing when a worker of another node hung.
 func (l *loop) logDiagnosis() {
 	if l.files != "" {
 		l.Logger.Info("a worker of another node hangs", l.stacksAttr()...)

@@ -22,14 +22,14 @@
 //	             │                                 │                               │
 //	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
-// With Config.Replace, a gang is revoked instead of stopped if another may follow (see [RevocableGang]). Stopping then ends when nothing is
-// left of it but survivors. These go on while the machine is Joining, and are in the next gang. If no gang follows after all, they are
-// stopped.
+// With Config.Replace, a gang is revoked instead of stopped if another may follow (see [RevocableGang]). Stopping then ends when only
+// survivors are left of the gang. They live on while the machine is Joining, and belong to the next gang. If no gang follows after all,
+// they are stopped.
 //
 // A worker that lives on may revoke its round, too. That is a failure of this worker, which has not ended.
 //
-// A worker that hangs has failed as well: the machine is Diagnosing, between Running and Stopping, until it is known what the workers are
-// doing, on its node and, since the report comes first, on the others.
+// A worker that hangs has failed as well. Between Running and Stopping, the machine is then Diagnosing: it waits until it is known what the
+// workers are doing. The other nodes do the same, because the failure is reported to them before this.
 //
 // These invariants always hold (TestInvariants checks each, by its number, over random histories):
 //
@@ -54,6 +54,6 @@
 //     NoRestart and nothing failed before.
 //  10. The failure that stops a gang is announced once: at once, when the other workers have been asked to stop and
 //     before they have ended, or when another gang follows.
-//  11. A worker that hangs is killed once, and with it the gang is asked to stop: when it is known what the workers are doing, or an
-//     interrupt comes. If a round ends because of a worker that hangs on another node, this gang is not asked to stop before that either.
+//  11. A worker that hangs is killed once, and the gang is asked to stop at the same time. Both wait until it is known what the workers are
+//     doing, or an interrupt comes. If a worker of another node hangs, and the round ends because of it, this gang waits in the same way.
 package agent

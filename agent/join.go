@@ -29,13 +29,13 @@ type past struct {
 	backoff backoff
 	failed  *gangFailure // nil: none of them failed
 
-	reporting <-chan struct{} // closed when the report of that is on its way; nil: there is none
+	reporting <-chan struct{} // closed when that failure has been reported; nil: nothing is reported
 }
 
 // join joins a round and starts this node's workers in it. It runs in its own goroutine, and uses only fields
 // of the loop that never change.
 func (l *loop) join(last past) joined {
-	if last.reporting != nil { // whom workers could not reach matters to the next round
+	if last.reporting != nil { // the report may say whom workers could not reach, which matters to the next round
 		select {
 		case <-last.reporting:
 		case <-l.joinCtx.Done():
@@ -66,7 +66,7 @@ func (l *loop) join(last past) joined {
 		gang.Notify(deathsOf(round.Gone, l.Node.ID)) // some may have been lost since that round was over
 	}
 	stamps := l.prepareProgress(len(spec.Workers))
-	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, whom an interrupt lets stop by themselves
+	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, and an interrupt lets them end by themselves
 	round.Started()
 	return joined{round: round, gang: gang, stamps: stamps, backoff: now, err: err}
 }

@@ -74,7 +74,7 @@ func of(local int, list [][]int) []int {
 	return list[local]
 }
 
-// attemptDir returns the directory of what workers leave in an attempt; empty: there is none.
+// attemptDir returns the directory for the files that workers write in an attempt, such as error files; empty: there is none.
 func attemptDir(c Config, restarts int) string {
 	first := errorFile(c, restarts, 0)
 	if first == "" {

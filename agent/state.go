@@ -15,7 +15,7 @@ type state int
 const (
 	joining    state = iota // for a round, and its workers to be started
 	running                 // for the workers
-	diagnosing              // for what the workers are doing, as one of the job hangs
+	diagnosing              // for a diagnosis: what the workers are doing, because a worker of the job hangs
 	stopping                // for the end of the gang, or of a cancelled join
 	waiting                 // for what the rendezvous makes of the round: the gang is gone
 	done                    // for nothing

@@ -18,8 +18,8 @@ type stateMachine struct {
 	join      bool           // is pending
 	gang      bool           // workers may be left
 	survivors bool           // the gang has been revoked: some may survive the round
-	refusal   *launcher.Exit // of a survivor that asks for no restart while another gang is started; nil: none does
-	startErr  error          // why no other gang was started, while the survivors are stopped; nil: none of this happens
+	refusal   *launcher.Exit // of a survivor that has asked for no restart while the next gang was being started; nil: none has
+	startErr  error          // of the next gang, which could not be started: the survivors are being stopped because of it; nil: there is none
 	interrupt syscall.Signal // the first one; 0: none
 	killed    bool           // a second one has come
 
@@ -28,8 +28,8 @@ type stateMachine struct {
 	exits     []launcher.Exit // in the order in which they came
 	reason    reason          // the first reason to stop
 	root      int             // index of the exit that is the reason, if it is one
-	failing   *launcher.Exit  // the reason, if it is a failure of a worker that had not ended; nil: it is not
-	announced bool            // it has been announced
+	failing   *launcher.Exit  // the failure of a worker that had not ended then, if this is the reason to stop; nil: it is not
+	announced bool            // the reason has been announced
 	over      error           // why the round is over; nil: it is not
 	alone     bool            // the others are not waited for, or cannot be reached
 }

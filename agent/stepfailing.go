@@ -9,10 +9,10 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// This file is the part of Step about workers that have failed before they end.
+// This file is the part of Step about workers that have failed, and have not ended yet. There are two kinds.
 //
-// One is a worker that hangs. The other nodes learn of it while it still runs, and every node finds out what its workers are doing before
-// it stops them. The other is a worker that has revoked its round. It lives on like the others, or is stopped with them.
+// A worker hangs: the other nodes learn of it while it still runs, and every node finds out what its workers are doing before it stops them.
+// A worker has revoked its round: it lives on like the others, or is stopped with them.
 
 // isHang reports whether a round is over because a worker hangs.
 func isHang(over error) bool {
@@ -76,12 +76,12 @@ func (m *stateMachine) onRevocation(x launcher.Exit) []action {
 	return append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x}, announce{x, m.workers - len(m.exits) - 1})
 }
 
-// withFailure returns the exit of a worker. If it had failed before, that is why it has failed, however it ends.
+// withFailure returns the exit of a worker. If the worker had failed before it ended, the exit gets the cause of that failure.
 func (m *stateMachine) withFailure(x launcher.Exit) launcher.Exit {
 	if m.failing == nil || m.failing.Rank != x.Rank {
 		return x
 	}
-	wasStopped := x.Stopped && m.failing.Revoked != "" // its exit code is of the agent's doing
+	wasStopped := x.Stopped && m.failing.Revoked != "" // the agent's signal has caused its exit code
 	x.Hung, x.Revoked, x.Stopped = m.failing.Hung, m.failing.Revoked, false
 	if !x.Failed() || wasStopped {
 		x.Code, x.Signal = m.failing.Code, m.failing.Signal

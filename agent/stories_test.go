@@ -67,7 +67,7 @@ func own(code int) roundOver { return roundOver{closedBy(failedAt("here", rank0(
 
 func ends(err error) []action { return []action{finish{err, err}} }
 
-// tell is what must follow the failure that stops a gang.
+// tell returns the actions that must follow the failure that stops a gang.
 func tell(e workerExited, others int) []action {
 	return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
 }

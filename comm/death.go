@@ -10,10 +10,10 @@ import (
 // A Death is how the process of a rank ended, as its agent says.
 type Death struct {
 	ExitCode    int      // -n: signal n ended it; 0: not known, since its node is gone
-	OutOfMemory bool     // the kernel killed it for want of memory
+	OutOfMemory bool     // the kernel killed it because memory ran out
 	Hung        bool     // gorun killed it, since it made no progress (--hang-timeout)
 	Reason      string   // in words, one line: "signal 9 (SIGKILL)"
-	Stderr      []string // its last lines there; none if its node is gone
+	Stderr      []string // its last lines on stderr; none if its node is gone
 }
 
 // Error is the reason and, if there is one, the last line on stderr.

@@ -48,7 +48,7 @@ type sizedFile struct {
 	full bool  // it is to be rotated before the next byte
 }
 
-// sizedFiles are those that are open in this process, by path.
+// sizedFiles holds every sizedFile that this process has open, by path.
 var sizedFiles = struct {
 	sync.Mutex
 	open map[string]*sizedFile

@@ -2,20 +2,20 @@ package hang
 
 import "time"
 
-// A clock counts for each worker how long it has made no progress. It has no clock itself: only time counts that is reported to it.
+// A clock counts for each worker how long it has made no progress. It does not read the time: observe tells it how much has passed.
 type clock struct {
-	most    time.Duration // that counts of the time between two observations: more passes if this process has been suspended
+	most    time.Duration // the most that counts between two observations: if more has passed, this process was suspended
 	workers []idleness
 }
 
 type idleness struct {
 	stamp    time.Time // the last seen modification time of its file
-	reports  bool      // it has changed since the beginning
+	reports  bool      // stamp has changed since the beginning
 	hasEnded bool
-	idle     time.Duration // since it changed
+	idle     time.Duration // since stamp changed, or since the beginning
 }
 
-// newClock returns a clock for workers whose files have these modification times: zero if there is none.
+// newClock returns a clock for workers whose files have these modification times; zero: there is no file.
 func newClock(most time.Duration, stamps []time.Time) *clock {
 	c := &clock{most: most, workers: make([]idleness, len(stamps))}
 	for i := range stamps {
@@ -24,7 +24,7 @@ func newClock(most time.Duration, stamps []time.Time) *clock {
 	return c
 }
 
-// observe takes in the modification times, so long after those before. A zero time is that of a file that cannot be read now.
+// observe records the modification times, and how much time has passed since the last call. A time is zero if the file cannot be read now.
 func (c *clock) observe(passed time.Duration, stamps []time.Time) {
 	for i := range c.workers {
 		w := &c.workers[i]
@@ -41,7 +41,7 @@ func (c *clock) restart() {
 	}
 }
 
-// end says that a worker has ended.
+// end records that a worker has ended.
 func (c *clock) end(index int) { c.workers[index].hasEnded = true }
 
 // idle is how long a worker has made no progress; 0: it has never reported any, or has ended.

@@ -34,8 +34,8 @@ const StacksFile = "stacks.txt"
 const FlightsFile = "flights.txt"
 
 // Collect writes what workers are doing to files: the stacks of the worker with local rank R to <dir>/R/stacks.txt, and the flight
-// recorders of those that use package comm to <dir>/flights.txt. It does not end or change them. It takes a few seconds at most; then the
-// error says what could not be written. If dir is empty, nothing is. What is known of the workers is returned in any case.
+// recorders of those that use package comm to <dir>/flights.txt. The workers go on undisturbed. Collect takes a few seconds at most. If it
+// cannot write something in that time, the error says what. If dir is empty, it writes nothing. It always returns what it knows of the workers.
 func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) 
 	}
 }
 
-// A finding is what is known of one worker.
+// A finding is what look has found out about one worker.
 type finding struct {
 	text    string // for its file
 	doing   string
@@ -70,7 +70,7 @@ type finding struct {
 	flights []json.RawMessage
 }
 
-// look finds out what a worker is doing, by all means that do it no harm.
+// look finds out what a worker is doing. It uses only means that do not disturb the worker.
 func look(ctx context.Context, w Worker) finding {
 	threads, doing := threadsOf(w.Pid)
 	f := finding{doing: doing}

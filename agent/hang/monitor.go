@@ -109,10 +109,10 @@ func Watch(timeout time.Duration, workers []Worker, isBlocked func() bool) *Moni
 	return m
 }
 
-// Hangs delivers the worker that hangs, again and again as long as it does.
+// Hangs delivers the worker that hangs, and does so repeatedly as long as it hangs.
 func (m *Monitor) Hangs() <-chan Hang { return m.hangs }
 
-// Ended says that a worker, by its index, has ended.
+// Ended tells the monitor that the worker at an index has ended.
 func (m *Monitor) Ended(index int) {
 	m.gone[index].Store(true)
 	m.ended <- index
@@ -123,7 +123,7 @@ func (m *Monitor) Pause(on bool) {
 	select {
 	case m.pause <- on:
 	case <-m.done:
-	case <-time.After(askTimeout): // it is waiting for a file system, and does not count that
+	case <-time.After(askTimeout): // the monitor waits for a file system, and does not count that time
 	}
 }
 
@@ -200,7 +200,7 @@ func (m *Monitor) isTraced() bool {
 	return anyTraced(pids)
 }
 
-// suspect asks the workers, and says who hangs.
+// suspect asks the workers for whom they wait, and returns the one that hangs.
 func (m *Monitor) suspect(c *clock) (Hang, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
@@ -224,7 +224,7 @@ func (m *Monitor) suspect(c *clock) (Hang, bool) {
 	return Hang{m.workers[index], members[index].idle, because(members, index)}, true
 }
 
-// ask asks a worker. isSilent says that it answers, as a rule, and has not in time, or cannot because it is suspended.
+// ask asks a worker for its status. isSilent reports whether the worker usually answers, but did not in time, or cannot since it is suspended.
 func ask(ctx context.Context, w Worker, stacks bool) (status *progress.Status, isSilent bool) {
 	status, err := progress.Ask(ctx, w.File, stacks, func(pid int) bool { return !isSuspended(pid) })
 	if err != nil {

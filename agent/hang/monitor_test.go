@@ -117,7 +117,7 @@ func TestMonitor(t *testing.T) {
 		t.Error("it is not found")
 	}
 	select {
-	case h := <-m.Hangs(): // whoever did not listen learns of it again
+	case h := <-m.Hangs(): // it is delivered again
 		if h.Rank != 11 {
 			t.Errorf("%+v", h)
 		}

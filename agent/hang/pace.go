@@ -60,7 +60,7 @@ func (m *Monitor) WatchPace(period time.Duration, warn func(text string)) {
 	}
 }
 
-// askPace takes in how fast the workers are now.
+// askPace asks the workers how fast they are now, and records the answers.
 func (m *Monitor) askPace(tallies []tally) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (m *Monitor) askPace(tallies []tally) {
 	asking.Wait()
 }
 
-// add takes in what a worker says of its pace.
+// add records what a worker says of its pace.
 func (t *tally) add(p *progress.Pace) {
 	if t.group != p.Group {
 		*t = tally{group: p.Group, first: p.Operations}
@@ -90,7 +90,7 @@ func (t *tally) add(p *progress.Pace) {
 	}
 }
 
-// addSteps takes in the number of steps in a worker's file, if there is one.
+// addSteps records the number of steps in a worker's file, if there is one.
 func (t *tally) addSteps(file string) {
 	steps, ok := stepsIn(file)
 	switch {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Prune removes what is in a directory, and the directory if nothing stays in it. What Collect has written stays, because the log names
-// these files, and so do files whose names begin with one of keep. The error says what cannot be removed; the rest is.
+// Prune removes what is in a directory, and then the directory if it is empty. It keeps the files that Collect wrote, because the log names
+// them, and files whose names begin with one of keep. What it cannot remove
+// is in the error, and keeps nothing else.
 func Prune(dir string, keep ...string) error {
 	var dirs []string
 	var errs []error

@@ -10,7 +10,7 @@ import (
 
 const (
 	slowFactor      = 1.5                    // from which a worker is a straggler
-	slowDifference  = 100 * time.Microsecond // and it has to lose so much time each time
+	slowDifference  = 100 * time.Microsecond // and by which it has to be slower each time
 	leastOperations = 20                     // in a period, for a worker to be compared
 )
 
@@ -23,7 +23,7 @@ type pace struct {
 	count uint64        // how many there were
 }
 
-// straggler returns a line about the worker that is the slowest, by a factor, in comparison with the others; empty: there is none.
+// straggler returns a line about the slowest worker, if it is slower than the others by slowFactor; empty: no worker is.
 func straggler(paces []pace) string {
 	groups := make(map[string][]pace)
 	for _, p := range paces {
@@ -57,7 +57,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Microsecond)
 }
 
-// A tally collects what is seen of one worker in a period.
+// A tally is what the monitor has seen of one worker in a period.
 type tally struct {
 	group       string
 	medians     []time.Duration // between operations, one for each look

@@ -27,8 +27,8 @@ func (m *member) waits() bool {
 func (m *member) isCircle() bool { return m.waits() && m.status.Suspect == nil }
 
 const (
-	stalledFactor = 2  // times the timeout, for a worker that waits and does not know for whom: it may be about to learn it
-	movingFactor  = 10 // for one that is in an operation and does not wait: it may be moving many bytes
+	stalledFactor = 2  // times the timeout, for a worker that waits and does not know for whom: it may be about to find out
+	movingFactor  = 10 // times the timeout, for a worker in an operation that does not wait: it may be moving many bytes
 )
 
 // suspect returns the index of the worker that hangs, and so holds up the others; ok is false if there is none on this node.
@@ -66,7 +66,8 @@ func compare(members []member, a, b int) int {
 		cmp.Compare(members[a].rank, members[b].rank))
 }
 
-// lowestInCircle returns the index of the lowest rank of a circle whose members of this node all make no progress; -1: there is none here.
+// lowestInCircle looks for ranks that wait for each other in a circle, and make no progress as far as they are on this node. It returns the
+// index of the lowest of these ranks; -1: there is no such circle, or that rank is on another node.
 func lowestInCircle(members []member, timeout time.Duration) int {
 	for i := range members {
 		if !members[i].isCircle() {
@@ -84,7 +85,7 @@ func lowestInCircle(members []member, timeout time.Duration) int {
 	return -1
 }
 
-// waitersOf returns the workers, by index, at the end of whose wait is a rank.
+// waitersOf returns the indexes of the workers that wait for a rank, directly or through other ranks.
 func waitersOf(members []member, rank int) (list []int) {
 	for i := range members {
 		s := members[i].status

@@ -26,11 +26,11 @@ type Gang struct {
 // any of them.
 func (g *Gang) Exits() <-chan launcher.Exit { return g.exits }
 
-// Revocations delivers the failure of every worker that revokes the round, though it has not ended. It is never closed.
+// Revocations delivers a failure for every worker that revokes the round. The worker has not ended. The channel is never closed.
 func (g *Gang) Revocations() <-chan launcher.Exit { return g.revocations }
 
-// Revoke ends the round, but not the workers that take part: they learn why, and who has died, also on other nodes, and wait for another
-// round. The others are stopped, as Stop does it with sig. Revoke does not wait: Revoked is closed when nothing is left of them.
+// Revoke ends the round, but not the workers that take part. They learn why, and which workers of this and other nodes have died, and wait
+// for another round. Revoke stops the others with sig, as Stop does. It does not wait: Revoked is closed when nothing is left of them.
 func (g *Gang) Revoke(sig syscall.Signal, why string, died []rounds.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
@@ -137,7 +137,7 @@ func (g *Gang) Suspend() {
 	g.each(func(w *worker) { w.gang.Suspend() })
 }
 
-// Resume undoes Suspend, after so much time, which does not count.
+// Resume undoes Suspend. The time that has passed since then does not count.
 func (g *Gang) Resume(passed time.Duration) {
 	g.each(func(w *worker) { w.gang.Resume(passed) })
 	g.group.mu.Lock()

@@ -52,7 +52,7 @@ type Group struct {
 
 	round    int            // the number of the last round
 	died     []rounds.Death // in it
-	why      string         // it is over, as Revoke has said; empty: nobody has
+	why      string         // the round is over, as Revoke says; empty: Revoke has given no reason
 	notified bool           // the workers know that it is over
 
 	suspended bool
@@ -92,8 +92,8 @@ func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
 	return g.begin(started, survivors), nil
 }
 
-// survivors returns the survivors among n workers, by local rank, and nil in the place of the others. It stops these first, and waits
-// until nothing is left of them.
+// survivors returns the survivors among n workers, by local rank, and nil for each of the others. It first stops the others, and waits until
+// nothing is left of them.
 func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
 	survivors := make([]*worker, n)
 	g.mu.Lock()
@@ -119,7 +119,7 @@ func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
 	return survivors, nil
 }
 
-// startMissing starts a worker in each place that no survivor has. If one cannot be started, it ends those that it has started.
+// startMissing starts a worker for each local rank that no survivor has. If it cannot start one, it ends those that it has started.
 func (g *Group) startMissing(ctx context.Context, spec launcher.Spec, survivors []*worker, each []rounds.Round) ([]*worker, error) {
 	all, errs := slices.Clone(survivors), make([]error, len(survivors))
 	var starting sync.WaitGroup
@@ -197,7 +197,8 @@ func (g *Group) begin(workers, survivors []*worker) *Gang {
 	return gang
 }
 
-// deliverRevocation delivers that a worker has revoked the present round, unless the gang of that round is still being started.
+// deliverRevocation passes on a worker's revocation of the present round, unless the gang of that round is still being started: then begin
+// does so.
 func (g *Group) deliverRevocation(w *worker) {
 	if g.gang != nil && g.gang.round == g.round {
 		g.gang.revocations <- *w.revoked

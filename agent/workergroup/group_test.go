@@ -21,7 +21,7 @@ import (
 
 const patience = 20 * time.Second // when a test gives up
 
-// fakeWorker is one worker, and what became of it.
+// fakeWorker is a worker that records what is done to it.
 type fakeWorker struct {
 	spec  launcher.Spec
 	pid   int
@@ -29,7 +29,7 @@ type fakeWorker struct {
 	once  sync.Once
 	ended chan struct{}
 
-	prefix   string // that it got after its start
+	prefix   string // of its output, the last that SetPrefix has set
 	stubborn bool   // it ends only by itself
 
 	mu   sync.Mutex
@@ -110,7 +110,7 @@ type testbed struct {
 	started  []*fakeWorker
 	warnings []string
 	broken   int    // the local rank that does not start; negative: none
-	starting func() // is called when one is started; nil: nothing is
+	starting func() // called when a worker is started; may be nil
 }
 
 func newTestbed(t *testing.T, n int) *testbed {
@@ -213,7 +213,7 @@ func TestReplace(t *testing.T) {
 	if over = next(t, conn); len(over.Died) != 3 || over.Died[2].Rank != 4 {
 		t.Errorf("told of %+v", over)
 	}
-	gang.Notify([]rounds.Death{far}) // which it knows
+	gang.Notify([]rounds.Death{far}) // the worker knows of it, and gets no document
 	if x, _ := await(t, gang.Exits()); x.LocalRank != 2 || !x.Stopped {
 		t.Errorf("exit %+v", x)
 	}
@@ -293,7 +293,7 @@ func TestDeathsBetweenRounds(t *testing.T) {
 	}
 }
 
-// TestBadAnswers: who answers wrongly, or not at all, is killed, and that is its failure.
+// TestBadAnswers: a worker that answers wrongly, or not at all, is killed, and its exit says what it did wrong.
 func TestBadAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []int

@@ -33,7 +33,7 @@ type socket struct {
 	conn    net.Conn // nil: the worker is not connected
 	queue   chan rounds.Round
 	round   rounds.Round  // that the worker is in, or has to enter
-	over    *rounds.Round // the last document that says that it is over; nil: it goes on
+	over    *rounds.Round // the last document about the end of round; nil: round goes on
 	closed  bool
 	refused map[string]bool // reasons for which connections were refused, and that have been logged
 }
@@ -54,7 +54,7 @@ func listen(dir, name string, w *worker, r rounds.Round) (*socket, error) {
 	return s, nil
 }
 
-// withSocket returns a Round in whose variables this socket is.
+// withSocket returns r with the path of this socket among its variables.
 func (s *socket) withSocket(r rounds.Round) rounds.Round {
 	r.Env = maps.Clone(r.Env)
 	r.Env[socketVariable] = s.path
@@ -94,7 +94,7 @@ func (s *socket) refuse(why string) {
 	}
 }
 
-// connect takes a connection, or returns why not.
+// connect takes a connection, or returns why it does not.
 func (s *socket) connect(conn *net.UnixConn) (why string) {
 	<-s.worker.started
 	if peer := peerOf(conn); !isBelow(peer, s.worker.pid) {

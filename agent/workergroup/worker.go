@@ -22,21 +22,21 @@ type worker struct {
 	pid      int
 	rank     int            // in the last round that was sent to it
 	exit     *launcher.Exit // nil: it has not ended
-	survives bool           // the round that Revoke has ended
+	survives bool           // it may outlive the round, which Revoke has ended
 	stopped  bool           // by Stop or Revoke
 	failed   bool           // it is being killed for a fault, or because it hangs
-	fault    string         // in what it did about rounds; empty: none
+	fault    string         // what it did wrong on its socket; empty: nothing
 	pending  []int          // rounds that were sent to it and that it has not answered
-	entering int            // the last of these, which it has to enter; 0: none
-	deadline time.Time      // of entering
-	timer    *time.Timer    // of deadline
-	revoked  *launcher.Exit // its failure in the round that it has revoked, the last that was sent to it; nil: it has not
+	entering int            // the last round of pending, which it has to enter by deadline; 0: none
+	deadline time.Time
+	timer    *time.Timer    // ends at deadline
+	revoked  *launcher.Exit // its failure, if it has revoked the last round that was sent to it; nil: it has not
 }
 
 // awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it.
 const awakeTolerance = time.Second
 
-// exitDelay is how long after its connection a worker may end, so that its exit says why.
+// exitDelay is how long a worker may live after its connection has ended. If it ends in that time, its exit says why.
 const exitDelay = time.Second
 
 // follow follows the worker to its end.
@@ -107,7 +107,7 @@ func (w *worker) extend(passed time.Duration) {
 	}
 }
 
-// receive takes in what it sends.
+// receive handles a message from it.
 func (w *worker) receive(m rounds.Message) {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
@@ -118,7 +118,7 @@ func (w *worker) receive(m rounds.Message) {
 	}
 }
 
-// enters takes its answer. The round may be over by now, and the worker may not have known that when it answered.
+// enters handles its answer to a round. The round may be over by now, and the worker may not have known that when it answered.
 func (w *worker) enters(round int) {
 	switch i := slices.Index(w.pending, round); {
 	case i >= 0:
@@ -134,7 +134,7 @@ func (w *worker) enters(round int) {
 	}
 }
 
-// revokes takes in that it ends a round for all. Only the first time counts, and nothing does if that round is over.
+// revokes handles its wish to end a round for all. Only the first one in a round counts, and none if that round is over.
 func (w *worker) revokes(round int, why string) {
 	switch {
 	case round > w.group.round:
@@ -145,7 +145,7 @@ func (w *worker) revokes(round int, why string) {
 	}
 }
 
-// disconnected is called when its connection has ended. Perhaps the worker has ended, too, which its exit will tell.
+// disconnected is called when its connection has ended. Perhaps the worker has ended, too: then its exit follows.
 func (w *worker) disconnected() { time.AfterFunc(exitDelay, w.failIfDisconnected) }
 
 // failIfDisconnected kills it if it cannot enter the round that it has to enter.

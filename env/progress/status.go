@@ -30,7 +30,7 @@ type Status struct {
 	Flights []json.RawMessage `json:"flights,omitempty"` // the flight recorders of its groups (comm.Flight), if asked for
 }
 
-// A Wait is one rank's for another.
+// A Wait says that one rank waits for another.
 type Wait struct {
 	Rank int    `json:"rank"`
 	For  int    `json:"for"`

@@ -12,13 +12,13 @@ import (
 
 // A Conn is a worker's connection to its agent. Next is for one goroutine, and the others for any.
 type Conn struct {
-	Round Round // that the worker is in
+	Round Round // the round that the worker was in when it connected
 
 	conn   net.Conn
 	reader *Reader[Round]
 }
 
-// Connect connects to the socket that GORUN_ROUND_SOCKET names (env.Worker.RoundSocket). When it returns the worker takes part.
+// Connect connects to the socket that GORUN_ROUND_SOCKET names (env.Worker.RoundSocket). When it returns, the worker takes part.
 func Connect(ctx context.Context, socket string) (*Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)

@@ -1,7 +1,7 @@
-// Package rounds is the contract between an agent and workers that outlive a round: how a worker hears that its round is over, who died
-// of what, and what it is in the next one. Package env is the contract for workers that start.
+// Package rounds is the contract between an agent and workers that outlive a round: how a worker learns that its round is over, which
+// workers died of what, and which rank it has in the next round. Package env is the contract for workers that start.
 //
-// A job started with --on-failure=replace starts only the dead workers again. Its agents name a Unix socket to every worker, in
+// A job with --on-failure=replace starts only the dead workers again. Its agents name a Unix socket to every worker, in
 // GORUN_ROUND_SOCKET. A worker that connects to it takes part: it survives the failure of others. One that does not is ended and
 // started again, as with --on-failure=restart.
 //
@@ -11,10 +11,10 @@
 //	{"round":1,"over":true,"why":"...","died":[{"rank":3,"host":"node-b","exit_code":-9,...}]}
 //	{"round":2,"env":{"RANK":"0","WORLD_SIZE":"4","MASTER_ADDR":"10.0.0.7",...},"died":[...]}
 //
-// The first is the round that the worker is in, and comes when it connects. The second comes at once when a worker of this node has died, or
-// the agent has learned that the round is over, so that the worker can end operations that wait for the dead. It comes again if there is
-// more to say. The third comes when the next round is formed; env holds what a worker that starts in this round finds in its environment, so
-// a worker may set these variables, and do what it does when it starts. It answers with
+// The first is the round that the worker is in, and comes when it connects. The second comes as soon as a worker of this node has died, or
+// the agent has learned that the round is over. The worker can then end operations that wait for the dead. The second comes again if there
+// is more to say. The third comes when the next round has been formed. Its env has the variables that a new worker of that round finds in
+// its environment: the worker may set them, and do what it does when it starts. It answers with
 //
 //	{"round":2}
 //

@@ -20,8 +20,8 @@ type Round struct {
 	Round int               `json:"round"`          // its number, from 1 upward
 	Over  bool              `json:"over,omitempty"` // it is over, and another one is to form
 	Env   map[string]string `json:"env,omitempty"`  // what workers that start in it find in their environment (see env.Worker); empty if it is over
-	Why   string            `json:"why,omitempty"`  // it is over, in words, one line; empty: see Died
-	Died  []Death           `json:"died,omitempty"` // the workers because of which it is over, or the one before was; the root cause first
+	Why   string            `json:"why,omitempty"`  // why it is over, in one line; empty: see Died
+	Died  []Death           `json:"died,omitempty"` // the workers that have died in it, or in the round before if it begins; the root cause first
 }
 
 // A Death is how a worker ended.
@@ -31,10 +31,10 @@ type Death struct {
 	Host        string   `json:"host"`
 	Pid         int      `json:"pid,omitempty"`
 	ExitCode    int      `json:"exit_code,omitempty"`     // -n: signal n ended it; 0: not known, since its node is gone
-	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it for want of memory
+	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it because memory ran out
 	Hung        bool     `json:"hung,omitempty"`          // gorun killed it, since it made no progress
 	Reason      string   `json:"reason"`                  // in words, one line: "signal 9 (SIGKILL)"
-	Stderr      []string `json:"stderr,omitempty"`        // its last lines there, as far as they are known
+	Stderr      []string `json:"stderr,omitempty"`        // its last lines on stderr, as far as they are known
 }
 
 // A Message is what a worker sends: that it has entered a round, or that it revokes one.
@@ -43,7 +43,7 @@ type Message struct {
 	Revoke string `json:"revoke,omitempty"` // why the worker ends this round for all ranks, one line; empty: it has entered the round
 }
 
-// Worker is what Env says.
+// Worker returns what Env says about a worker.
 func (r Round) Worker() (env.Worker, error) {
 	return env.Parse(func(name string) (string, bool) { value, ok := r.Env[name]; return value, ok })
 }
@@ -119,7 +119,8 @@ func (r *Reader[D]) line() ([]byte, error) {
 	}
 }
 
-// Encode is a document as a line. A Round that would be too long for one loses the last lines of those who died, and then those who died last.
+// Encode returns a document as a line. If a Round would be too long, Encode leaves out what the dead wrote to stderr, and then the last of the
+// dead.
 func Encode[D document](d D) []byte {
 	line, _ := json.Marshal(d) // of strings and numbers: cannot fail
 	if r, ok := any(d).(Round); ok && len(line) >= MaxLine && len(r.Died) > 0 {
@@ -128,7 +129,7 @@ func Encode[D document](d D) []byte {
 	return append(line, '\n')
 }
 
-// shorter is a Round that has lost something, and so many bytes at least if its last lines have as many.
+// shorter returns the Round without some lines on stderr, of at least so many bytes in all. If there are none, it leaves out half of the dead.
 func (r Round) shorter(bytes int) Round {
 	r.Died = slices.Clone(r.Died)
 	lost := 0
