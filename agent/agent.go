@@ -173,7 +173,7 @@ type loop struct {
 
 	calls       sync.WaitGroup   // goroutines that report, leave or diagnose
 	reported    <-chan error     // gets the outcome of the pending report
-	reporting   <-chan struct{}  // closed when the report is on its way
+	reporting   <-chan struct{}  // closed when the report is about to be sent
 	barrier     <-chan time.Time // the others have had their time
 	barrierEnds time.Time
 

@@ -29,7 +29,7 @@ type past struct {
 	backoff backoff
 	failed  *gangFailure // nil: none of them failed
 
-	reporting <-chan struct{} // closed when that failure has been reported; nil: nothing is reported
+	reporting <-chan struct{} // closed when that failure is about to be reported; nil: none is
 }
 
 // join joins a round and starts this node's workers in it. It runs in its own goroutine, and uses only fields

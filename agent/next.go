@@ -111,7 +111,7 @@ func (m *stateMachine) outcomeError(o rendezvous.Outcome) error {
 		return outcomeError(o, m.exits)
 	case m.first():
 		return m.workerError(m.rootCause())
-	default: // it was found to be at fault for the first
+	default: // the rendezvous has found that this worker caused the first failure
 		return m.workerError(i)
 	}
 }

@@ -49,7 +49,7 @@ func (l *loop) watchNobody() {
 	l.monitor, l.hangs, l.watched = nil, nil, nil
 }
 
-// pauseProgress makes no time count for the workers that are watched, until it is called with false.
+// pauseProgress stops the clocks of the workers that are watched, or, if on is false, lets them go on.
 func (l *loop) pauseProgress(on bool) {
 	if l.monitor != nil {
 		l.monitor.Pause(on)

@@ -10,7 +10,7 @@ import (
 
 // The memory of Alloc outlives its world if Rejoin closes that: the next world adopts it.
 
-// detach makes w, which Rejoin is about to close, leave its memory.
+// detach makes w, which Rejoin is about to close, leave its memory of Alloc to l.
 func (l *lifetime) detach(w *world) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -18,8 +18,8 @@ func (l *lifetime) detach(w *world) {
 	l.users = append(l.users, w.Peers...)
 }
 
-// adopt makes the memory that has been left that of w. The members of w have ended all that they did in the world before. Another process of
-// that world may be about to write to this memory, unless it has ended.
+// adopt gives w the memory of Alloc from the world before. The members of w have ended all operations there. But another process of that world
+// may still live, and write to the memory: then adopt gives all buffers new memory, which that process has not attached.
 func (l *lifetime) adopt(w *world) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

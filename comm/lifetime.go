@@ -15,20 +15,20 @@ import (
 	"github.com/gorun/gorun/env"
 )
 
-// A lifetime is what this process takes along from one world to the next.
+// A lifetime is what this process keeps from one world to the next.
 type lifetime struct {
 	mu        sync.Mutex
 	rounds    *membership.Membership // nil: this process cannot rejoin
-	options   []Option               // of Rejoin: those of Init
+	options   []Option               // of Init, which Rejoin uses again
 	rejoining bool
 
 	failure atomic.Pointer[error] // the last one of this round's worlds, or of joining them; nil: there was none
 
-	worlds openGroups // of the round that are open; there is more than one if Init has been called again
+	worlds openGroups // the open worlds of this round; there is more than one if Init has been called again
 
-	memory heap.Detached // of Alloc, of worlds that Rejoin has closed, until the next one adopts it
-	users  []core.Peer   // processes that may have attached it
-	rest   heap.Detached // of worlds that the program has closed: Rejoin waits until nobody uses it, and no world adopts it
+	memory heap.Detached // memory of Alloc from worlds that Rejoin has closed; the next world adopts it
+	users  []core.Peer   // processes that may have attached that memory
+	rest   heap.Detached // memory of worlds that the program has closed: Rejoin waits until nobody uses it, and no world adopts it
 }
 
 var life = lifetime{rest: heap.Detached{Discards: true}}
@@ -40,7 +40,7 @@ func (l *lifetime) note(w *core.World, err error) {
 	}
 }
 
-// revoke asks the agent to end the round, unless it is over, and says why, as far as this process knows: in a line, and in the error file.
+// revoke asks the agent to end the round, unless it is over. It says why, as far as this process knows: in one line, and in the error file.
 func (l *lifetime) revoke() error {
 	if l.rounds.Round().Over() != nil {
 		return nil
@@ -77,10 +77,10 @@ func connectAgent(ctx context.Context, opts []Option) error {
 	return err
 }
 
-// withTokenOfRound makes Rejoin use the token of the next round, also if the program has passed that of the first to WithToken.
+// withTokenOfRound makes Rejoin use the token of the next round, even if the program has passed the token of the first round to WithToken.
 func withTokenOfRound(c *config) { c.Token = os.Getenv("GORUN_TOKEN") }
 
-// isOfRound reports whether the world of these settings is that of the round, which the environment says.
+// isOfRound reports whether these settings are those of the world that the environment describes: the world of the round.
 func (c *config) isOfRound() bool { return c.Method == "env://" && c.Store == nil && !c.Ranked }
 
 // mayRejoin reports whether this process can rejoin after the world of these settings.

@@ -27,11 +27,11 @@ var onProgress progressReporter
 const (
 	progressInterval = 250 * time.Millisecond
 	maxStacks        = 1 << 20 // bytes
-	leastPaces       = 16      // intervals between collectives from which a pace is told
+	leastPaces       = 16      // how many times between collectives make a pace
 )
 
-// progressFile is the file by which the agent learns of progress in the world of these settings; empty: it does not want to. A process that
-// a worker has started, and that has a world of its own, has the file's name in its environment as well.
+// progressFile returns the file by which the agent learns of progress in the world of these settings; empty: there is none. A process that a
+// worker has started finds the file's name in its environment as well, but its world may be one of its own.
 func (c *config) progressFile() string {
 	if !c.isOfRound() {
 		return ""
@@ -75,8 +75,8 @@ func reportProgress(g *Group, file string) (end func()) {
 	}
 }
 
-// touchOnProgress touches the file whenever operations of a world have gone on. It looks from time to time: then it costs the operations
-// nothing.
+// touchOnProgress touches the file whenever operations of a world have gone on. It looks for that from time to time, so that it costs the
+// operations nothing.
 func touchOnProgress(g *Group, file string, quit <-chan struct{}) {
 	again := time.NewTicker(progressInterval)
 	defer again.Stop()
@@ -133,7 +133,7 @@ func worldMoves() (sum uint64) {
 	return sum
 }
 
-// status is what this process says of itself.
+// status returns what this process says of itself.
 func status(stacks bool) *progress.Status {
 	s := &progress.Status{Pid: os.Getpid()}
 	if g := latest.Load(); g != nil {
@@ -160,7 +160,7 @@ func status(stacks bool) *progress.Status {
 	return s
 }
 
-// pace is that of the group with the most collectives.
+// pace returns the pace of the group with the most collectives; nil: there were too few.
 func pace() (most *progress.Pace) {
 	for _, g := range open.all() {
 		between, samples, calls := g.core.Comm.Pace()

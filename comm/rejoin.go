@@ -84,8 +84,8 @@ func endRejoin() {
 	life.rejoining = false
 }
 
-// awaitRound ends the round, unless it is over, waits for the next one, and closes the world of this one. That stays open until then, so
-// that ranks that do not know yet that the round is over do not take this one's end for the cause.
+// awaitRound ends the round, unless it is over, waits for the next one, and closes the world of this one. It does not close that world
+// before: a rank that does not know yet that the round is over would take this rank's end for the cause.
 func awaitRound(ctx context.Context, cfg *config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
 	defer cancel()
@@ -124,8 +124,8 @@ func whyNoRejoin() error {
 	}
 }
 
-// awaitOver returns the end of the round in which a rank has not met the others because of err, or nil if that is another matter. They may
-// have gone because of a death of which the agent has not spoken yet.
+// awaitOver returns the end of the round if that is why a rank has not met the others, and otherwise nil. err is what the rank found. The
+// agent may not have said yet that the round is over, so awaitOver waits for that for a while.
 func awaitOver(during context.Context, err error) *rounds.Round {
 	_, missing := errors.AsType[*bootstrap.MissingError](err)
 	if _, wrong := errors.AsType[*core.Error](err); !missing && !wrong && !errors.Is(err, context.Canceled) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
-// onFinal fails all groups of w, whose round is over, or tells w that the agent says no more.
+// onFinal fails all groups of w if its round is over. Otherwise the agent is gone, and nobody will say that the round is over.
 func (w *world) onFinal() {
 	if over := w.round.Over(); over != nil {
 		w.Endpoint.Revoke(failureOf(w, *over))
@@ -20,9 +20,9 @@ func (w *world) onFinal() {
 	}
 }
 
-// withDeath returns f, a failure in w, with the death of the rank that it names. If the agent knows only of another rank that has died, it
-// returns the failure of that rank: f may be a consequence, also if a rank has left, for the next round. A rank may find a failure before the
-// agent has spoken, so withDeath waits for that for a while, once in a world.
+// withDeath returns f, a failure in w, with the death of the rank that it names. If the agent says that other ranks have died, but not this
+// one, it returns the failure of the first of them: f may be its consequence, for example because a rank has left for the next round. A rank
+// may find a failure before the agent has said anything. So withDeath waits for the agent for a while, once in a world.
 func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 	if _, known := errors.AsType[*Death](f.Err); known || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
 		return f
@@ -49,7 +49,7 @@ func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 	return first
 }
 
-// failureOf returns the failure that the end of its round is to w.
+// failureOf returns the failure with which w ends because its round is over.
 func failureOf(w *world, r rounds.Round) *diagnosis.Failure {
 	for _, d := range r.Died {
 		if d.Rank < len(w.Peers) && d.Rank != w.Rank {

@@ -118,7 +118,7 @@ func (m *Monitor) Ended(index int) {
 	m.ended <- index
 }
 
-// Pause makes no time count until it is called with false.
+// Pause stops the clocks of the workers, or, if on is false, lets them go on.
 func (m *Monitor) Pause(on bool) {
 	select {
 	case m.pause <- on:

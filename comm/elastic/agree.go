@@ -20,7 +20,7 @@ func (c commitID) compare(d commitID) int {
 // A holding is what a rank has when a world begins.
 type holding struct {
 	commitID
-	partial bool // it has no commit, and has received a part of one: its variables are not those with which it began
+	partial bool // the rank has no commit, and has received a part of one: its variables are no longer those with which it began
 }
 
 // An agreement says how the ranks of a world come to the same state.
@@ -33,8 +33,8 @@ type agreement struct {
 // errNothingWhole says that a world has no state to begin with.
 var errNothingWhole = errors.New("elastic: all ranks that had the state have died while the others received it")
 
-// agree decides on the newest of the commits that the ranks of a world have. If none has any, all begin with the variables of the first rank
-// that has those with which it began, and this becomes commit 1.
+// agree decides on the newest of the commits that the ranks of a world have. If no rank has a commit, the variables of the first rank that is
+// not partial become commit 1.
 func agree(all []holding) (agreement, error) {
 	newest := slices.MaxFunc(all, func(a, b holding) int { return a.compare(b.commitID) }).commitID
 	a := agreement{number: max(newest.number, 1)}

@@ -30,13 +30,13 @@
 // and some rank only had no time to take it. So a commit is lost only if all ranks that have taken it are lost at once.
 //
 // Commits are ordered by the round of gorun in which the rank last began, and then by number. When a world has agreed on a commit, all its
-// ranks note it as one of this round. Thus a rank that was cut off, and made a commit that the others never saw, does not compete with what
-// these have done since. Commits of the same round and number have the same contents on all ranks, whatever the function computes.
+// ranks record it as a commit of this round. So if a rank was cut off, and has made a commit that the others never saw, this commit is older
+// than what the others have done since. Commits of the same round and number have the same contents on all ranks.
 //
 // That last point depends on the program, so Run checks it: if several ranks have the newest commit, they compare checksums of every
-// value. If these differ, Run returns an error on all ranks that names the value and two ranks. Reasons for it are a value that differs
-// between ranks (a rank number, a time, a random number), a Commit while another goroutine changes the variables, and ranks that call
-// Commit at different points of the program.
+// variable. If these differ, Run returns an error on all ranks that names the variable and two ranks. There are three common reasons: a
+// variable differs between ranks (a rank number, a time, a random number), another goroutine changes the variables during Commit, or ranks
+// call Commit at different points of the program.
 //
 // # Memory and time
 //

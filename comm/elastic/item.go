@@ -26,8 +26,8 @@ func Value[T any](name string, p *T) Item {
 	return Item{name: name, typ: signature(reflect.TypeFor[T]()), value: reflect.ValueOf(p)}
 }
 
-// Slice is an item for the elements of s, whose number does not change: Run writes to them in place. What append returns may be other memory,
-// so make a slice that grows a [Value]. s is not of [comm.Alloc], which takes a world: there is none before Run.
+// Slice is an item for the elements of s. Run writes to them in place, so their number does not change. Use a [Value] for a slice that grows,
+// since append may return other memory. s is not memory of [comm.Alloc]: Alloc takes a world, and there is none before Run.
 func Slice[T comm.Element](name string, s []T) Item {
 	return Item{name: name, typ: fmt.Sprintf("%s × %d", elementName(reflect.TypeFor[T]()), len(s)), bytes: reduce.Bytes(s)}
 }
@@ -41,7 +41,7 @@ func (i Item) isLarge() bool { return len(i.bytes) > maxPackedSlice }
 // String is the item in an error.
 func (i Item) String() string { return fmt.Sprintf("%q (%s)", i.name, i.typ) }
 
-// elementName is the type as which t travels.
+// elementName returns the name of the type as which t is sent.
 func elementName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int:
@@ -104,7 +104,7 @@ func describe(b *strings.Builder, t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// encodesItself reports whether the fields of t say nothing about how it travels.
+// encodesItself reports whether t has a method of its own to encode it. Then its fields do not matter.
 func encodesItself(t reflect.Type) bool {
 	for _, of := range []reflect.Type{reflect.TypeFor[cbor.Marshaler](), reflect.TypeFor[encoding.BinaryMarshaler]()} {
 		if t.Implements(of) || reflect.PointerTo(t).Implements(of) {

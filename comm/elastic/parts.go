@@ -1,13 +1,13 @@
 package elastic
 
-// A commit of less than minPart bytes for each of them does not come from several ranks.
+// A commit comes from at most maxSources ranks, and each of several sources sends at least minPart bytes.
 const (
 	maxSources = 4
 	minPart    = 2 << 20
 )
 
-// sources returns the holders that send a commit of so many bytes. They are as far apart as possible: ranks of one machine have numbers in a
-// row.
+// sources returns the holders that send a commit of so many bytes. They are as far apart as possible, because neighbors are often on one
+// machine.
 func (a agreement) sources(bytes int) []int {
 	n := min(len(a.holders), maxSources, max(bytes/minPart, 1))
 	list := make([]int, n)
@@ -20,7 +20,7 @@ func (a agreement) sources(bytes int) []int {
 // A piece is a part of one of several buffers.
 type piece struct{ buffer, from, to int }
 
-// split cuts buffers of these lengths into n parts of about the same length, each of which is a list of pieces.
+// split cuts buffers of these lengths into n parts of about the same length. Each part is a list of pieces.
 func split(lengths []int, n int) [][]piece {
 	total := 0
 	for _, l := range lengths {

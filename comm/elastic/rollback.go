@@ -2,13 +2,13 @@ package elastic
 
 // A rollback sets the variables to the last commit, and takes its checksums, while ranks meet again and others receive it.
 type rollback struct {
-	proceed chan bool // whether it may change the variables: no operation of the world before does any more
+	proceed chan bool // gets whether it may change the variables: true when no operation of the old world can write to them any more
 	done    chan struct{}
 	sums    []uint32 // of the items
 	err     error
 }
 
-// beginRollback begins a rollback, unless one has begun since the function of Run has changed the variables. It returns at once.
+// beginRollback begins a rollback, unless one has begun since Run's function last ran. It returns at once.
 func (s *State) beginRollback() {
 	if s.rollback != nil || s.last == (commitID{}) {
 		return

@@ -15,17 +15,17 @@ import (
 // on rank 0. If f returns because the world has changed, Run joins the next one, sets the variables to the newest commit, and calls f again.
 // It does so as often as that happens: gorun ends the job when there have been more failures than --max-restarts allows.
 //
-// Run takes it that the world has changed if f's error is or wraps a [comm.PeerError], [comm.ErrRoundOver], a [comm.MissingRanksError], or a
-// [comm.AbortError] of another rank. Any other error of f is the program's own: Run closes the world and returns it, and the variables are
-// as f has left them. If f returns nil, Run waits until it has done so on all ranks, closes the world and returns nil. If a rank dies before
+// Run assumes that the world has changed if f's error is or wraps a [comm.PeerError], [comm.ErrRoundOver], a [comm.MissingRanksError], or a
+// [comm.AbortError] of another rank. Any other error of f is the program's own: Run closes the world and returns the error, and the variables
+// stay as f has left them. If f returns nil, Run waits until it has done so on all ranks, closes the world and returns nil. If a rank dies before
 // that, f is called once more, with the newest commit. So f has to go on from any commit, the last one too. If f panics, the world fails for
 // the other ranks.
 //
 // The context of f ends when f returns. The world is Run's: f does not close it, and calls neither [comm.Init] nor [comm.Rejoin]. A program
-// calls Run once, and before it nothing of package comm, since a rank that is started again does the same as the others did, from the
-// beginning. Run forgets commits that were made before it. Options are those of Init.
+// calls Run once, and calls nothing of package comm before: a rank that is started again begins anew, and would wait there for the others.
+// Run forgets commits that were made before it. Options are those of Init.
 //
-// When f returns, its goroutines use the variables no more. A [comm.Work] for which f has not waited is no problem if f returns an error.
+// When f returns, none of its goroutines may use the variables. If f returns an error, it need not have waited for every [comm.Work].
 //
 // Where workers do not outlive a failure, with torchrun or with gorun's --on-failure=restart, Run calls f once, and returns its error.
 func Run(ctx context.Context, state *State, f func(ctx context.Context, world *comm.Group) error, opts ...comm.Option) error {
@@ -47,7 +47,7 @@ func gorunRound() uint64 {
 	return round
 }
 
-// A runner is how Run comes to its worlds.
+// A runner gets the worlds of Run.
 type runner struct {
 	init, rejoin func(ctx context.Context) (*comm.Group, error)
 	round        func() uint64
@@ -117,11 +117,11 @@ func call(ctx context.Context, world *comm.Group, f func(ctx context.Context, wo
 	return err
 }
 
-// errPanic is what the other ranks learn.
+// errPanic is the error that the other ranks get.
 var errPanic = errors.New("the function of elastic.Run has panicked")
 
-// awaitReturns waits until f has returned nil on all ranks. A rank that is still in f gets an error: what it calls there does not match this
-// call, which is no barrier for that reason.
+// awaitReturns waits until f has returned nil on all ranks. It is not a barrier, which f may call as well: a rank that is still in f has to
+// get an error, because its call does not match this one.
 func awaitReturns(ctx context.Context, world *comm.Group) error {
 	own := []byte("f has returned nil")
 	err := comm.AllGather(ctx, world, make([]byte, len(own)*world.Size()), own)

@@ -22,8 +22,8 @@ type State struct {
 	commit  snapshot    // its contents
 	standby []byte      // memory for the packed part of the next commit
 
-	partial  bool      // see holding
-	rollback *rollback // that has begun since the function of Run changed the variables; nil: none has
+	partial  bool      // as in holding
+	rollback *rollback // the one that has begun since Run's function last ran; nil: none has
 }
 
 // A phase says who may change the variables of a State.
@@ -79,7 +79,7 @@ func (s *State) Commit() error {
 	return nil
 }
 
-// Restore sets the variables to the last commit. It is local. Run has called it before it calls the function.
+// Restore sets the variables to the last commit. It is local. Before Run calls the function, it does the same.
 func (s *State) Restore() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

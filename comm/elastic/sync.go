@@ -95,7 +95,7 @@ func (s *State) syncHolder(ctx context.Context, world *comm.Group, a agreement) 
 	return back.err
 }
 
-// syncReceiver receives the commit, of which so many bytes are packed.
+// syncReceiver receives the commit, whose packed part has so many bytes.
 func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement, packed int) error {
 	if most := maxPacked(s.items); packed < 0 || packed > most {
 		return fmt.Errorf("elastic: rank %d offers a state of %d bytes: the limit is %d", a.holders[0], packed, most)

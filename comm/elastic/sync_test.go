@@ -132,7 +132,7 @@ func newHeldOf(t testing.TB, id commitID, n, bytes int) *held {
 			t.Fatal(err)
 		}
 		h.state.last = id
-		h.fill(-1) // it has gone on since then
+		h.fill(-1) // the variables have changed since the commit
 	}
 	return h
 }

@@ -40,7 +40,7 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, c
 	for i, pieces := range split(lengths, len(sources)) {
 		if g := groups[i]; g != nil {
 			work.Go(func() {
-				if i == 0 { // one sends what has another length on each rank, if the commits differ
+				if i == 0 { // only one source sends the packed part: its length may differ between holders whose commits differ
 					errs[i] = comm.Broadcast(ctx, g, c.packed, 0)
 				}
 				if errs[i] == nil && g.Rank() == 0 {
@@ -49,7 +49,7 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, c snapshot, c
 					errs[i] = receive(ctx, g, copies, inChunks(pieces))
 				}
 				if errs[i] == nil {
-					errs[i] = comm.Barrier(ctx, g) // before one closes it
+					errs[i] = comm.Barrier(ctx, g) // no rank closes g before all are done
 				}
 			})
 		}

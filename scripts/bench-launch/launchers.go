@@ -16,7 +16,7 @@ type launcher struct {
 	command   func(n, restarts int, worker []string) []string
 	node      func(nodes, port string, worker []string) []string // one of several, with one restart for all; nil: it cannot
 	restarts  bool                                               // it can
-	replaces  bool                                               // it starts only the dead ones again
+	replaces  bool                                               // it starts only the dead workers again
 	tagOutput []string
 }
 

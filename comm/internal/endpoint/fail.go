@@ -23,11 +23,11 @@ func (c *Communicator) Fail(err error) {
 	c.fail(f, -1)
 }
 
-// RevokeTimeout is how long Revoke may come after the streams of a peer that has died have ended.
+// RevokeTimeout is how long a rank waits for Revoke after it has lost a peer.
 const RevokeTimeout = time.Second
 
-// Revoke fails all communicators, those too that are opened later, because of f. The members know by themselves, or nobody tells them. Only
-// the first call counts.
+// Revoke fails all communicators because of f, including those that are opened later. It does not tell the other members: their agents do.
+// Only the first call counts.
 func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,7 +41,7 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 }
 
-// NotRevocable says that Revoke will not be called.
+// NotRevocable tells the endpoint that nobody will call Revoke.
 func (e *Endpoint) NotRevocable() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package membership keeps what the agent of this process says of rounds (package rounds): which round the process is in, whether that is
-// over and who has died, and which part it has in the next. Only a process that may survive a round has a [Membership].
+// Package membership keeps what the agent of this process says of rounds (package rounds): which round the process is in, whether that round
+// is over and who has died, and which rank the process has in the next one. Only a process that may survive a round has a [Membership].
 package membership
 
 import (
@@ -15,9 +15,9 @@ type Membership struct {
 	conn *rounds.Conn
 
 	mu    sync.Mutex
-	round *Round        // that this process is in
-	next  *Round        // the newest that has been formed, until it is entered; nil: none
-	begun *rounds.Round // the document that says what this process is in next
+	round *Round        // the round that this process is in
+	next  *Round        // the newest round that has been formed, until Enter enters it; nil: there is none
+	begun *rounds.Round // the document about next
 	err   error         // why the agent says no more
 	news  chan struct{} // closed, and made again, when one of these changes
 }
@@ -34,7 +34,7 @@ func Connect(ctx context.Context, socket string, round int) (*Membership, error)
 	return m, nil
 }
 
-// follow takes in what the agent says.
+// follow records what the agent says, until it says no more.
 func (m *Membership) follow() {
 	for {
 		r, err := m.conn.Next()
@@ -44,7 +44,8 @@ func (m *Membership) follow() {
 	}
 }
 
-// take records what the agent has said, or that it says no more. A round is also over when the next one has been formed.
+// take records what the agent has said, or that it will say no more. If the next round has been formed, this one is over, even if the agent
+// has not said so.
 func (m *Membership) take(r rounds.Round, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -127,7 +127,7 @@ func TestRounds(t *testing.T) {
 	if r := a.Round().Over(); r != nil {
 		t.Errorf("round 2 is over: %+v", r)
 	}
-	a.say(over(1, death(3))) // which is long over
+	a.say(over(1, death(3))) // about a round that it has left
 	a.say(over(2))
 	a.isOver(2, 0)
 	a.say(begun(3))

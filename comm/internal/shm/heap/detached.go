@@ -8,14 +8,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// A Detached is the regions of heaps that have ended, with the buffers in them. Another heap can adopt them.
+// A Detached has the regions of heaps that have ended, with the buffers in them. Another heap can adopt them.
 type Detached struct {
 	Discards bool // it frees all regions that it gets
 
 	mu       sync.Mutex
 	regions  []*region
-	heaps    int           // that have not ended
-	detached chan struct{} // closed when there are none
+	heaps    int           // how many will leave their regions here, and have not ended
+	detached chan struct{} // closed when heaps is 0
 }
 
 // Detach makes the heap leave its regions to m when it ends.
@@ -47,7 +47,7 @@ func (m *Detached) take(regions []*region) {
 	}
 }
 
-// Await waits until the heaps have ended that leave their regions to m.
+// Await waits until all heaps that leave their regions to m have ended.
 func (m *Detached) Await(ctx context.Context) error {
 	m.mu.Lock()
 	detached := m.detached
@@ -70,7 +70,7 @@ func (m *Detached) Free(start unsafe.Pointer) bool {
 	return freeIn(m.regions, start)
 }
 
-// Adopt makes the regions of m those of h, which is new. All that is in them stays where it is.
+// Adopt gives all regions of m to h, which is new. Buffers stay at their addresses.
 func (h *Heap) Adopt(m *Detached) {
 	m.mu.Lock()
 	regions := m.regions
@@ -84,8 +84,8 @@ func (h *Heap) Adopt(m *Detached) {
 	}
 }
 
-// Renew gives all buffers new memory, at the same addresses and with the same contents, that no other process has attached. If it fails, some
-// have it.
+// Renew gives all buffers new memory that no other process has attached, at the same addresses and with the same contents. If it fails, only
+// some buffers have new memory.
 func (m *Detached) Renew() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
