@@ -167,6 +167,7 @@ func TestSettingsConflict(t *testing.T) {
 func TestWithdrawnJoin(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
+	j.config.Lease = 10 * time.Second // nobody is lost here
 	a, b := j.agent("a", nil), j.agent("b", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	withdrawn := make(chan error)
@@ -176,6 +177,7 @@ func TestWithdrawnJoin(t *testing.T) {
 	if err := <-withdrawn; !errors.Is(err, context.Canceled) {
 		t.Errorf("Join = %v, want context.Canceled", err)
 	}
+	awaitNobodyJoins(t, j) // otherwise a round may form for the Join that was withdrawn
 	if r := together(t, []*agent{b, a})[0]; r.ID != 1 {
 		t.Errorf("the first round has number %d", r.ID)
 	}

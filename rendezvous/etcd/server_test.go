@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -142,4 +144,27 @@ func endpoints(t *testing.T, addrs ...string) (list []rendezvous.Endpoint) {
 		t.Fatal(err)
 	}
 	return list
+}
+
+// awaitNobodyJoins waits until no node that etcd knows of waits in a Join.
+func awaitNobodyJoins(t *testing.T, j *job) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		answer, err := j.client.Get(ctx, keysOf(DefaultPrefix, j.config.RunID).nodes(), clientv3.WithPrefix())
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		joins := slices.ContainsFunc(answer.Kvs, func(kv *mvccpb.KeyValue) bool {
+			doc, err := decode[nodeDoc](kv)
+			return err != nil || doc.Joining
+		})
+		if !joins {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a node still joins")
+		}
+	}
 }
