@@ -98,7 +98,8 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	}
 	for _, g := range life.worlds.all() {
 		life.detach(g.world)
-		_ = g.Close() // it has failed, and its errors are known
+		g.world.onFinal() // or Close might come first, and tell the others that this rank leaves
+		_ = g.Close()     // it has failed, and its errors are known
 	}
 	for _, m := range []*heap.Detached{&life.memory, &life.rest} {
 		if err := m.Await(ctx); err != nil {

@@ -21,8 +21,9 @@ func (w *world) onFinal() {
 }
 
 // withDeath returns f, a failure in w, with the death of the rank that it names. If the agent says that other ranks have died, but not this
-// one, it returns the failure of the first of them: f may be its consequence, for example because a rank has left for the next round. A rank
-// may find a failure before the agent has said anything. So withDeath waits for the agent for a while, once in a world.
+// one, it returns the failure of the first of them: f may be its consequence. If nobody has died, but the round is over, a rank may have left
+// for the next round: then it returns that the round is over. A rank may find a failure before the agent has said anything. So withDeath
+// waits for the agent for a while, once in a world.
 func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 	if _, known := errors.AsType[*Death](f.Err); known || f.Kind != diagnosis.PeerFailed && f.Kind != diagnosis.Closed {
 		return f
@@ -43,10 +44,10 @@ func (w *world) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 			first = died(d)
 		}
 	}
-	if first.Kind != diagnosis.PeerFailed {
-		return f
+	if first.Kind == diagnosis.PeerFailed || f.Kind == diagnosis.Closed {
+		return first
 	}
-	return first
+	return f
 }
 
 // failureOf returns the failure with which w ends because its round is over.

@@ -41,3 +41,14 @@ func TestAwaitsTheAgentOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRanksLeaveForTheNextRound: that a rank has left is the end of the round, if it is over, and a broken connection is not.
+func TestRanksLeaveForTheNextRound(t *testing.T) {
+	for kind, want := range map[diagnosis.Kind]diagnosis.Kind{diagnosis.Closed: diagnosis.Revoked, diagnosis.PeerFailed: diagnosis.PeerFailed} {
+		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}
+		w.round.End(rounds.Round{Round: 1, Over: true, Why: "rank 2 revoked it"})
+		if f := w.withDeath(&diagnosis.Failure{Kind: kind, Rank: 1}); f.Kind != want {
+			t.Errorf("%s: %+v, want %s", kind, f, want)
+		}
+	}
+}

@@ -286,12 +286,12 @@ func computeUntil(ctx context.Context, g *comm.Group, file string, begun time.Ti
 
 // inWorlds does the same in each world until that succeeds.
 func inWorlds(ctx context.Context, do func(context.Context, *comm.Group) error) error {
-	g, err := comm.Init(ctx)
+	g, err := comm.Init(ctx, comm.WithTimeout(time.Minute))
 	for {
 		if err == nil {
 			err = do(ctx, g)
 		}
-		if !errors.As(err, new(*comm.PeerError)) && !errors.Is(err, comm.ErrRoundOver) {
+		if !errors.As(err, new(*comm.PeerError)) && !errors.As(err, new(*comm.AbortError)) && !errors.Is(err, comm.ErrRoundOver) {
 			break
 		}
 		fmt.Println("round", os.Getenv("GORUN_ROUND")+":", err)

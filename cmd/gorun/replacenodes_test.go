@@ -23,7 +23,7 @@ func newReplacingJob(t *testing.T, nnodes, conf string, more ...string) *replaci
 func newReplacingJobOf(t *testing.T, program, nnodes, conf string, more ...string) *replacingJob {
 	t.Helper()
 	endpoint, token := "--rdzv-endpoint="+loopback(t, 1), "--rdzv-token-file="+tokenFile(t, secretToken)
-	startNodeFor(t, 4*patience, "etcd", endpoint, token).expect("serving: ")
+	startNodeFor(t, 10*patience, "etcd", endpoint, token).expect("serving: ")
 	args := []string{"--nnodes=" + nnodes, "--nproc-per-node=2", "--on-failure=replace", "--rdzv-backend=etcd", "--rdzv-id=j", endpoint, token, "--rdzv-conf=" + conf}
 	exe, err := os.Executable()
 	if err != nil {
