@@ -13,7 +13,7 @@ var joinedLine = regexp.MustCompile(`^[0-9:.]+ \[DEBUG\] gorun: joined: round=([
 // restartLine is what an agent logs when the job has used a restart: why, in which rank, and which restart it is.
 var restartLine = regexp.MustCompile(`^[0-9:.]+ \[WARN\]  gorun: \[default\] Worker group FAILED\..*?; will [a-z ]+: (rank ([0-9]+) on .*); restart ([0-9]+) of [0-9]+`)
 
-// A joining is the part of a node in a round, as its agent says.
+// A joining says that a node is in a round, as its agent has logged.
 type joining struct{ round, nodes, groupRank int }
 
 func joiningIn(line []byte) (j joining, ok bool) {
@@ -34,7 +34,7 @@ func rootCauseIn(line []byte) (c rootCause, ok bool) {
 
 // number reads digits.
 func number(digits []byte) int {
-	n, _ := strconv.Atoi(string(digits)) // too many of them are no number of anything
+	n, _ := strconv.Atoi(string(digits)) // the greatest int if there are too many digits
 	return n
 }
 

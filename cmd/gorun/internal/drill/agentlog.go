@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// workerPrefix is what the lines of workers begin with on the console of an agent. A line of its own never begins so.
+// workerPrefix is what the lines of workers begin with on the console of an agent. The agent's own lines never begin with it.
 const workerPrefix = "["
 
-// linePrefix is the flag that makes it so.
+// linePrefix is the flag that makes gorun write workerPrefix.
 const linePrefix = "--log-line-prefix=[${rank}] "
 
 // maxLine is how many bytes are kept of a line that has begun.
@@ -62,7 +62,7 @@ func (l *agentLog) flush() error {
 	return err
 }
 
-// A logFile takes everything. It reports that it cannot be written instead of failing, as this would end the process that writes to it.
+// A logFile never fails a write, which would end the process that writes to it. It calls fail instead.
 type logFile struct {
 	to     io.Writer
 	fail   func(error)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// checkStart returns an error if a worker must not be where it starts, or comes into a round.
+// checkStart returns an error if a worker has started, or come into a round, where it must not.
 func (o *observer) checkStart(k *worker) error {
 	for _, other := range o.workers {
 		switch {
@@ -33,10 +33,10 @@ func (p place) view() string {
 func (w *world) order() error {
 	newest := w.newest()
 	now, before := w.nodesOf(newest), w.nodesOf(newest-1)
-	keep := func(nodes, others []int) []int {
+	common := func(nodes, others []int) []int {
 		return slices.DeleteFunc(slices.Clone(nodes), func(n int) bool { return !slices.Contains(others, n) })
 	}
-	if a, b := keep(before, now), keep(now, before); !slices.Equal(a, b) {
+	if a, b := common(before, now), common(now, before); !slices.Equal(a, b) {
 		return fmt.Errorf("nodes in the order %v have come into the order %v in round %d", a, b, newest)
 	}
 	return nil
@@ -77,8 +77,8 @@ func (w *world) checkState() error {
 	return nil
 }
 
-// checkSurvivors returns an error if the fault has ended other workers than those that it hits, or if a survivor has another rank although
-// the nodes are the same. If all survivors keep their ranks, the new workers have those of the dead.
+// checkSurvivors returns an error if a worker that the fault did not hit has not outlived its round, has another rank although the nodes are
+// the same, or has not learned the cause. If all survivors keep their ranks, the new workers have the ranks of the dead.
 func (o *observer) checkSurvivors() error {
 	newest := o.newest()
 	nodes := o.nodesOf(newest)
@@ -100,7 +100,7 @@ func (o *observer) checkSurvivors() error {
 	return nil
 }
 
-// checkCause returns an error if a survivor has not learned whom the fault has ended, and hoo.
+// checkCause returns an error if a survivor has not learned whom the fault has ended, and how.
 func (o *observer) checkCause(k *worker) error {
 	switch {
 	case o.fault.exitCode == 0:

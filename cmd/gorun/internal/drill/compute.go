@@ -39,7 +39,7 @@ func checkSum(turn, size int, sum []int) error {
 }
 
 // compute computes until one worker is asked to finish. Then it ends successfully in all workers after the same turn. If rejoin is set, it
-// outlives the failure of others. The state that it takes along is the number of turns.
+// outlives the failure of others. Its state is the number of turns.
 func (d *drillConn) compute(ctx context.Context, rejoin bool) error {
 	turn := 0
 	world, err := comm.Init(ctx)
@@ -73,7 +73,7 @@ func isOver(err error) bool {
 	return died || errors.Is(err, comm.ErrRoundOver)
 }
 
-// deathIn is the death of a rank because of which an operation failed, as far as is known.
+// deathIn returns the death because of which an operation failed; nil: the error names none.
 func deathIn(err error) *death {
 	if peer, ok := errors.AsType[*comm.PeerError](err); ok && peer.Death != nil {
 		return &death{peer.Rank, peer.Death.ExitCode, peer.Death.OutOfMemory}

@@ -82,7 +82,7 @@ func (sc *Scenario) allSteps(o Options) (steps []step) {
 
 // await takes events until the condition is met, or something has gone wrong.
 func (d *drill) await(ctx context.Context, is func() bool) error {
-	err := d.takeUntil(ctx, func() bool { return d.wrong != nil || is() || d.wrong != nil })
+	err := d.takeUntil(ctx, func() bool { return d.wrong != nil || is() || d.wrong != nil }) // is may call fail
 	switch {
 	case d.wrong != nil:
 		return d.wrong

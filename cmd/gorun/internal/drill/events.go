@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// events brings what happens to the goroutine of a drill, which alone changes what is known. Any goroutine may post.
+// events passes what happens to the goroutine of a drill. Only that goroutine changes the observer. Any goroutine may post.
 type events struct {
 	queue  chan event
-	last   time.Time       // when the last one happened that was taken
+	last   time.Time       // when the last event happened that was taken
 	life   context.Context // ends when nobody takes events any more
 	die    context.CancelFunc
 	others sync.WaitGroup // goroutines that post

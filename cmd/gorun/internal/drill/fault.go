@@ -6,13 +6,13 @@ import "time"
 type fault struct {
 	what        string
 	hits        func(*worker) bool // which workers
-	exitCode    int                // with which it ends them; 0: it ends none by itself
-	outOfMemory bool               // that is because memory has run out
+	exitCode    int                // with which it ends them, as in package rounds; 0: it ends none by itself
+	outOfMemory bool               // it ends them because memory runs out
 
 	at        time.Time // zero: there is no fault yet
 	noticed   time.Time // when somebody else reacted; zero: not yet
 	newRound  time.Time // when the first worker was in a new round; zero: not yet
-	recovered time.Time // when all that are expected had computed in a new round; zero: not yet
+	recovered time.Time // when all workers that are expected had computed in a new round; zero: not yet
 	before    int       // the newest round at the time of the fault
 }
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// breaks returns a step that injects a fault, by do.
+// breaks returns a step that injects a fault, which do causes.
 func breaks(what string, hits func(*worker) bool, do func(*drill) error) step {
 	return step{what, func(_ context.Context, d *drill) error {
 		d.inject(time.Now(), fault{what: what, hits: hits})
@@ -37,7 +37,7 @@ func firstAndLast(w *world) []*worker {
 	return []*worker{list[0], list[len(list)-1]}
 }
 
-// kills returns a step that injects a fault which ends some workers sooner or later by SIGKILL. It calls do for each of them.
+// kills returns a step that injects a fault because of which some workers end by SIGKILL, sooner or later. It calls do for each of them.
 func kills(what string, choose choice, f fault, do func(*drill, *worker) error) step {
 	return step{what, func(_ context.Context, d *drill) error {
 		list := choose(&d.world)
@@ -60,7 +60,7 @@ func faultOfWorker(sig syscall.Signal, node int) step {
 	return faultOfWorkers(sig, fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node), lastOf(node))
 }
 
-// faultOfWorkers sends a signal to some workers. Those that are suspended by it get SIGKILL from gorun.
+// faultOfWorkers sends a signal to some workers. If it suspends them, gorun kills them later, because they hang.
 func faultOfWorkers(sig syscall.Signal, what string, choose choice) step {
 	return kills(what, choose, fault{}, func(d *drill, k *worker) error {
 		if sig == syscall.SIGSTOP {
@@ -107,7 +107,7 @@ func faultOfNetwork(node int) step {
 	return breaks(fmt.Sprintf("node %d is cut off", node), onNode(node), func(d *drill) error { return d.cut(node, false) })
 }
 
-// faultOfInbound loses all that is sent to a node.
+// faultOfInbound cuts off what others send to a node.
 func faultOfInbound(node int) step {
 	return breaks(fmt.Sprintf("what is sent to node %d is lost", node), onNode(node), func(d *drill) error { return d.cut(node, true) })
 }
@@ -140,7 +140,7 @@ func (d *drill) signalMembers(sig syscall.Signal) error {
 	return errors.Join(d.signal(d.etcds[0], sig), d.signal(d.etcds[1], sig))
 }
 
-// How long a slow etcd runs, and stands still.
+// How long a slow etcd runs each time, and how long it stands still.
 const (
 	slowRun   = 50 * time.Millisecond
 	slowPause = 200 * time.Millisecond

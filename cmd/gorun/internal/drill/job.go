@@ -24,28 +24,28 @@ type Scenario struct {
 	job      job
 	restarts int                    // that the fault costs; negative: the steps check that
 	length   time.Duration          // that the steps take beside Options.Timeout
-	steps    func(nodes int) []step // from when the nodes that are there first compute together until the job is to end well
+	steps    func(nodes int) []step // what happens after the first nodes compute together and before the job is to end well
 }
 
 // A job describes the job of a scenario. The zero value is a job that loses no node, and whose first node hosts the rendezvous.
 type job struct {
-	first  int // nodes that are there first; 0: all; negative: all but so many
-	spare  int // nodes that the job can do without
+	first  int // how many nodes start first; 0: all; negative: all but so many
+	spare  int // how many nodes the job can do without
 	enough int // how many nodes are enough for the job; 0: all but spare
 
-	etcd     int           // members by themselves; 0: nodes host the rendezvous
-	hosts    int           // how many, the first ones; 0: one
+	etcd     int           // how many members of etcd run by themselves; 0: nodes host the rendezvous
+	hosts    int           // how many nodes, the first ones, host the rendezvous; 0: one
 	ttl      time.Duration // after which a silent node is gone; 0: gorun's
-	lastCall time.Duration // for which a round that is not full waits for more nodes; 0: long
+	lastCall time.Duration // how long a round that is not full waits for more nodes; 0: long
 
-	flags []string // more of gorun's
-	ranks bool     // nodes ask for theirs
+	flags []string // more flags for gorun
+	ranks bool     // every node asks for its rank
 	hang  bool     // workers that cannot compute any more hang; otherwise they fail
 
-	network bool // every node has its own, which can be cut
-	memory  bool // that of a worker can be bounded
-	unread  bool // workers of the last node write all the time, and nobody reads it
-	disk    bool // the last node has a small one for log files, and its workers write to them
+	network bool // every node has a network of its own, which can be cut
+	memory  bool // the memory of a worker can be bounded
+	unread  bool // workers of the last node write all the time, and nobody reads that
+	disk    bool // the last node has a small disk for log files, and its workers write to them
 }
 
 // members returns the number of etcd members.
@@ -70,9 +70,9 @@ func (j job) least(nodes int) int {
 // isHost reports whether a node hosts the rendezvous.
 func (j job) isHost(node int) bool { return j.etcd == 0 && node < max(1, j.hosts) }
 
-// upTo returns the nodes from first to last, without last.
-func upTo(first, last int) (nodes []int) {
-	for i := first; i < last; i++ {
+// upTo returns the nodes from first up to end, which is not one of them.
+func upTo(first, end int) (nodes []int) {
+	for i := first; i < end; i++ {
 		nodes = append(nodes, i)
 	}
 	return nodes

@@ -23,8 +23,8 @@ const (
 	endPause   = 10 * time.Millisecond
 )
 
-// clear ends whatever is left, and returns what that was. It does not count the agents and etcds of a scenario that was cut short: they may
-// end by themselves, until ctx ends, and are killed then.
+// clear ends whatever is left, and returns what that was. Agents and etcds of a scenario that was cut short do not count: clear lets them end
+// by themselves until ctx ends, and then kills them.
 func (s *testbed) clear(ctx context.Context) (left Leftovers) {
 	agents := slices.Collect(maps.Values(s.agents))
 	for _, p := range agents {
@@ -77,8 +77,8 @@ func (s *testbed) stop(ctx context.Context, list []*process) {
 	}
 }
 
-// processes finds those of the testbed that live. Their working directory is that of the testbed, for guards do not have the environment
-// of their agents; that of the user's own program is another one, but it has the environment.
+// processes finds the processes of the testbed that live. They have the testbed's working directory: guards do not have the environment of
+// their agents. The user's own program has another working directory, but it has the environment.
 func (s *testbed) processes() (list []proc.Process) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
 	for _, name := range links {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// An observer follows a job: what its workers report, how it reacts to the fault, what agents say, and the first thing that must not
-// happen. It has no clock, goroutine or I/O.
+// An observer follows a job: what its workers report, how it reacts to the fault, what agents say, and the first thing that has gone wrong.
+// It has no clock, goroutine or I/O.
 type observer struct {
 	world
 	replace  bool // with --on-failure=replace
 	timeline timeline
 	fault    fault
 	causes   rootCauses
-	wrong    error     // the first thing that has happened and must not
+	wrong    error     // the first thing that has gone wrong
 	finished time.Time // when the job was asked to end; zero: not yet. What happens later has nothing to do with the fault
 }
 

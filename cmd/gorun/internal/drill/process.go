@@ -17,9 +17,9 @@ func etcdHost(member int) int { return -1 - member }
 type process struct {
 	name      string
 	cmd       *exec.Cmd
-	console   *console // nil: what it says goes to a file
+	console   *console // nil: its output goes to a file
 	announced bool     // it hosts an etcd, or waits as a spare, and has said so
-	mayEnd    bool     // somebody has seen to that
+	mayEnd    bool     // the drill has ended it, or it is to end by itself
 	asked     bool     // to end: it got SIGTERM
 	failure   string   // the last line in which it has said why it fails; empty: it has not
 	track     *track
@@ -97,7 +97,7 @@ func (s *testbed) start(name string, host int, args []string) (*process, error) 
 	}
 	p.become(time.Now(), Running)
 	s.others.Go(func() {
-		_ = p.cmd.Wait() // the state has it
+		_ = p.cmd.Wait() // cmd.ProcessState says how it has ended
 		_, _ = stderr.flush(), log.Close()
 		s.post(func(at time.Time) { s.end(at, p) })
 	})

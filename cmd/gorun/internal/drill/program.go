@@ -38,7 +38,7 @@ func Become(socket, node, dir string, program []string) error {
 	return fmt.Errorf("%s: %w", path, syscall.Exec(path, program, os.Environ()))
 }
 
-// linePause is for how long a round must have lasted before a line counts as progress in it: what was written before may come late.
+// linePause is how long a round must have lasted before a line counts as progress in it: a line of the round before may come late.
 const linePause = 100 * time.Millisecond
 
 // wrote records that a worker of a node has written a line. It counts as progress of all workers, as usually only one of them writes.
@@ -57,7 +57,7 @@ func (o *observer) wrote(at time.Time, node int) {
 	}
 }
 
-// joined records that a node is in a round. Its workers that live then live on in it; they do not say so themselves.
+// joined records that a node is in a round. Its workers that are alive then live on in that round. They do not report that themselves.
 func (o *observer) joined(at time.Time, node int, j joining) {
 	for _, k := range o.live(node) {
 		if k.Round >= j.round || !o.alive(k) {
@@ -70,8 +70,7 @@ func (o *observer) joined(at time.Time, node int, j joining) {
 	}
 }
 
-// livedOn returns how many workers there were that the fault did not hit, on nodes of the newest round, and how many of them have come into that
-// round.
+// livedOn returns how many workers the fault did not hit on the nodes of the newest round, and how many of them have come into that round.
 func (o *observer) livedOn() (all, on int) {
 	newest := o.newest()
 	for _, k := range o.in(o.fault.before) {

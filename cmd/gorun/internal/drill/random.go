@@ -30,7 +30,7 @@ const (
 	randomCall = randomLease + time.Second
 	// silenceTime is how long a connection may be silent before it counts as lost.
 	silenceTime = 30 * time.Second
-	// recoveryLimit is how long recovery may take: a host that was lost several times is kept out for a while.
+	// recoveryLimit is how long recovery may take: a node that was lost several times is kept out for a while.
 	recoveryLimit = 3 * time.Minute
 )
 
@@ -97,7 +97,7 @@ func (d *drill) injectAll(ctx context.Context, list []randomFault, pauses []time
 		}
 	}
 	over := time.Now()
-	if err := d.pass(ctx, pauses[len(list)]); err != nil { // what follows from it may not have begun
+	if err := d.pass(ctx, pauses[len(list)]); err != nil { // the job may not have reacted to the faults yet
 		return 0, err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, recoveryLimit, fmt.Errorf("not recovered within %v", recoveryLimit))

@@ -32,7 +32,7 @@ func readResources(pid int) (r Resources, err error) {
 		if len(fields) < 2 {
 			continue
 		}
-		n, _ := strconv.Atoi(fields[1]) // of the two lines that matter, it is a number
+		n, _ := strconv.Atoi(fields[1]) // a number in the two lines that matter
 		switch fields[0] {
 		case "Threads:":
 			r.Threads = n
@@ -43,8 +43,8 @@ func readResources(pid int) (r Resources, err error) {
 	return r, err
 }
 
-// Limits of growth between the first half of a process's life and its last quarter. Connections come and go with faults, a busy machine takes
-// more threads, and a collector of garbage that is not hurried, more memory; a leak of one after each of many faults exceeds them all the same.
+// Limits of growth between the first half of a process's life and its last quarter. They leave room for what is no leak: connections that come
+// and go with faults, threads for a busy machine, and garbage that is not collected yet. A leak of one after each of many faults exceeds them.
 const (
 	moreDescriptors = 24
 	moreThreads     = 24
@@ -69,7 +69,7 @@ func (r Resources) exceeds(before Resources) string {
 	return ""
 }
 
-// A usage is what one process has had, after one fault and the next.
+// A usage is what one process had at the beginning and after each fault.
 type usage struct {
 	name    string
 	samples []Resources
@@ -78,8 +78,8 @@ type usage struct {
 // leastSamples is how many samples it takes to judge.
 const leastSamples = 8
 
-// grows says what the process has had too much of all through the last quarter of its life, compared with the most of the first half; empty:
-// nothing.
+// grows says of what the process has too much: throughout the last quarter of its life, it had more than ever in the first half, by more
+// than the limits; empty: of nothing.
 func (u *usage) grows() string {
 	n := len(u.samples)
 	if n < leastSamples {
@@ -103,7 +103,7 @@ func combine(list []Resources, two func(a, b int) int) Resources {
 // usages are those of all processes, by process ID.
 type usages map[int]*usage
 
-// sample reads what the agents, etcds and workers have that live.
+// sample reads what every agent, etcd and worker that lives has now.
 func (u usages) sample(d *drill) {
 	add := func(pid int, name string, goroutines int) {
 		r, err := readResources(pid)
@@ -128,7 +128,7 @@ func (u usages) sample(d *drill) {
 	}
 }
 
-// check returns an error if a process has more and more.
+// check returns an error if what a process has grows.
 func (u usages) check() error {
 	for pid, p := range u {
 		if more := p.grows(); more != "" {

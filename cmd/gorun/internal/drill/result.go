@@ -35,9 +35,9 @@ type Times struct {
 // An Outcome is what happened in one run. Its times start at the fault.
 type Outcome struct {
 	Fault        string    `json:"fault"`
-	Noticed      *float64  `json:"noticed_ms"`       // until anybody else did something about it; nil: nobody
+	Noticed      *float64  `json:"noticed_ms"`       // until a worker that the fault did not hit reacted; nil: none did
 	NewRound     *float64  `json:"new_round_ms"`     // until the first worker was in a new round; nil: there was none
-	FirstCorrect *float64  `json:"first_correct_ms"` // until all workers had computed together again; nil: they did all the time, or never
+	FirstCorrect *float64  `json:"first_correct_ms"` // until all workers had computed together again; nil: they never stopped, or never did
 	Held         bool      `json:"held"`
 	Why          string    `json:"why"` // it did not hold
 	Leftovers    Leftovers `json:"left_over"`

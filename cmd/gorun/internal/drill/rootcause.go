@@ -14,7 +14,7 @@ type rootCause struct {
 // rootCauses are what each agent says.
 type rootCauses map[string][]rootCause
 
-// ofRestarts returns why each restart was used. It fails unless all agents that say so say the same.
+// ofRestarts returns why each restart was used. It fails if two agents do not say the same of a restart.
 func (r rootCauses) ofRestarts() (map[int]rootCause, error) {
 	known := make(map[int]rootCause)
 	for name, list := range r {

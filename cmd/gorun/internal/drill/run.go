@@ -23,10 +23,10 @@ type Options struct {
 	Nproc   int           // workers of each
 	Program []string      // the user's own, with its arguments; nil: the built-in one
 	Dir     string        // where it runs
-	After   time.Duration // for which it runs before the fault
+	After   time.Duration // how long it runs before the fault
 	Timeout time.Duration
 	Repeat  int       // how often each scenario is run with each policy
-	Keep    bool      // logs, also of what holds
+	Keep    bool      // keep the logs even if the job did what it should
 	Verbose bool      // log every step
 	Log     io.Writer // gets a line for each thing that happens
 }

@@ -24,11 +24,11 @@ type testbed struct {
 	dir       string // everything is in here
 	ports     []*launcher.Port
 	endpoints string
-	memory    *memoryGroup   // for a worker; nil: that of none is bounded
-	network   *hosts.Network // nil: all are on the network that this process is on
+	memory    *memoryGroup   // for a worker; nil: no worker's memory is bounded
+	network   *hosts.Network // nil: all are on the network of this process
 	agents    map[int]*process
 	etcds     map[int]*process
-	newcomer  *process // an agent that is none of the job's; nil: there is none
+	newcomer  *process // an agent that has no place in agents; nil: there is none
 }
 
 // temp is for the temporary files of agents and workers.

@@ -14,7 +14,7 @@ type Timeline struct {
 // A Track shows the agent of a node, one of its workers after the other, or a member of etcd.
 type Track struct {
 	Name  string `json:"name"`
-	Node  *int   `json:"node,omitempty"`       // nil: it is no node's
+	Node  *int   `json:"node,omitempty"`       // nil: it shows a member of etcd
 	Local *int   `json:"local_rank,omitempty"` // of workers; nil: it shows an agent
 	Spans []Span `json:"spans"`
 }

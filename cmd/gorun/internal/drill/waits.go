@@ -19,7 +19,7 @@ func together(nodes []int) step {
 	}}
 }
 
-// again is together after the fault. It ends the measured time.
+// again does what together does, in a round after the fault. The measured time ends then.
 func again(nodes []int) step {
 	return step{"computing again: " + nodesNamed(nodes), func(ctx context.Context, d *drill) error {
 		if err := d.await(ctx, func() bool { return d.newest() > d.fault.before && d.together(nodes) }); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A worker is a process in one round. It has sent its first message there.
+// A worker is a process in one round, in which it has sent its first message.
 type worker struct {
 	place
 	process        *os.Process
@@ -16,10 +16,10 @@ type worker struct {
 	since          time.Time
 	previous, next *worker // the same process in the previous round and in the next one; nil: it was or is in none
 	computations   int
-	goroutines     int    // that it had then
-	first, state   int    // the state after the first computation here and after the last one that it has reported
+	goroutines     int    // how many it had at the last of these
+	first, state   int    // the state after the first computation in this round, and after the last one that it has reported
 	failure        string // why it cannot compute any more; empty: it can
-	death          *death // of which it has learned by that; nil: of none
+	death          *death // the death that this failure names; nil: it names none
 	stopping       bool   // it got SIGTERM
 	gone           bool
 }
