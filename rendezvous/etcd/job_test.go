@@ -36,7 +36,7 @@ func newJob(t *testing.T, client *clientv3.Client, least, most int) *job {
 		Client: client, dial: dial,
 		Config: rendezvous.Config{
 			RunID: t.Name(), Reserve: reserve,
-			Rules: rendezvous.Rules{Min: least, Max: most, MaxRestarts: 1, Lease: time.Second, LastCall: never},
+			Rules: rendezvous.Rules{Min: least, Max: most, MaxRestarts: 1, Lease: 3 * time.Second, LastCall: never},
 		},
 	}}
 }

@@ -30,7 +30,7 @@ func TestNewcomersThatDiffer(t *testing.T) {
 		"more nodes":   {config: func(c *Config) { c.Max = 4 }, want: `this node: nnodes 2:4; the job: nnodes 2:3 (set by n`},
 		"fewer nodes":  {config: func(c *Config) { c.Min = 1 }, want: `this node: nnodes 1:3; the job: nnodes 2:3 (set by n`},
 		"restarts":     {config: func(c *Config) { c.MaxRestarts = 7 }, want: `this node: max_restarts 7; the job: max_restarts 1 (set by n`},
-		"lease":        {config: func(c *Config) { c.Lease = time.Hour }, want: `this node: ttl 1h0m0s; the job: ttl 1s (set by n`},
+		"lease":        {config: func(c *Config) { c.Lease = time.Hour }, want: `this node: ttl 1h0m0s; the job: ttl 3s (set by n`},
 		"last call":    {config: func(c *Config) { c.LastCall = time.Minute }, want: `this node: last_call_timeout 1m0s; the job: last_call_timeout `},
 		"patience":     {config: func(c *Config) { c.JoinTimeout = time.Hour }, want: `this node: join_timeout 1h0m0s; the job: join_timeout `},
 		"scale up":     {config: func(c *Config) { c.ScaleUp = rendezvous.ScaleNever }, want: `this node: scale_up never; the job: scale_up `},
