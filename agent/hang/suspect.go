@@ -85,6 +85,21 @@ func lowestInCircle(members []member, timeout time.Duration) int {
 	return -1
 }
 
+// circleOf returns the waits of the circle that a rank waits in, its own first; nil: no worker knows of one. That rank may be the last to
+// learn of it.
+func circleOf(members []member, rank int) []progress.Wait {
+	for i := range members {
+		if !members[i].isCircle() {
+			continue
+		}
+		circle := members[i].status.Waits
+		if at := slices.IndexFunc(circle, func(w progress.Wait) bool { return w.Rank == rank }); at >= 0 {
+			return slices.Concat(circle[at:], circle[:at])
+		}
+	}
+	return nil
+}
+
 // waitersOf returns the indexes of the workers that wait for a rank, directly or through other ranks.
 func waitersOf(members []member, rank int) (list []int) {
 	for i := range members {
@@ -104,9 +119,9 @@ const maxNamed = 8 // ranks in a line
 // because says why it is the worker at index that hangs, as the end of a sentence; empty: nobody is known to wait for it.
 func because(members []member, index int) string {
 	m := &members[index]
-	if m.isCircle() {
+	if circle := circleOf(members, m.rank); circle != nil {
 		var parts []string
-		for _, w := range m.status.Waits[:min(len(m.status.Waits), maxNamed)] {
+		for _, w := range circle[:min(len(circle), maxNamed)] {
 			parts = append(parts, fmt.Sprintf("rank %d waits for rank %d in %s", w.Rank, w.For, w.In))
 		}
 		return "deadlock: " + strings.Join(parts, ", ")

@@ -84,6 +84,8 @@ func TestSuspect(t *testing.T) {
 		{"it moves nothing", []member{inside(0, 100), inside(1, 99)}, 0, ""},
 		{"another one has stopped for certain", []member{inside(0, 12), outside(1, 10)}, 1, ""},
 		{"a circle", []member{circling(0, 11, 0, 1), circling(1, 12, 0, 1)}, 0, "deadlock: rank 0 waits for rank 1 in Recv #3, rank 1 waits for rank 0 in Recv #3"},
+		{"a circle of which its lowest rank has not learned yet", []member{waiting(0, 11, 1, 2), circling(1, 11, 1, 2, 0), waiting(2, 11, 0)}, 0,
+			"deadlock: rank 0 waits for rank 1 in Recv #3, rank 1 waits for rank 2 in Recv #3, rank 2 waits for rank 0 in Recv #3"},
 		{"a circle that has just begun", []member{circling(0, 11, 0, 1), circling(1, 2, 0, 1)}, nobody, ""},
 		{"a circle whose lowest rank is elsewhere", []member{circling(4, 11, 2, 4)}, nobody, ""},
 		{"one that waits for itself", []member{circling(0, 11, 0)}, 0, "deadlock: rank 0 waits for rank 0 in Recv #3"},
