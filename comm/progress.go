@@ -76,14 +76,14 @@ func reportProgress(g *Group, file string) (end func()) {
 }
 
 // touchOnProgress touches the file whenever operations of a world have gone on. It looks for that from time to time, so that it costs the
-// operations nothing.
+// operations nothing. When the round is over, operations end, but that is no progress: the agent would take it for progress in the next round.
 func touchOnProgress(g *Group, file string, quit <-chan struct{}) {
 	again := time.NewTicker(progressInterval)
 	defer again.Stop()
 	var last uint64
 	failed := false
 	for {
-		if moves := worldMoves(); moves != last {
+		if moves := worldMoves(); moves != last && !g.world.isOver() {
 			last = moves
 			if err := progress.Touch(file); err != nil && !failed {
 				failed = true

@@ -11,6 +11,9 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
+// isOver reports whether the agent has said that the round of w is over.
+func (w *world) isOver() bool { return w.round != nil && w.round.Over() != nil }
+
 // onFinal fails all groups of w if its round is over. Otherwise the agent is gone, and nobody will say that the round is over.
 func (w *world) onFinal() {
 	if over := w.round.Over(); over != nil {
