@@ -1,11 +1,13 @@
 package workergroup_test
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -118,5 +120,32 @@ func TestCannotEnter(t *testing.T) {
 				t.Errorf("exit %v, want %s", x, c.want)
 			}
 		})
+	}
+}
+
+// TestEntersAndEnds: workers enter a round, do nothing there, and end with exit code 0. Nobody waits for them.
+func TestEntersAndEnds(t *testing.T) {
+	const workers = 50
+	b := newTestbed(t, workers)
+	gang, first := b.mustBegin(1)
+	conns := make([]*rounds.Conn, workers)
+	for i, w := range first {
+		conns[i] = w.connect(t)
+	}
+	gang.Revoke(syscall.SIGTERM, "", nil)
+	await(t, gang.Revoked())
+	gang, _ = b.mustBegin(2)
+	for i, w := range first {
+		go func() {
+			if err := errors.Join(conns[i].Enter(2), conns[i].Close()); err != nil {
+				t.Error(err)
+			}
+			w.end(launcher.Exit{At: time.Now()})
+		}()
+	}
+	for range workers {
+		if x, _ := await(t, gang.Exits()); x.Failed() {
+			t.Errorf("exit %v", x)
+		}
 	}
 }

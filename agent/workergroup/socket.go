@@ -30,7 +30,8 @@ type socket struct {
 	listener *net.UnixListener
 
 	mu      sync.Mutex
-	conn    net.Conn // nil: the worker is not connected
+	conn    net.Conn      // nil: the worker is not connected
+	drained chan struct{} // closed when everything that the worker has sent on its last connection has been read; nil: it had none
 	queue   chan rounds.Round
 	round   rounds.Round  // that the worker is in, or has to enter
 	over    *rounds.Round // the last document about the end of round; nil: round goes on
@@ -108,25 +109,26 @@ func (s *socket) connect(conn *net.UnixConn) (why string) {
 	if s.closed {
 		return "the worker has ended"
 	}
-	s.conn, s.queue = conn, make(chan rounds.Round, queued)
+	s.conn, s.queue, s.drained = conn, make(chan rounds.Round, queued), make(chan struct{})
 	s.queue <- s.round
 	if s.over != nil {
 		s.queue <- *s.over
 	}
 	go write(conn, s.queue)
-	go s.read(conn)
+	go s.read(conn, s.drained)
 	return ""
 }
 
 func write(conn net.Conn, queue <-chan rounds.Round) {
 	for r := range queue {
 		if _, err := conn.Write(rounds.Encode(r)); err != nil {
-			_ = conn.Close() // which the reader sees
+			return // the worker has disconnected, which the reader sees when it has read what is left
 		}
 	}
 }
 
-func (s *socket) read(conn net.Conn) {
+func (s *socket) read(conn net.Conn, drained chan<- struct{}) {
+	defer close(drained)
 	for reader := rounds.NewReader[rounds.Message](conn); ; {
 		m, err := reader.Read()
 		if err != nil {
@@ -138,6 +140,21 @@ func (s *socket) read(conn net.Conn) {
 			return
 		}
 		s.worker.receive(m)
+	}
+}
+
+// drain waits until everything that the worker has sent before it ended has been read. It waits exitDelay at most: a process that the worker
+// has started may still be connected.
+func (s *socket) drain() {
+	s.mu.Lock()
+	drained := s.drained
+	s.mu.Unlock()
+	if drained == nil {
+		return
+	}
+	select {
+	case <-drained:
+	case <-time.After(exitDelay):
 	}
 }
 

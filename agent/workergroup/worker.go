@@ -36,12 +36,16 @@ type worker struct {
 // awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it.
 const awakeTolerance = time.Second
 
-// exitDelay is how long a worker may live after its connection has ended. If it ends in that time, its exit says why.
+// exitDelay is how long a worker may live after its connection has ended, and its connection after it has ended. If a worker ends in that
+// time, its exit says why its connection has ended.
 const exitDelay = time.Second
 
 // follow follows the worker to its end.
 func (w *worker) follow() {
 	for x := range w.gang.Exits() {
+		if !x.Failed() { // what it has sent says whether it was still needed
+			w.socket.drain()
+		}
 		w.group.exited(w, x)
 	}
 	w.group.left(w)
