@@ -13,6 +13,9 @@ var joinedLine = regexp.MustCompile(`^[0-9:.]+ \[DEBUG\] gorun: joined: round=([
 // restartLine is what an agent logs when the job has used a restart: why, in which rank, and which restart it is.
 var restartLine = regexp.MustCompile(`^[0-9:.]+ \[WARN\]  gorun: \[default\] Worker group FAILED\..*?; will [a-z ]+: (rank ([0-9]+) on .*); restart ([0-9]+) of [0-9]+`)
 
+// errorFileLine is what an agent writes in the summary of a failure about the error file of a worker.
+var errorFileLine = regexp.MustCompile(`^  error_file: (/.*)\n$`)
+
 // A joining says that a node is in a round, as its agent has logged.
 type joining struct{ round, nodes, groupRank int }
 
@@ -53,6 +56,10 @@ func (s *testbed) read(p *process, host int, line []byte) {
 	if why, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("gorun: ")); ok {
 		failure := ": " + string(why)
 		s.post(func(time.Time) { p.failure = failure })
+	}
+	if m := errorFileLine.FindSubmatch(line); m != nil {
+		path := string(m[1])
+		s.post(func(time.Time) { s.errors = append(s.errors, path) })
 	}
 	if c, ok := rootCauseIn(line); ok {
 		s.post(func(time.Time) { s.seen.explain(p.name, c) })

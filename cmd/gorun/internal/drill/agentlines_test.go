@@ -1,6 +1,9 @@
 package drill
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestRead: what the drill takes from the lines of an agent.
 func TestRead(t *testing.T) {
@@ -9,6 +12,8 @@ func TestRead(t *testing.T) {
 	lines := []string{
 		"08:14:56 [INFO]  gorun: hosting the rendezvous: at=x\n",
 		"08:14:57 [WARN]  gorun: [default] Worker group FAILED. 3/3 attempts left; will restart worker group: rank 1 on vm: exit code 1; restart 1 of 3\n",
+		"  error_file: <N/A>\n",
+		"  error_file: /tmp/a job/attempt_0/1/error.json\n",
 		"gorun: the disk is full\n",
 	}
 	go func() {
@@ -22,5 +27,8 @@ func TestRead(t *testing.T) {
 	want := rootCause{1, 1, "rank 1 on vm: exit code 1"}
 	if list := s.seen.causes["node1"]; !p.announced || p.failure != ": the disk is full" || len(list) != 1 || list[0] != want {
 		t.Errorf("read is %+v, %+v", p, list)
+	}
+	if want := []string{"/tmp/a job/attempt_0/1/error.json"}; !slices.Equal(s.errors, want) {
+		t.Errorf("the error files are %q, want %q", s.errors, want)
 	}
 }

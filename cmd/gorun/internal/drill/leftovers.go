@@ -24,7 +24,7 @@ const (
 )
 
 // clear ends whatever is left, and returns what that was. Agents and etcds of a scenario that was cut short do not count: clear lets them end
-// by themselves until ctx ends, and then kills them.
+// by themselves until ctx ends, and then kills them. Nor do directories count in which an agent has kept error files for the user.
 func (s *testbed) clear(ctx context.Context) (left Leftovers) {
 	agents := slices.Collect(maps.Values(s.agents))
 	for _, p := range agents {
@@ -58,7 +58,11 @@ func (s *testbed) clear(ctx context.Context) (left Leftovers) {
 		pattern = "gorun*" // the others are the program's own
 	}
 	entries, _ := filepath.Glob(filepath.Join(s.temp(), pattern)) // the pattern is good
-	left.Files += len(entries)
+	for _, entry := range entries {
+		if !slices.ContainsFunc(s.errors, func(path string) bool { return strings.HasPrefix(path, entry+"/") }) {
+			left.Files++
+		}
+	}
 	return left
 }
 

@@ -29,6 +29,7 @@ type testbed struct {
 	agents    map[int]*process
 	etcds     map[int]*process
 	newcomer  *process // an agent that has no place in agents; nil: there is none
+	errors    []string // the error files that agents keep, since the summary of a failure names them
 }
 
 // temp is for the temporary files of agents and workers.
