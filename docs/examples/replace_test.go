@@ -33,33 +33,19 @@ func TestReplacePython(t *testing.T) {
 
 // TestRoundsPython: the example's part of the agreement with the agent needs no torch.
 func TestRoundsPython(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no python3")
-	}
-	examples, err := filepath.Abs("replace_python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(t.TempDir(), "main.py")
-	text := fmt.Sprintf(`import os, signal, sys, time
-sys.path.insert(0, %q)
-from rounds import Rounds
-
-rounds = Rounds()
+	dir := t.TempDir()
+	program := roundsProgram(t, fmt.Sprintf(`
 for deaths in range(int(os.environ["TORCHELASTIC_RESTART_COUNT"]), 3):
     open(os.path.join(%q, f"{os.environ['RANK']} {deaths}"), "w").close()
-    while not all(os.path.exists(os.path.join(%[2]q, f"{rank} {deaths}")) for rank in range(4)):
+    while not all(os.path.exists(os.path.join(%[1]q, f"{rank} {deaths}")) for rank in range(4)):
         time.sleep(0.01)
     if os.environ["RANK"] == str(deaths):
         os.kill(os.getpid(), signal.SIGKILL)
-    while not rounds.is_over():
-        time.sleep(0.01)
-    died = [(d["rank"], d["exit_code"], d["reason"]) for d in rounds.enter()]
+    while not rounds.is_over(wait=1):
+        pass
+    died = [(d["rank"], d["exit_code"], d["reason"]) for d in rounds.enter(why="unused")]
     print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "in round", rounds.round, died, rounds.is_over(), flush=True)
-`, examples, t.TempDir())
-	if err := os.WriteFile(program, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, dir))
 	command := "gorun --nproc-per-node=4 --max-restarts=3 --max-restart-backoff=0 --on-failure=replace " + program
 	var want []string
 	for _, rank := range []int{0, 1, 2, 3} {
@@ -70,4 +56,35 @@ for deaths in range(int(os.environ["TORCHELASTIC_RESTART_COUNT"]), 3):
 		}
 	}
 	compare(t, command, sh(t, command), want)
+}
+
+// TestRevokePython: if no worker has died, the example ends the round for all ranks.
+func TestRevokePython(t *testing.T) {
+	program := roundsProgram(t, `
+rank = int(os.environ["RANK"])
+while rank > 0 and not rounds.is_over(wait=1):
+    pass
+died = rounds.enter(why="rank 1 has left" if rank == 0 else "unused")
+print("rank", rank, "is in round", rounds.round, died, rounds.is_over(), flush=True)
+`)
+	command := "gorun --nproc-per-node=2 --max-restarts=1 --on-failure=replace " + program
+	compare(t, command, sh(t, command), []string{"[0] rank 0 is in round 2 [] False", "[1] rank 1 is in round 2 [] False"})
+}
+
+// roundsProgram returns a program that has the example's Rounds.
+func roundsProgram(t *testing.T, text string) (path string) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+	examples, err := filepath.Abs("replace_python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "main.py")
+	text = fmt.Sprintf("import os, signal, sys, time\nsys.path.insert(0, %q)\nfrom rounds import Rounds\n\nrounds = Rounds()\n%s", examples, text)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

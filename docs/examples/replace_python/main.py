@@ -15,7 +15,7 @@ STEPS = 20
 
 
 class RoundOver(RuntimeError):
-    """Nodes come or go."""
+    """The agent has said so, and no call has failed."""
 
 
 def main():
@@ -43,10 +43,10 @@ def main():
             dist.barrier()
             print(f"rank {dist.get_rank()}: {model[0].item():.0f} after {step} steps", flush=True)
             return
-        except RuntimeError:  # another worker has died, or nodes come or go
+        except RuntimeError as error:  # another worker has died or left, or nodes come or go
             if dist.is_initialized():
                 dist.destroy_process_group()
-            for d in rounds.enter():
+            for d in rounds.enter(why=repr(error)):
                 print(f"rank {os.environ['RANK']} lives on: rank {d['rank']} died: {d['reason']}", flush=True)
 
 

@@ -17,20 +17,22 @@ class Rounds:
         self.over = False
         self.following = None  # the document of the next round, when it has come
 
-    def is_over(self):
-        """Whether the round is over: a worker has died, or nodes come or go. It does not wait."""
-        while not self.over and self._has_document():
+    def is_over(self, wait=0):
+        """Whether the round is over: a worker has died, nodes come or go, or a worker has revoked it. It waits so many seconds for that."""
+        while not self.over and self._has_document(wait):
             self._take(self._read())
         return self.over
 
-    def enter(self):
-        """Waits for the next round, and enters it. Returns those who died before it."""
+    def enter(self, why):
+        """Waits for the next round, and enters it. Returns those who died before it. If the round is not over, ends it for all ranks and says why."""
+        if not self.is_over(wait=1):  # if a worker has died, the agent says so by then
+            self._send({"round": self.round, "revoke": why})
         while self.following is None:
             self._take(self._read())
         document, self.following = self.following, None
         self.round, self.over = document["round"], False
         os.environ.update(document["env"])
-        self.socket.sendall(json.dumps({"round": self.round}).encode() + b"\n")
+        self._send({"round": self.round})
         return document.get("died", [])
 
     def _take(self, document):
@@ -38,8 +40,11 @@ class Rounds:
             self.following = document
         self.over = True
 
-    def _has_document(self):
-        return b"\n" in self.received or bool(select.select([self.socket], [], [], 0)[0])
+    def _send(self, document):
+        self.socket.sendall(json.dumps(document).encode() + b"\n")
+
+    def _has_document(self, wait):
+        return b"\n" in self.received or bool(select.select([self.socket], [], [], wait)[0])
 
     def _read(self):
         """Waits for the next document."""
