@@ -63,55 +63,53 @@ func reportProgress(g *Group, file string) (end func()) {
 	if err != nil {
 		g.world.Log.Warn("the agent cannot ask this rank what it waits for", "error", err)
 	}
-	quit := make(chan struct{})
-	var reporting sync.WaitGroup
-	reporting.Go(func() { touchOnProgress(g, file, quit) })
+	stop := everyInterval(touchOnProgress(g, file))
 	return func() {
-		close(quit)
-		reporting.Wait()
+		stop()
 		if server != nil {
 			server.Close()
 		}
 	}
 }
 
-// touchOnProgress touches the file whenever operations of a world have gone on. It looks for that from time to time, so that it costs the
-// operations nothing. When the round is over, operations end, but that is no progress: the agent would take it for progress in the next round.
-func touchOnProgress(g *Group, file string, quit <-chan struct{}) {
-	again := time.NewTicker(progressInterval)
-	defer again.Stop()
+// touchOnProgress returns a function that touches the file if operations of a world have gone on since its last call. To look for that from
+// time to time costs the operations nothing. When the round is over, operations end, but that is no progress: the agent would take it for
+// progress in the next round.
+func touchOnProgress(g *Group, file string) func() {
 	var last uint64
 	failed := false
-	for {
-		if moves := worldMoves(); moves != last && !g.world.isOver() {
-			last = moves
-			if err := progress.Touch(file); err != nil && !failed {
-				failed = true
-				g.world.Log.Warn("cannot tell the agent of progress", "error", err)
-			}
-		}
-		select {
-		case <-again.C:
-		case <-quit:
+	return func() {
+		moves := worldMoves()
+		if moves == last || g.world.isOver() {
 			return
+		}
+		last = moves
+		if err := progress.Touch(file); err != nil && !failed {
+			failed = true
+			g.world.Log.Warn("cannot tell the agent of progress", "error", err)
 		}
 	}
 }
 
-// reportWaiting reports progress until it is ended: a rank that waits for others to join does not hang, and has a timeout of its own.
+// reportWaiting reports progress until end is called: a rank that waits for others to join does not hang, and has a timeout of its own.
 func reportWaiting(file string) (end func()) {
 	if file == "" {
 		return func() {}
 	}
+	return everyInterval(func() { _ = progress.Touch(file) }) // if it fails, that is logged later
+}
+
+// everyInterval calls do now, and again after each progressInterval, in a goroutine of its own. It stops when end is called, which waits for do.
+func everyInterval(do func()) (end func()) {
 	quit := make(chan struct{})
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
+	var calls sync.WaitGroup
+	calls.Go(func() {
 		again := time.NewTicker(progressInterval)
 		defer again.Stop()
 		for {
+			do()
 			select {
 			case <-again.C:
-				_ = progress.Touch(file) // if it fails, that is logged later
 			case <-quit:
 				return
 			}
@@ -119,7 +117,7 @@ func reportWaiting(file string) (end func()) {
 	})
 	return func() {
 		close(quit)
-		reporting.Wait()
+		calls.Wait()
 	}
 }
 
