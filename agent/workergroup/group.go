@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 )
@@ -285,36 +283,4 @@ func (g *Group) closeIfEnded() {
 	if left == 0 {
 		gang.closeExits()
 	}
-}
-
-const (
-	socketVariable = "GORUN_ROUND_SOCKET"
-	timerVariable  = "TORCHELASTIC_TIMER_FILE"
-	roundVariable  = "GORUN_ROUND"
-)
-
-// setVariable returns an environment in which a variable has another value.
-func setVariable(environ []string, name, value string) []string {
-	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
-	return append(environ, name+"="+value)
-}
-
-// workerVariables returns the variables of package env in an environment, with their values.
-func workerVariables(environ []string) map[string]string {
-	names, values := env.Names(), make(map[string]string)
-	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); slices.Contains(names, name) {
-			values[name] = value
-		}
-	}
-	return values
-}
-
-// roundOf returns the number of the round that a worker is to be in.
-func roundOf(w launcher.WorkerSpec) (int, error) {
-	round, err := strconv.Atoi(workerVariables(w.Env)[roundVariable])
-	if err != nil {
-		return 0, fmt.Errorf("workergroup: rank %d has no number of a round: %w", w.Rank, err)
-	}
-	return round, nil
 }
