@@ -143,7 +143,7 @@ func TestReplaceStep(t *testing.T) {
 	})
 }
 
-// TestRevocationIsTheLastFailure: why the next round begins, though the worker that has revoked this one has not ended.
+// TestRevocationIsTheLastFailure: the next round begins because of a worker that has revoked its round and has not ended.
 func TestRevocationIsTheLastFailure(t *testing.T) {
 	revokes := revocation{launcher.Exit{Rank: 1, Code: 1, Revoked: "rank 0 has left"}}
 	m := stateMachine{replace: true}

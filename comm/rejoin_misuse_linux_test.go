@@ -194,7 +194,7 @@ func TestAWorkerThatForks(t *testing.T) {
 	a.join()
 }
 
-// TestRejoinWhereWorkersDie: Rejoin says why it cannot be.
+// TestRejoinWhereWorkersDie: where workers do not outlive a round, the error of Rejoin says why.
 func TestRejoinWhereWorkersDie(t *testing.T) {
 	for name, c := range map[string]struct {
 		environ map[string]string

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/env/rounds"
 )
 
-// TestConsequencesOfADeath: the agent's word comes after them, and names the cause.
+// TestConsequencesOfADeath: operations fail before the agent has said who died. Their errors name the cause all the same.
 func TestConsequencesOfADeath(t *testing.T) {
 	for _, kind := range []diagnosis.Kind{diagnosis.PeerFailed, diagnosis.Closed} {
 		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}

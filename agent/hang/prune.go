@@ -10,8 +10,7 @@ import (
 )
 
 // Prune removes what is in a directory, and then the directory if it is empty. It keeps the files that Collect wrote, because the log names
-// them, and files whose names begin with one of keep. What it cannot remove
-// is in the error, and keeps nothing else.
+// them, and files whose names begin with one of keep. If it cannot remove a file, it goes on with the next one, and the error says so.
 func Prune(dir string, keep ...string) error {
 	var dirs []string
 	var errs []error

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPrune: what Collect has written stays, and what is to be kept; of all other files nothing does, nor of a directory without files.
+// TestPrune: only files of Collect, and those that are to be kept, stay. Empty directories are removed.
 func TestPrune(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "job")
 	files := map[string]bool{ // whether they stay
@@ -51,7 +51,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestPruneGoesOn: what cannot be removed keeps nothing else.
+// TestPruneGoesOn: if a file cannot be removed, the others are.
 func TestPruneGoesOn(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root can remove everything")

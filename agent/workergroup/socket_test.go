@@ -98,7 +98,7 @@ func TestBadConnections(t *testing.T) {
 	}
 }
 
-// TestNeverReads: a worker that does not read what it is told takes part no more.
+// TestNeverReads: a worker that does not read its documents no longer takes part.
 func TestNeverReads(t *testing.T) {
 	b := newTestbed(t, 1)
 	gang, first := b.mustBegin(1)

@@ -115,7 +115,7 @@ func TestWorldShrinksAndGrows(t *testing.T) {
 	stop(a)
 }
 
-// TestLeaderIsReplaced: the node that leads is killed, which is that of rank 0.
+// TestLeaderIsReplaced: the node that leads, which has rank 0, is killed.
 func TestLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=2")

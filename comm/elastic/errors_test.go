@@ -58,7 +58,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnErrorsEndRun: on the rank that has one. The others see it leave.
+// TestOwnErrorsEndRun: the function's own error ends Run on its rank. The others see that rank leave.
 func TestOwnErrorsEndRun(t *testing.T) {
 	for name, own := range map[string]func(ctx context.Context, world *comm.Group) error{
 		"error":   func(context.Context, *comm.Group) error { return errOwn },

@@ -94,7 +94,7 @@ func TestCommitAndRestore(t *testing.T) {
 	})
 }
 
-// TestCommitFails: the last commit stays.
+// TestCommitFails: if a Commit fails, the last commit stays.
 func TestCommitFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		bad  any

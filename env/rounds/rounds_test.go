@@ -80,7 +80,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestUnknownEnding: of a worker whose node is gone nothing is said that is not known.
+// TestUnknownEnding: a worker's node is gone, and nobody claims to know how the worker ended.
 func TestUnknownEnding(t *testing.T) {
 	gone := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, Host: "node-b", Reason: "its node is lost"}}}
 	want := `{"round":1,"over":true,"died":[{"rank":2,"local_rank":0,"host":"node-b","reason":"its node is lost"}]}` + "\n"
@@ -111,7 +111,7 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-// TestLongRound: of a long document, the last lines go, the last of the dead first, and then the dead.
+// TestLongRound: a document that is too long loses the lines on stderr, those of the last of the dead first, and then some of the dead.
 func TestLongRound(t *testing.T) {
 	for _, c := range []struct{ dead, text int }{{1, 100}, {1, 2 << 20}, {30, 50_000}, {20_000, 0}, {20_000, 40}} {
 		long := rounds.Round{Round: 1, Over: true}

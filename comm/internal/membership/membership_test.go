@@ -136,7 +136,7 @@ func TestRounds(t *testing.T) {
 	a.enters(5)
 }
 
-// TestTheNextRoundIsOverBeforeItIsEntered: the word on it is known when it is entered.
+// TestTheNextRoundIsOverBeforeItIsEntered: when a round is entered, its end is known already.
 func TestTheNextRoundIsOverBeforeItIsEntered(t *testing.T) {
 	a := newAgent(t, 1, 1)
 	a.say(begun(2, death(1)))
@@ -222,7 +222,7 @@ func TestDuring(t *testing.T) {
 	}
 }
 
-// TestAwaitEnds: who waits for a round hears what is known of the one before.
+// TestAwaitEnds: the error of a wait for a round says what is known of the round before.
 func TestAwaitEnds(t *testing.T) {
 	a := newAgent(t, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -247,7 +247,7 @@ func TestAwaitEnds(t *testing.T) {
 	}
 }
 
-// TestNonsense: an agent that says what no agent says is not listened to any more.
+// TestNonsense: if an agent sends nonsense, the membership reads no more from it.
 func TestNonsense(t *testing.T) {
 	a := newAgent(t, 1, 1)
 	if _, err := fmt.Fprintln(a.conn, `{"round":0}`); err != nil {
