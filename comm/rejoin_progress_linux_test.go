@@ -37,6 +37,13 @@ func TestNoProgressAfterARound(t *testing.T) {
 	})
 }
 
+// TestProgressFromTheBeginning: a rank that stops as soon as it has called Init or Rejoin has reported progress, so that it is watched.
+func TestProgressFromTheBeginning(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "progress")
+	reportWaiting(file)()
+	stampOf(t, file)
+}
+
 func stampOf(t *testing.T, file string) time.Time {
 	t.Helper()
 	info, err := os.Stat(file)
