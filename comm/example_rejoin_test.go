@@ -28,8 +28,12 @@ func ExampleRejoin() {
 		if err == nil {
 			err = train(world)
 		}
-		var died *comm.PeerError
-		if !errors.As(err, &died) && !errors.Is(err, comm.ErrRoundOver) {
+		var (
+			died    *comm.PeerError         // or has left
+			missing *comm.MissingRanksError // in Init or Rejoin
+			aborted *comm.AbortError        // by a rank whose context has ended, for example
+		)
+		if !errors.As(err, &died) && !errors.As(err, &missing) && !errors.As(err, &aborted) && !errors.Is(err, comm.ErrRoundOver) {
 			break
 		}
 		log.Print(err)

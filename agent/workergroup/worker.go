@@ -29,11 +29,13 @@ type worker struct {
 	pending  []int          // rounds that were sent to it and that it has not answered
 	entering int            // the last round of pending, which it has to enter by deadline; 0: none
 	deadline time.Time
+	overdue  bool           // deadline has been moved, because it had passed
 	timer    *time.Timer    // ends at deadline
 	revoked  *launcher.Exit // its failure, if it has revoked the last round that was sent to it; nil: it has not
 }
 
-// awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it.
+// awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it. It is
+// also how much longer a worker gets when its deadline has passed: both may have been stopped until a moment ago.
 const awakeTolerance = time.Second
 
 // exitDelay is how long a worker may live after its connection has ended, and its connection after it has ended. If a worker ends in that
@@ -82,7 +84,8 @@ func (w *worker) stop(sig syscall.Signal) {
 
 // enter sends it a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
-	w.survives, w.entering, w.deadline, w.revoked = false, r.Round, time.Now().Add(w.group.Timeout), nil
+	w.survives, w.entering, w.revoked = false, r.Round, nil
+	w.deadline, w.overdue = time.Now().Add(w.group.Timeout), false
 	w.pending = append(w.pending, r.Round)
 	w.socket.send(r)
 	if w.timer != nil {
@@ -168,12 +171,16 @@ func (w *worker) late() {
 	late := time.Since(w.deadline)
 	switch {
 	case w.entering == 0 || late < 0 || w.group.suspended:
+		return
 	case late > awakeTolerance:
-		w.deadline = time.Now().Add(w.group.Timeout)
-		w.timer.Reset(w.group.Timeout)
+		w.deadline, w.overdue = time.Now().Add(w.group.Timeout), false
+	case !w.overdue:
+		w.deadline, w.overdue = time.Now().Add(awakeTolerance), true
 	default:
 		w.fail("did not enter round %d within %v", w.entering, w.group.Timeout)
+		return
 	}
+	w.timer.Reset(time.Until(w.deadline))
 }
 
 // warn logs something about the worker.

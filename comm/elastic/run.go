@@ -131,7 +131,7 @@ func awaitReturns(ctx context.Context, world *comm.Group) error {
 	return err
 }
 
-// worldChanged reports whether err means that ranks have gone, or come.
+// worldChanged reports whether err means that ranks have gone, or come. world is nil if err is why there is none.
 func worldChanged(err error, world *comm.Group) bool {
 	var (
 		peer    *comm.PeerError
@@ -139,5 +139,5 @@ func worldChanged(err error, world *comm.Group) bool {
 		abort   *comm.AbortError
 	)
 	return errors.Is(err, comm.ErrRoundOver) || errors.As(err, &peer) || errors.As(err, &missing) ||
-		errors.As(err, &abort) && abort.Rank != world.Rank()
+		errors.As(err, &abort) && (world == nil || abort.Rank != world.Rank())
 }
