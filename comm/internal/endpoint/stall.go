@@ -75,8 +75,11 @@ func (s *stall) ask() time.Duration {
 	return pause
 }
 
-// diagnose is what p's stream is suspected of, or nothing.
+// diagnose says why p may not answer, or nothing: it is not connected yet, or what its stream is suspected of.
 func (p *peer) diagnose() string {
+	if p.state == stateIdle {
+		return "it has accepted no connection: it is still joining, has stopped, or is cut off"
+	}
 	if d, ok := p.link.Stream.(transport.Diagnoser); ok {
 		p.suspicion = d.Diagnose()
 	}
