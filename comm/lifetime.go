@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/env"
@@ -41,12 +43,22 @@ func (l *lifetime) note(w *core.World, err error) {
 }
 
 // revoke asks the agent to end the round, unless it is over. It says why, as far as this process knows: in one line, and in the error file.
-func (l *lifetime) revoke() error {
-	if l.rounds.Round().Over() != nil {
+// If no call has failed, another rank may be about to end: elastic.Run, for example, rejoins when a new rank has another State. Then revoke
+// first waits for the agent's word on that.
+func (l *lifetime) revoke(ctx context.Context) error {
+	round, failure := l.rounds.Round(), l.failure.Load()
+	if failure == nil {
+		select {
+		case <-round.Final():
+		case <-time.After(endpoint.RevokeTimeout):
+		case <-ctx.Done():
+		}
+	}
+	if round.Over() != nil {
 		return nil
 	}
 	why := "it has called comm.Rejoin, and no call of it has failed"
-	if failure := l.failure.Load(); failure != nil {
+	if failure != nil {
 		why = strings.TrimPrefix((*failure).Error(), "comm: ")
 		if more := becauseOf(*failure); more != nil {
 			writeError(*failure, more)

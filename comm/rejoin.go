@@ -92,7 +92,7 @@ func awaitRound(ctx context.Context, cfg *config) error {
 	defer time.AfterFunc(time.Second, func() {
 		cfg.Log.Info("comm: Rejoin waits for the next round", "over", life.rounds.Round().Over() != nil)
 	}).Stop()
-	_ = life.revoke() // if the agent is gone, Await says so
+	_ = life.revoke(ctx) // if the agent is gone, Await says so
 	if err := life.rounds.Await(ctx); err != nil {
 		return err
 	}

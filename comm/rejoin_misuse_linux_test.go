@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/rounds"
 )
 
 // wantError checks that the result of a worker is an error that says something, and its exit code.
@@ -214,5 +216,25 @@ func TestRejoinWhereWorkersDie(t *testing.T) {
 				t.Errorf("got %v, %v (exit code %d), want %q", g, err, ExitCode(err), c.want)
 			}
 		})
+	}
+}
+
+// TestRejoinBeforeTheAgentKnows: a rank knows by itself that another one is about to end, and rejoins. It does not end the round: the
+// end of the other one does.
+func TestRejoinBeforeTheAgentKnows(t *testing.T) {
+	a := newTestAgent(t, "shm", 2)
+	a.join()
+	w := a.workers[0]
+	w.do("rejoin")
+	a.lose(1)
+	a.next(2)
+	if m := w.says(func(rounds.Message) bool { return true }); m != (rounds.Message{Round: 2}) {
+		t.Errorf("it says %+v, want that it enters round 2", m)
+	}
+	a.workers[1].join()
+	for rank, r := range a.results() {
+		if r.Error != "" {
+			t.Errorf("rank %d: %s", rank, r.Error)
+		}
 	}
 }

@@ -21,9 +21,9 @@ type Report struct {
 }
 
 const (
-	collectTimeout = 5 * time.Second
-	stacksTimeout  = time.Second // in which a worker has to tell its stacks
-	maxFile        = 4 << 20     // bytes of stacks of a worker
+	collectTimeout = 10 * time.Second
+	stacksTimeout  = 4 * time.Second // in which a worker has to tell its stacks
+	maxFile        = 4 << 20         // bytes of stacks of a worker
 	cutNote        = "\n(the rest is cut)\n"
 )
 
