@@ -8,9 +8,9 @@
 //
 //  1. There was a connection, on which both had proven that they hold the job's secret.
 //  2. There is no new one. A process that lives calls again at once.
-//  3. Its port refuses connections again and again: its machine answers, and says that nobody listens. Twice is enough if that machine has
-//     closed the connection in good order, as a kernel does when a process ends. Otherwise a firewall may have cut it, and refuse
-//     connections for a moment: then it takes a grace period.
+//  3. Its port refuses connections again and again: its machine answers, and says that nobody listens. Twice is enough if this process
+//     had called it there, and that machine has closed the connection in good order, as a kernel does when a process ends. Otherwise a
+//     firewall may have cut it, or may refuse all that this process calls: then it takes a grace period.
 //
 // So nothing is held against a process that is slow or stopped: its kernel accepts connections for it. Nor against one
 // that is cut off, or whose machine has vanished: nothing is refused where nothing answers. Nor against one that cannot
@@ -199,7 +199,8 @@ func (d *Detector) call(ctx context.Context, addr string, h hello) (net.Conn, er
 	return conn, nil
 }
 
-// ended finds out whether a process, which answered to key at addr until a connection broke with err, has ended.
+// ended finds out whether a process, which answered to key at addr until a connection broke with err, has ended. err is nil if
+// that process had called this one.
 func (d *Detector) ended(ctx context.Context, key, addr string, err error) bool {
 	most := graceCalls
 	if errors.Is(err, io.EOF) {

@@ -27,13 +27,13 @@ func (d *Detector) answer(conn *admission.Conn) {
 	}
 	keepalive.Set(conn.NetConn(), true)
 	d.count(caller.From, 1)
-	how := await(d.ctx, conn)
+	_ = await(d.ctx, conn) // however it has ended
 	d.count(caller.From, -1)
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String()) // what it calls itself may mean something else here
 	if err != nil {
 		return
 	}
-	if addr := net.JoinHostPort(host, strconv.Itoa(caller.Port)); d.ended(d.ctx, caller.From, addr, how) {
+	if addr := net.JoinHostPort(host, strconv.Itoa(caller.Port)); d.ended(d.ctx, caller.From, addr, nil) { // nobody may ever have reached it there
 		d.config.Ended(caller.From, addr)
 	}
 }
