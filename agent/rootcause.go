@@ -59,12 +59,17 @@ func rootOf(failed []launcher.Exit, first int, files map[int]ErrorFile) int {
 		}
 		for _, rank := range []int{r.FailedPeer.Rank, r.FailedPeer.Finder} {
 			other := slices.IndexFunc(failed, func(x launcher.Exit) bool { return x.Rank == rank && x.Failed() })
-			if other >= 0 && other != i && isOwn(failed[other], files[rank], r) {
+			if other >= 0 && other != i && isOwn(failed[other], files[rank], r) && !isFinder(failed[i], failed[other], files[rank]) {
 				return other
 			}
 		}
 		return -1
 	})
+}
+
+// isFinder reports whether other has only found what revoker revoked the round for, and lived on until the agent stopped it.
+func isFinder(revoker, other launcher.Exit, its ErrorFile) bool {
+	return revoker.Revoked != "" && other.Stopped && its.FailedPeer != nil
 }
 
 // isOwn reports whether x failed by itself. If the agent stopped x, its error file shows this: it is then older than the file of the

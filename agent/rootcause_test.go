@@ -77,6 +77,10 @@ func TestAccuseFailedPeer(t *testing.T) {
 		{"it was stopped, and tells of that", first, obeyed, map[int]ErrorFile{0: because(1, 0), 1: {Written: time.UnixMilli(6)}}, 0, 1},
 		{"each because of the other", first, failed, map[int]ErrorFile{0: because(1, 0), 1: because(0, 1)}, 0, 1},
 		{"an older file tells of the first", first, failed, map[int]ErrorFile{0: {Written: time.UnixMilli(6)}, 1: because(0, 1)}, 0, 1},
+		{
+			"it has only found why the first revoked the round", launcher.Exit{Code: 1, Revoked: "rank 7 has left"}, obeyed,
+			map[int]ErrorFile{0: because(7, 1), 1: {Written: time.UnixMilli(4), FailedPeer: &rendezvous.FailedPeer{Rank: 7, Finder: 1}}}, 0, 1,
+		},
 		{"a crash", launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}, failed, map[int]ErrorFile{0: because(1, 0)}, 0, 139},
 	} {
 		e := &WorkerError{Root: c.root, Code: c.root.Code, ErrorFiles: c.reports}
