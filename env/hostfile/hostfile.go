@@ -1,0 +1,182 @@
+// Package hostfile reads lists of hosts: the hostfiles of Open MPI, MPICH, DeepSpeed and Horovod, the value of --hosts, and the lists
+// that PBS, LSF and Grid Engine make for their jobs. It looks up no name, and opens no file itself.
+package hostfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"github.com/gorun/gorun/env/hostlist"
+)
+
+// Limits on a list. A list beyond them is an error, and so is one with more than hostlist.MaxHosts hosts.
+const (
+	MaxFile  = 8 << 20 // bytes of a file
+	MaxSlots = 65536   // of a host
+)
+
+// A Host is one on which workers run.
+type Host struct {
+	Name  string // as in the list: a name that hostlist.CheckName accepts, or an IP address, without brackets
+	User  string // who logs in there, or empty if the list does not say. It does not begin with a hyphen
+	Slots int    // how many workers there are to be, at least 1; or 0 if the list does not say
+}
+
+// Parse reads a hostfile. A line names a host, with what one of these launchers knows about it:
+//
+//	n1 slots=8 max_slots=8   # Open MPI; DeepSpeed and Horovod: slots only
+//	me@n2 slots=8            // Open MPI: the user
+//	n3:8 user=me             /* MPICH */
+//	n[04-16,20]-ib:8         # a host for each number, as Slurm and Flux write them
+//	[2001:db8::1]:8          # IPv6
+//
+// For a host without slots, Open MPI takes the number of its cores, and MPICH 1; here, it has 0. MPICH's binding= has no effect.
+//
+// It is an error if a host occurs twice, or if there is none. The error begins with file, which is the name of the file, and with the
+// number of the line, as in hosts.txt:3.
+func Parse(file string, r io.Reader) ([]Host, error) {
+	list := newDistinct()
+	err := eachLine(file, r, func(number int, line string) error {
+		hosts, err := parseLine(line)
+		if err != nil {
+			return err
+		}
+		return list.add(hosts, fmt.Sprintf("in line %d", number))
+	})
+	if err == nil && len(list.hosts) == 0 {
+		err = fmt.Errorf("%s: the file names no host", file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list.hosts, nil
+}
+
+// ParseList reads the value of --hosts: hosts as in a hostfile, without keys such as slots=, and separated by commas, such as
+// a:8,me@b:8,n[01-04]:8,[2001:db8::1]:8. It is an error if a host occurs twice.
+func ParseList(list string) ([]Host, error) {
+	if len(list) > hostlist.MaxList {
+		return nil, fmt.Errorf("the list of hosts has %d bytes; at most %d are allowed", len(list), hostlist.MaxList)
+	}
+	all := newDistinct()
+	for i, text := range splitOutside(list) {
+		hosts, err := parseHosts(text)
+		if err == nil {
+			err = all.add(hosts, fmt.Sprintf("in item %d", i+1))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+	}
+	return all.hosts, nil
+}
+
+// splitOutside splits a list at the commas that are not in brackets.
+func splitOutside(list string) (items []string) {
+	from, inside := 0, false
+	for i := range len(list) {
+		switch list[i] {
+		case '[':
+			inside = true
+		case ']':
+			inside = false
+		case ',':
+			if !inside {
+				items, from = append(items, list[from:i]), i+1
+			}
+		}
+	}
+	return append(items, list[from:])
+}
+
+// A distinct is a list in which no host may occur twice.
+type distinct struct {
+	hosts []Host
+	seen  map[string]string // where each host is, by key
+}
+
+func newDistinct() *distinct { return &distinct{seen: make(map[string]string)} }
+
+// add adds hosts. The text says where they are.
+func (d *distinct) add(hosts []Host, where string) error {
+	if len(d.hosts)+len(hosts) > hostlist.MaxHosts {
+		return errTooMany
+	}
+	for _, h := range hosts {
+		first, known := d.seen[key(h.Name)]
+		switch {
+		case known && first == where:
+			return fmt.Errorf("host %s is there twice", h.Name)
+		case known:
+			return fmt.Errorf("host %s is already %s", h.Name, first)
+		}
+		d.seen[key(h.Name)] = where
+	}
+	d.hosts = append(d.hosts, hosts...)
+	return nil
+}
+
+var errTooMany = fmt.Errorf("the list has more than %d hosts", hostlist.MaxHosts)
+
+// key returns what is the same for all spellings of a name or an address.
+func key(name string) string {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.Unmap().String()
+	}
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
+
+// eachLine calls do for every line of a file that has more than a comment, without the comment. Its error begins with file and line.
+func eachLine(file string, r io.Reader, do func(number int, line string) error) error {
+	read, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w", file, err)
+	}
+	if len(read) > MaxFile {
+		return fmt.Errorf("%s: the file is longer than %d bytes", file, MaxFile)
+	}
+	text, err := withoutComments(string(read))
+	number := 0
+	for line := range strings.Lines(text) {
+		if number++; strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := do(number, line); err != nil {
+			return fmt.Errorf("%s:%d: %w", file, number, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", file, 1+strings.Count(text, "\n"), err)
+	}
+	return nil
+}
+
+// withoutComments returns text without comments: those from # or // to the end of the line, and those from /* to */, which may go
+// over lines. If one does not end, it returns an error and the text before it.
+func withoutComments(text string) (string, error) {
+	var rest strings.Builder
+	for i := 0; i < len(text); {
+		switch {
+		case text[i] == '#' || strings.HasPrefix(text[i:], "//"):
+			length := strings.IndexByte(text[i:], '\n')
+			if length < 0 {
+				return rest.String(), nil
+			}
+			i += length
+		case strings.HasPrefix(text[i:], "/*"):
+			length := strings.Index(text[i+2:], "*/")
+			if length < 0 {
+				return rest.String(), errors.New(`"/*" without "*/"`)
+			}
+			rest.WriteString(" " + strings.Repeat("\n", strings.Count(text[i:i+2+length], "\n")))
+			i += length + 4
+		default:
+			rest.WriteByte(text[i])
+			i++
+		}
+	}
+	return rest.String(), nil
+}

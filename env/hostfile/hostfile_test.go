@@ -1,0 +1,246 @@
+package hostfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/env/hostlist"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []Host
+	}{
+		{"Open MPI", "# the cluster\nn1 slots=8 max_slots=8 # fast\nme@n2 slots = 4\t// slow\n\n /* n3 slots=1\nn4 */ n5 max-slots=9 slots= 9\r\nn6\n", []Host{
+			{"n1", "", 8}, {"n2", "me", 4}, {"n5", "", 9}, {"n6", "", 0}}},
+		{"MPICH", "n1:2 binding=user:0,1\nn2:4 user=me\nn3", []Host{{"n1", "", 2}, {"n2", "me", 4}, {"n3", "", 0}}},
+		{"DeepSpeed and Horovod", "worker-1 slots=4\nworker-2 slots=4", []Host{{"worker-1", "", 4}, {"worker-2", "", 4}}},
+		{"ranges", "n[01-02]:8\nme@r[1-2]-ib slots=4", []Host{{"n01", "", 8}, {"n02", "", 8}, {"r1-ib", "me", 4}, {"r2-ib", "me", 4}}},
+		{"addresses", "10.0.0.[1-2]:3\n[2001:db8::1]:8\n[fe80::1%eth0] slots=2\nme@[::1]", []Host{
+			{"10.0.0.1", "", 3}, {"10.0.0.2", "", 3}, {"2001:db8::1", "", 8}, {"fe80::1%eth0", "", 2}, {"::1", "me", 0}}},
+		{"users", "me@example.com@n1\nn2 username=DOMAIN\\me\n", []Host{{"n1", "me@example.com", 0}, {"n2", `DOMAIN\me`, 0}}},
+		{"comments", "/**/n1/*#*//*//\n*/\n//\n#\nn2#:8\nn3//:8", []Host{{"n1", "", 0}, {"n2", "", 0}, {"n3", "", 0}}},
+	} {
+		got, err := Parse("hosts", strings.NewReader(c.text))
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "hosts: the file names no host"},
+		{"# n1\n", "hosts: the file names no host"},
+		{"n1\nn1\n", "hosts:2: host n1 is already in line 1"},
+		{"n1\n/*\n\n*/\nN1.\n", "hosts:5: host N1. is already in line 1"},
+		{"[::1]\n[0:0::1]", "hosts:2: host 0:0::1 is already in line 1"},
+		{"n[1-3]\nme@n2:8", "hosts:2: host n2 is already in line 1"},
+		{"n[1-2,2]", "hosts:1: host n2 is there twice"},
+		{"n1\nn2 /* slots=8\nn3", `hosts:2: "/*" without "*/"`},
+		{"n1\n\n/*", `hosts:3: "/*" without "*/"`},
+		{"n1\nn2 /* slots=x\nn1 */ n1\n", `hosts:3: host n1 is already in line 1`},
+		{"x y", `hosts:1: "y": want slots=N, max_slots=N, user=NAME or binding=NAME`},
+		{"x cores=8", `"cores=8": want slots=N`},
+		{"x slots", `"slots": want a number of slots from 1 to 65536`},
+		{"x slots=", `"slots=": want a number of slots from 1 to 65536`},
+		{"x slots=0", `"slots=0": want a number`},
+		{"x slots=-1", `"slots=-1": want a number`},
+		{"x slots=65537", `want a number`},
+		{"x slots=99999999999999999999", `want a number`},
+		{"x:0", `"x:0": behind the colon: want a number of slots from 1 to 65536`},
+		{"x:", `"x:": behind the colon: want a number`},
+		{"x:22:8", `"x:22" is neither a host nor an IPv6 address in brackets`},
+		{"x:8 slots=8", "the number of slots is there twice"},
+		{"x max_slots=8", "max_slots without slots"},
+		{"x slots=8 max_slots=4", "slots=8 is more than max_slots=4"},
+		{"me@x user=you", "the user is there twice"},
+		{"@x", `"@x": "" cannot be the name of a user`},
+		{"x user=", `"user=": "" cannot be the name of a user`},
+		{"-l@x", `"-l" cannot be the name of a user`},
+		{"x user=a;b", `"a;b" cannot be the name of a user`},
+		{"-oProxyCommand", `begins with a hyphen`},
+		{"n1\nme@-x", `hosts:2: "-x", character 1: the name "-x" begins with a hyphen`},
+		{"n1,n2", `hosts:1: "n1,n2": want one host in a line`},
+		{"n[1-x]", `hosts:1: "n[1-x]", character 3: "1-x" in brackets is not a number`},
+		{"n[1-2", `"n[1-2", character 2: "[" without "]"`},
+		{":8", `character 1: a host has no name`},
+		{"2001:db8::1", `"2001:db8:" is neither a host nor an IPv6 address in brackets`},
+		{"2001:db8::1:8", `"2001:db8::1": want an IPv6 address in brackets, as in [2001:db8::1]`},
+		{"[2001:db8::1", `"[2001:db8:" is neither a host`},
+		{"[2001:db8::g]", `"[2001:db8::g]" is neither a host nor an IPv6 address in brackets`},
+		{"[fe80::1%e;0]", `';' cannot be in the name of a host`},
+		{"n[1-65536]\nm", "hosts:2: the list has more than 65536 hosts"},
+		{strings.Repeat("n", MaxFile+1), "hosts: the file is longer than 8388608 bytes"},
+	} {
+		got, err := Parse("hosts", strings.NewReader(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
+			t.Errorf("%.80q: %.80v, %v; want an error with %q", c.text, got, err, c.want)
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "hosts:") {
+			t.Errorf("%.80q: %v", c.text, err)
+		}
+	}
+	broken := errors.New("the disk has gone")
+	if _, err := Parse("hosts", iotest.ErrReader(broken)); !errors.Is(err, broken) || err.Error() != "cannot read hosts: the disk has gone" {
+		t.Errorf("a file that cannot be read: %v", err)
+	}
+}
+
+func TestParseList(t *testing.T) {
+	for text, want := range map[string][]Host{
+		"a:8,b:8,n[01-02]:4":        {{"a", "", 8}, {"b", "", 8}, {"n01", "", 4}, {"n02", "", 4}},
+		"a":                         {{"a", "", 0}},
+		"me@n[1,3-4],[2001:db8::1]": {{"n1", "me", 0}, {"n3", "me", 0}, {"n4", "me", 0}, {"2001:db8::1", "", 0}},
+		"[::1]:2,[::2]:3":           {{"::1", "", 2}, {"::2", "", 3}},
+	} {
+		if got, err := ParseList(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                        `item 1: "", character 1: a host has no name`,
+		"a,":                      `item 2: "", character 1: a host has no name`,
+		"a:8, b:8":                `item 2: " b", character 1: ' ' cannot be in the name of a host`,
+		"a:8,b:x":                 `item 2: "b:x": behind the colon: want a number`,
+		"a:8,n[1-3]:8,n3":         `item 3: host n3 is already in item 2`,
+		"n[1-2,4":                 `item 1: "n[1-2,4", character 2: "[" without "]"`,
+		"n1],a":                   `item 1: "n1]", character 3: "]" without "["`,
+		"n[1-40000],m[1-40000]":   `item 2: the list has more than 65536 hosts`,
+		"a slots=8":               `' ' cannot be in the name of a host`,
+		strings.Repeat("a", 3e5):  `the list of hosts has 300000 bytes; at most 262144 are allowed`,
+		strings.Repeat("a,", 9e4): `item 2: host a is already in item 1`,
+	} {
+		if got, err := ParseList(text); err == nil || !strings.Contains(err.Error(), want) || got != nil {
+			t.Errorf("%.80s: %.80v, %v; want an error with %q", text, got, err, want)
+		}
+	}
+}
+
+func TestManagers(t *testing.T) {
+	pairs := func(_, text string) ([]Host, error) { return ParsePairs(text) }
+	file := func(parse func(string, *strings.Reader) ([]Host, error)) func(string, string) ([]Host, error) {
+		return func(name, text string) ([]Host, error) { return parse(name, strings.NewReader(text)) }
+	}
+	lines := file(func(n string, r *strings.Reader) ([]Host, error) { return ParseLines(n, r) })
+	gridEngine := file(func(n string, r *strings.Reader) ([]Host, error) { return ParseGridEngine(n, r) })
+	for _, c := range []struct {
+		name  string
+		parse func(file, text string) ([]Host, error)
+		text  string
+		want  []Host
+	}{
+		{"PBS", lines, "n1.example.com\nn1.example.com\nn2.example.com\n", []Host{{"n1.example.com", "", 2}, {"n2.example.com", "", 1}}},
+		{"PBS, in turn", lines, "n1\nn2\nn1\nn2", []Host{{"n1", "", 2}, {"n2", "", 2}}},
+		{"LSF", pairs, "n1 8 n2 4", []Host{{"n1", "", 8}, {"n2", "", 4}}},
+		{"LSF, again", pairs, " n1 8  n2 4 n1 2 ", []Host{{"n1", "", 10}, {"n2", "", 4}}},
+		{"Grid Engine", gridEngine, "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 long.q@n1.x 0,0:0,1\n", []Host{{"n1.x", "", 5}, {"n2.x", "", 2}}},
+	} {
+		if got, err := c.parse("nodes", c.text); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
+		}
+	}
+	var many strings.Builder
+	for i := range hostlist.MaxHosts + 1 {
+		fmt.Fprintf(&many, "n%d\n", i)
+	}
+	for _, c := range []struct {
+		name  string
+		parse func(file, text string) ([]Host, error)
+		text  string
+		want  string
+	}{
+		{"PBS", lines, "\n", "nodes: the file names no host"},
+		{"PBS", lines, "n1\nn2 8\n", `nodes:2: "n2 8": want one host in a line`},
+		{"PBS", lines, "n1\n-x\n", `nodes:2: "-x": the name "-x" begins with a hyphen`},
+		{"PBS", lines, "n[1-2]\n", `nodes:1: "n[1-2]": '[' cannot be in the name of a host`},
+		{"PBS", lines, many.String(), `nodes:65537: the list has more than 65536 hosts`},
+		{"LSF", pairs, "", `"": want a number of slots behind every host`},
+		{"LSF", pairs, "n1", `"n1": want a number of slots behind every host`},
+		{"LSF", pairs, "n1 8 n2", `want a number of slots behind every host, as in "n1 8 n2 8"`},
+		{"LSF", pairs, "n1 x", `"n1 x": want a number of slots from 1 to 65536`},
+		{"LSF", pairs, "n1 65536 n1 1", `host n1 has more than 65536 slots`},
+		{"LSF", pairs, strings.Repeat(" ", MaxFile+1), `longer than 8388608 bytes`},
+		{"Grid Engine", gridEngine, "n1 4 q\nn2\n", `nodes:2: "n2": want host, slots and queue`},
+		{"Grid Engine", gridEngine, "n1 q 4", `nodes:1: "n1 q": want a number of slots`},
+		{"Grid Engine", gridEngine, "", "nodes: the file names no host"},
+	} {
+		if got, err := c.parse("nodes", c.text); err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
+			t.Errorf("%s: %.80q: %.80v, %v; want an error with %q", c.name, c.text, got, err, c.want)
+		}
+	}
+}
+
+// TestParseGenerated: a file means the hosts from which it was made, in whatever form each line is.
+func TestParseGenerated(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		var want []Host
+		for i := range rapid.IntRange(1, 8).Draw(t, "lines") {
+			h := Host{
+				Name:  fmt.Sprintf("%s%d", rapid.StringMatching(`[a-z][a-z.-]{0,3}`).Draw(t, "name"), i),
+				User:  rapid.SampledFrom([]string{"", "me"}).Draw(t, "user"),
+				Slots: rapid.IntRange(0, MaxSlots).Draw(t, "slots"),
+			}
+			want = append(want, h)
+			before, behind := "", ""
+			if h.User != "" && rapid.Bool().Draw(t, "user before") {
+				before = h.User + "@"
+			} else if h.User != "" {
+				behind = " user=" + h.User
+			}
+			switch form := rapid.IntRange(0, 1).Draw(t, "form"); {
+			case h.Slots > 0 && form == 0:
+				behind = fmt.Sprintf(":%d", h.Slots) + behind
+			case h.Slots > 0:
+				behind += fmt.Sprintf(" slots=%d", h.Slots)
+			}
+			comment := rapid.SampledFrom([]string{"", " # x", "// x", "/*\n*/", "\n/**/"}).Draw(t, "comment")
+			text.WriteString(before + h.Name + behind + comment + "\n")
+		}
+		if got, err := Parse("hosts", strings.NewReader(text.String())); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%q: %v, %v; want %v", text.String(), got, err, want)
+		}
+	})
+}
+
+// check fails if hosts are not what Parse and the others promise.
+func check(t *testing.T, hosts []Host, err error) {
+	t.Helper()
+	if (err == nil) != (len(hosts) > 0) || len(hosts) > hostlist.MaxHosts {
+		t.Fatalf("%d hosts, %v", len(hosts), err)
+	}
+	if err != nil && (len(err.Error()) > 1000 || strings.Contains(err.Error(), "\n")) {
+		t.Fatalf("the error is not one line: %q", err)
+	}
+	for _, h := range hosts {
+		if h.Name == "" || h.Name[0] == '-' || strings.HasPrefix(h.User, "-") || h.Slots < 0 || h.Slots > MaxSlots || strings.ContainsAny(h.Name+h.User, " \n\"'$;`") {
+			t.Fatalf("%+v", h)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"n1 slots=8 max_slots=9\n# x\nme@n[01-02]:4 // x", "[::1]:8 user=me", "/* x */ a", "a\na", "n 8 m 8"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		hosts, err := Parse("hosts", strings.NewReader(text))
+		check(t, hosts, err)
+		hosts, err = ParseList(text)
+		check(t, hosts, err)
+		hosts, err = ParseLines("nodes", strings.NewReader(text))
+		check(t, hosts, err)
+		hosts, err = ParseGridEngine("nodes", strings.NewReader(text))
+		check(t, hosts, err)
+		hosts, err = ParsePairs(text)
+		check(t, hosts, err)
+	})
+}
