@@ -53,6 +53,12 @@ func (w *Network) Cut(i int) {
 	w.bridge.run(w.t, "ip link set "+link(i)+" down")
 }
 
+// Heal undoes Cut.
+func (w *Network) Heal(i int) {
+	w.t.Helper()
+	w.bridge.run(w.t, "ip link set "+link(i)+" up")
+}
+
 // Shrink makes the network lose packets to and from host i that are longer than mtu, without telling the host.
 func (w *Network) Shrink(i, mtu int) {
 	w.t.Helper()

@@ -1,0 +1,183 @@
+// Package slurmtest gives tests a Slurm cluster of their own: munged, slurmctld and a slurmd for each node, on machines of hosttest.
+package slurmtest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/hosttest"
+)
+
+// A Config describes a cluster. Times are rounded up to seconds.
+type Config struct {
+	Nodes       int           // 0: 2
+	CPUs        int           // of a node; 0: 8
+	KillWait    time.Duration // from SIGTERM to SIGKILL; 0: 30 s, Slurm's default
+	NodeTimeout time.Duration // a node that has not answered for as long is down (SlurmdTimeout); 0: 10 s
+}
+
+// A Cluster is running. It ends with its test, and so does everything that it runs.
+type Cluster struct {
+	Login *hosttest.Machine   // where users are; slurmctld runs there too
+	Nodes []*hosttest.Machine // n1, n2, ...
+
+	dir    string
+	slurmd []*exec.Cmd
+}
+
+// bound is how long a cluster may take to come up, and to see a change of a node.
+const bound = time.Minute
+
+// Start starts a cluster and returns when all its nodes are idle.
+func Start(t testing.TB, c Config) *Cluster {
+	t.Helper()
+	for _, need := range []struct{ program, debian string }{{"munged", "munge"}, {"slurmctld", "slurmctld"}, {"slurmd", "slurmd"}, {"srun", "slurm-client"}} {
+		hosttest.Need(t, need.program, need.debian)
+	}
+	if c.Nodes == 0 {
+		c.Nodes = 2
+	}
+	machines := []hosttest.Config{{Name: "login"}}
+	for i := range c.Nodes {
+		machines = append(machines, hosttest.Config{Name: fmt.Sprint("n", i+1)})
+	}
+	dir, err := os.MkdirTemp("", "slurm") //nolint:usetesting // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	booted := hosttest.NewMachines(t, machines...)
+	s := &Cluster{Login: booted[0], Nodes: booted[1:], dir: dir, slurmd: make([]*exec.Cmd, c.Nodes)}
+	s.write(t, "slurm.conf", s.config(c))
+	// slurmd asks for a plugin even if nothing uses it. This one looks for no cgroups before it is used.
+	s.write(t, "cgroup.conf", "CgroupPlugin=cgroup/v1\n")
+	s.write(t, "munge.key", rand.Text()+rand.Text()+rand.Text())
+	for _, d := range []string{"state", "log", "spool", "munge"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { s.sayLogs(t) })
+	// munged returns when the one that stays behind listens.
+	s.Login.Run(t, "munged", "--force", "--num-threads=2", "--key-file="+s.path("munge.key"), "--socket="+s.path("munge/socket"),
+		"--pid-file="+s.path("munge/pid"), "--log-file="+s.path("log/munged"), "--seed-file="+s.path("munge/seed"))
+	s.Login.StartDaemon(t, s.Command("slurmctld", "-D", "-c"))
+	for i := range s.Nodes {
+		s.StartSlurmd(t, i)
+	}
+	s.AwaitState(t, c.Nodes, "idle")
+	return s
+}
+
+// config is slurm.conf.
+func (s *Cluster) config(c Config) string {
+	seconds := func(d, otherwise time.Duration) int {
+		if d == 0 {
+			d = otherwise
+		}
+		return int((d + time.Second - 1) / time.Second)
+	}
+	if c.CPUs == 0 {
+		c.CPUs = 8
+	}
+	lines := []string{
+		"ClusterName=test", "SlurmctldHost=login(" + s.Login.Addr + ")", "SlurmUser=root", "SlurmdUser=root",
+		"AuthType=auth/munge", "AuthInfo=socket=" + s.path("munge/socket"), "CredType=cred/munge",
+		"MpiDefault=none", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none", "SwitchType=switch/none",
+		"JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
+		"SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU", "PropagateResourceLimits=NONE",
+		// These start a job, and begin again after a failure, as soon as they can.
+		"SchedulerType=sched/backfill", "SchedulerParameters=bf_interval=1,batch_sched_delay=0,sched_min_interval=1000", "ReturnToService=2",
+		"SlurmdParameters=config_overrides", "StateSaveLocation=" + s.path("state"), "SlurmdSpoolDir=" + s.path("spool/%n"), "TmpFS=" + s.dir,
+		"SlurmctldPidFile=" + s.path("slurmctld.pid"), "SlurmdPidFile=" + s.path("slurmd-%n.pid"),
+		"SlurmctldLogFile=" + s.path("log/slurmctld"), "SlurmdLogFile=" + s.path("log/%n"),
+		fmt.Sprint("SlurmdTimeout=", seconds(c.NodeTimeout, 10*time.Second)),
+		fmt.Sprint("MessageTimeout=", min(10, seconds(c.NodeTimeout, 10*time.Second))),
+		fmt.Sprint("KillWait=", seconds(c.KillWait, 30*time.Second)),
+		"JobRequeue=1",
+	}
+	for _, n := range s.Nodes {
+		lines = append(lines, fmt.Sprintf("NodeName=%[1]s NodeHostname=%[1]s NodeAddr=%[2]s CPUs=%[3]d RealMemory=1000", n.Name, n.Addr, c.CPUs))
+	}
+	lines = append(lines, "PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (s *Cluster) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Cluster) write(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(s.path(name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Cluster) on(m *hosttest.Machine, name string, args ...string) *exec.Cmd {
+	cmd := m.Command(name, args...)
+	cmd.Env = append(cmd.Env, "SLURM_CONF="+s.path("slurm.conf"))
+	return cmd
+}
+
+// Command is a command for s.Login.Start, such as srun, which finds the cluster.
+func (s *Cluster) Command(name string, args ...string) *exec.Cmd { return s.on(s.Login, name, args...) }
+
+// Run runs such a command and returns what it prints, without the last newline. If it fails, so does the test.
+func (s *Cluster) Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	return s.Login.Output(t, s.Command(name, args...))
+}
+
+// StartSlurmd starts the slurmd of node i, from 0, after KillSlurmd or a boot.
+func (s *Cluster) StartSlurmd(t testing.TB, i int) {
+	t.Helper()
+	s.slurmd[i] = s.on(s.Nodes[i], "slurmd", "-D", "-N", s.Nodes[i].Name)
+	s.Nodes[i].StartDaemon(t, s.slurmd[i])
+}
+
+// KillSlurmd kills the slurmd of node i, from 0, and nothing else there.
+func (s *Cluster) KillSlurmd(t testing.TB, i int) {
+	t.Helper()
+	if err := s.slurmd[i].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AwaitState waits until some nodes are in a state, such as "idle" or "down". Nothing in Slurm tells of it.
+func (s *Cluster) AwaitState(t testing.TB, nodes int, state string) {
+	t.Helper()
+	for deadline := time.Now().Add(bound); ; {
+		cmd := s.Command("sinfo", "--noheader", "--Node", "--states="+state, "--format=%N")
+		var list strings.Builder
+		cmd.Stdout = &list
+		if err := s.Login.Start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		// An error says that slurmctld does not listen yet.
+		if err := cmd.Wait(); err == nil && len(strings.Fields(list.String())) == nodes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v, the nodes that are %s: %q, want %d", bound, state, list.String(), nodes)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// sayLogs shows the ends of the logs if the test has failed.
+func (s *Cluster) sayLogs(t testing.TB) {
+	if !t.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(s.path("log/*"))
+	for _, file := range logs {
+		text, err := os.ReadFile(file)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		t.Logf("%s (%v):\n%s", filepath.Base(file), err, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	}
+}
