@@ -13,8 +13,10 @@ import (
 
 const (
 	maxClients = 65536
-	// closeTimeout is how long Close gives clients to read the replies that they have been sent.
+	// closeTimeout is how long Close waits for a client that takes nothing of its replies.
 	closeTimeout = time.Second
+	// longestClose is how long it waits for all clients, however slowly they take their replies.
+	longestClose = 10 * time.Second
 )
 
 // A Server keeps a store in memory for the [Client]s that have its token. One goroutine owns the values. The server
@@ -30,9 +32,10 @@ type Server struct {
 	closing chan struct{}
 	running sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
-	conns  map[net.Conn]struct{} // of clients
+	mu      sync.Mutex
+	closed  bool
+	closeBy time.Time             // set before closing is closed
+	conns   map[net.Conn]struct{} // of clients
 }
 
 // Listen starts a server on addr, host:port. Port 0 stands for a free port. Without a token, or with one that can be
@@ -87,8 +90,8 @@ func serve(l net.Listener, creds credentials, log *slog.Logger) *Server {
 // Addr returns the address of the listener as host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close ends the store. Clients still get the replies to what the server has done, within a second. Then their
-// connections are closed, and their calls fail. Closing again does nothing.
+// Close ends the store. Clients still get the replies to what the server has done, unless they take nothing of them for a second, or not
+// all of them in ten. Then their connections are closed, and their calls fail. Closing again does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -96,6 +99,7 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.closeBy = time.Now().Add(longestClose)
 	close(s.closing)
 	for conn := range s.conns {
 		_ = conn.SetReadDeadline(time.Now()) // wakes its reader
@@ -107,6 +111,14 @@ func (s *Server) Close() error {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
+}
+
+// replyDeadline is until when a client must take some of its replies, once the server is closing.
+func (s *Server) replyDeadline() time.Time {
+	if soon := time.Now().Add(closeTimeout); soon.Before(s.closeBy) {
+		return soon
+	}
+	return s.closeBy
 }
 
 // serve serves one connection from its handshake to its end.

@@ -296,3 +296,37 @@ func TestCloseOfTheServerSendsRepliesFirst(t *testing.T) {
 		}
 	}
 }
+
+// On a machine with much else to do, a client takes longer than a second for its reply.
+func TestCloseWaitsForASlowClient(t *testing.T) {
+	t.Parallel()
+	server := listen(t, "secret")
+	good, slow := dial(t, server, "secret"), authenticated(t, server)
+	if err := good.Set(t.Context(), "big", make([]byte, store.MaxValue)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(slow, request(2, 1, "\x00\x03big")); err != nil {
+		t.Fatal(err)
+	}
+	const size = store.MaxValue + 13 // more than sockets hold
+	if _, err := io.CopyN(io.Discard, slow, 1); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan int64, 1)
+	go func() {
+		for total := int64(1); ; {
+			n, err := io.CopyN(io.Discard, slow, 1<<20)
+			if total += n; err != nil {
+				taken <- total
+				return
+			}
+			time.Sleep(time.Second / 4)
+		}
+	}()
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-taken; got != size {
+		t.Errorf("a slow client got %d of %d bytes", got, size)
+	}
+}

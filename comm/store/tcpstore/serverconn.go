@@ -60,7 +60,7 @@ func (c *serverConn) serve() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		if c.out.writeTo(c.conn) != nil {
+		if c.out.writeTo(replyWriter{c}) != nil {
 			_ = c.conn.Close() // wakes the reader
 		}
 	}()
@@ -127,12 +127,31 @@ func (c *serverConn) submit(e event) error {
 // flush writes the queued replies, then waits for the client to close the connection. If the server closed it first, with
 // bytes in it that it has not read, the kernel would drop replies that the client has not read.
 func (c *serverConn) flush(written <-chan struct{}) {
-	_ = c.conn.SetDeadline(time.Now().Add(closeTimeout))
+	_ = c.conn.SetWriteDeadline(c.server.replyDeadline()) // of what is being written
 	c.out.close()
 	<-written
+	_ = c.conn.SetReadDeadline(time.Now().Add(closeTimeout))
 	if half, ok := c.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, c.conn)
 	}
+}
+
+// A replyWriter writes to a client. While the server is closing, it gives up a client that takes none of its replies for closeTimeout.
+type replyWriter struct{ to *serverConn }
+
+func (w replyWriter) Write(b []byte) (n int, err error) {
+	const piece = 64 << 10
+	for n < len(b) && err == nil {
+		select {
+		case <-w.to.server.closing:
+			_ = w.to.conn.SetWriteDeadline(w.to.server.replyDeadline())
+		default:
+		}
+		var written int
+		written, err = w.to.conn.Write(b[n:min(n+piece, len(b))])
+		n += written
+	}
+	return n, err
 }
 
 // handle does what the client asks for. Only handleEvents calls it, and the methods below.

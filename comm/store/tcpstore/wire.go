@@ -242,8 +242,8 @@ func (q *sendQueue) push(frame [][]byte) bool {
 	return true
 }
 
-// writeTo writes what is queued to conn until the queue is closed and empty, or writing fails.
-func (q *sendQueue) writeTo(conn net.Conn) error {
+// writeTo writes what is queued to w until the queue is closed and empty, or writing fails.
+func (q *sendQueue) writeTo(w io.Writer) error {
 	for {
 		q.mu.Lock()
 		for len(q.buffers) == 0 && !q.closed {
@@ -255,7 +255,7 @@ func (q *sendQueue) writeTo(conn net.Conn) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		if _, err := batch.WriteTo(conn); err != nil {
+		if _, err := batch.WriteTo(w); err != nil {
 			return err
 		}
 		q.mu.Lock()
