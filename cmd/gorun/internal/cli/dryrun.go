@@ -23,7 +23,8 @@ type plan struct {
 	Nodes       int          `json:"nodes"`
 	NodeRank    int          `json:"node_rank"`
 	WorldSize   int          `json:"world_size"`
-	Source      string       `json:"source,omitempty"` // Go source that the program is built from first
+	Source      string       `json:"source,omitempty"`    // Go source that the program is built from first
+	Directory   string       `json:"directory,omitempty"` // of the workers, if the user has chosen it
 	MaxRestarts int          `json:"max_restarts"`
 	Grace       float64      `json:"shutdown_timeout_seconds"`
 	Workers     []planWorker `json:"workers"`
@@ -55,7 +56,7 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 		return err
 	}
 	p := newPlan(c, round, os.Environ())
-	p.Source = program.Source
+	p.Source, p.Directory = program.Source, o.workDir
 	if o.elastic() {
 		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
@@ -158,6 +159,9 @@ func (p plan) text() string {
 	same := func(w planWorker) bool { return slices.Equal(w.Argv, first.Argv) }
 	if !slices.ContainsFunc(p.Workers, func(w planWorker) bool { return !same(w) }) {
 		line("command: %s", shell(first.Argv))
+	}
+	if p.Directory != "" {
+		line("directory: %s", quote(p.Directory))
 	}
 	line("restarts: %d; time to stop: %g s", p.MaxRestarts, p.Grace)
 	common := maps.Clone(first.Env)

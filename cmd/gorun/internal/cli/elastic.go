@@ -84,8 +84,8 @@ func (o *options) checkAccess() error {
 func (o *options) access() rendezvous.Access {
 	a := rendezvous.Access{
 		Hosted: o.hosted(), Hosts: o.conf.hosts(), Endpoints: o.endpoints,
-		CA: o.conf["ca_cert"], Cert: o.conf["ssl_cert"], Key: o.conf["ssl_cert_key"],
-		User: o.conf["username"], PasswordFile: o.conf["password_file"],
+		CA: o.path(o.conf["ca_cert"]), Cert: o.path(o.conf["ssl_cert"]), Key: o.path(o.conf["ssl_cert_key"]),
+		User: o.conf["username"], PasswordFile: o.path(o.conf["password_file"]),
 	}
 	a.TLS = a.CA != "" || a.Cert != "" || strings.EqualFold(o.conf["protocol"], "https")
 	if a.Cert == "" && (a.Hosted || o.tokenFile != "") { // one that runs by itself may be gorun etcd

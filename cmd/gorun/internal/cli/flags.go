@@ -21,6 +21,7 @@ type flag struct {
 	help    string
 	alias   string // a variable that counts if neither the flag nor its PET_ variable is given; or empty
 	own     bool   // torchrun has no such flag: its abbreviations give way to torchrun's
+	repeats bool   // may be given several times; its variable has a value in each line. Errors show only what is before an equals sign
 
 	set func(*options, string) error // the error says what is wanted
 }
@@ -37,13 +38,18 @@ type values []*value
 // A value is a pflag.Value that only remembers.
 type value struct {
 	flag  *flag
-	text  string
-	given bool
+	texts []string // one, or nil if the flag is not given; more if it repeats
 }
 
-func (v *value) Set(text string) error { v.text, v.given = text, true; return nil }
-func (v *value) String() string        { return v.text }
-func (v *value) Type() string          { return v.flag.value }
+func (v *value) Set(text string) error {
+	if !v.flag.repeats {
+		v.texts = nil
+	}
+	v.texts = append(v.texts, text)
+	return nil
+}
+func (v *value) String() string { return strings.Join(v.texts, ",") }
+func (v *value) Type() string   { return v.flag.value }
 
 // newValues returns values for the flags of these groups. No groups mean all.
 func newValues(groups ...string) (vs values) {
@@ -96,23 +102,18 @@ type host struct {
 	root   fs.FS                       // the file system, from /
 }
 
-// options parses every value, from the command line or else from the environment.
+// options parses every value, from the command line or else from the environment. The variables of workers come first, because some of
+// them say which devices workers see.
 func (vs values) options(h host) (*options, error) {
 	o := defaults(h)
-	for _, v := range vs {
-		text, from, given := v.text, "--"+v.flag.name, v.given
-		for _, name := range []string{v.flag.env(), v.flag.alias} {
-			if !given && name != "" {
-				from = name
-				text, given = h.lookup(name)
+	for _, first := range []bool{true, false} {
+		for _, v := range vs {
+			if v.flag.repeats != first {
+				continue
 			}
-		}
-		if !given {
-			continue
-		}
-		o.given[v.flag.name] = from + "=" + quote(text)
-		if err := v.flag.set(o, text); err != nil {
-			return nil, usagef("%s: %w", o.given[v.flag.name], err)
+			if err := v.parse(o, h); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if token, ok := h.lookup("GORUN_TOKEN"); ok {
@@ -122,6 +123,43 @@ func (vs values) options(h host) (*options, error) {
 		return nil, err
 	}
 	return o, nil
+}
+
+// parse sets what the flag was given on the command line, or else by its variables.
+func (v *value) parse(o *options, h host) error {
+	texts, from := v.texts, "--"+v.flag.name
+	for _, name := range []string{v.flag.env(), v.flag.alias} {
+		if texts != nil || name == "" {
+			continue
+		}
+		if text, ok := h.lookup(name); ok {
+			texts, from = []string{text}, name
+			if v.flag.repeats {
+				texts = lines(text)
+			}
+		}
+	}
+	for _, text := range texts {
+		shown := text
+		if v.flag.repeats {
+			shown, _, _ = strings.Cut(text, "=")
+		}
+		o.given[v.flag.name] = from + "=" + quote(shown)
+		if err := v.flag.set(o, text); err != nil {
+			return usagef("%s: %w", o.given[v.flag.name], err)
+		}
+	}
+	return nil
+}
+
+// lines returns the lines of a text that are not blank.
+func lines(text string) (list []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.TrimSpace(line) != "" {
+			list = append(list, line)
+		}
+	}
+	return list
 }
 
 // unknownVariables returns a warning for each PET_ variable that belongs to no flag but looks like a misspelling of one that does.

@@ -34,6 +34,13 @@ var table = []flag{
 		set: setSwitch(func(o *options) *bool { return &o.runPath })},
 	{group: groupProgram, name: "use-env", own: true, set: setSwitch(func(o *options) *bool { return &o.useEnv }),
 		help: "as in torch.distributed.launch; --use-env=0 passes each worker --local-rank=R as its first argument (default 1)"},
+	{group: groupProgram, name: "wdir", value: "DIR", own: true, set: setText("a directory", func(o *options) *string { return &o.workDir }),
+		help: "directory in which the workers run, and from which gorun looks for the program (default: the one in which gorun runs)"},
+	{group: groupProgram, name: "env-file", value: "FILE", own: true, repeats: true, set: setEnvFile,
+		help: "file with variables for the workers, in the form of docker's --env-file: NAME=VALUE, or NAME for gorun's own value, in each line; " +
+			"may be given several times"},
+	{group: groupProgram, name: "env", value: "NAME=VALUE", own: true, repeats: true, set: setEnv,
+		help: "variable for the workers, which overrides the environment and --env-file; NAME alone: with gorun's own value; may be given several times"},
 
 	{group: groupRendezvous, name: "standalone", help: "run on one node, and share nothing with other jobs",
 		set: setSwitch(func(o *options) *bool { return &o.standalone })},

@@ -18,7 +18,7 @@ func (o *options) logs(logger *slog.Logger) (launcher.LogSpec, error) {
 	if !wanted || spec.Discard {
 		return spec, nil
 	}
-	dir, err := launcher.RunDir(o.logDir, o.runID)
+	dir, err := launcher.RunDir(o.path(o.logDir), o.runID)
 	if err != nil {
 		return spec, usagef("%w", err)
 	}

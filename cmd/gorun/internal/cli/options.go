@@ -21,7 +21,9 @@ type options struct {
 	role, localAddr, runID       string
 
 	module, noPython, runPath bool
-	useEnv                    bool // false: --local-rank=R goes before the program's arguments
+	workDir, startDir         string   // where the workers run, and where gorun was started; both are empty without --wdir
+	variables                 []string // of the workers, "NAME=VALUE"; later ones win
+	useEnv                    bool     // false: --local-rank=R goes before the program's arguments
 
 	standalone       bool
 	backend          string
@@ -104,6 +106,9 @@ func (o *options) checkProgram() error {
 		if o.module && other.on {
 			return usagef("%s and %s: leave out one of them", o.given["module"], o.given[other.name])
 		}
+	}
+	if _, set := o.variable(numThreads); set && o.threads != 0 {
+		return usagef("%s and %s for the workers: leave out one of them", o.given["omp-num-threads"], numThreads)
 	}
 	return nil
 }

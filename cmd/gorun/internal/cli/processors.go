@@ -80,7 +80,7 @@ func (o *options) processors() (p processors, err error) {
 		}
 		var procs []int
 		p.bindings, procs = machine.Divide(o.nproc, gpus)
-		if _, given := o.host.lookup(maxProcsVariable); !given {
+		if _, given := o.lookup(maxProcsVariable); !given {
 			p.maxProcs = procs
 		}
 	}
@@ -102,7 +102,7 @@ const maxProcsVariable = "GOMAXPROCS"
 
 // gpus returns the GPU of each local rank, or nil if there is not one for each.
 func (o *options) gpus() ([]int, error) {
-	devices, err := topology.Accelerators(o.host.root, "gpu", o.host.lookup)
+	devices, err := topology.Accelerators(o.host.root, "gpu", o.lookup)
 	if err != nil || len(devices.GPUs) < o.nproc {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (o *options) gpus() ([]int, error) {
 
 // devices returns a device for each local rank.
 func (o *options) devices() (topology.Devices, error) {
-	d, err := topology.Accelerators(o.host.root, "gpu", o.host.lookup)
+	d, err := topology.Accelerators(o.host.root, "gpu", o.lookup)
 	if err != nil {
 		return d, err
 	}
@@ -148,7 +148,7 @@ func setsThreads(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") 
 
 // threadsNote returns a note that each worker got one thread, if the program is likely to use OpenMP.
 func (o *options) threadsNote(program *launcher.Program) string {
-	_, inherited := o.host.lookup(numThreads)
+	_, inherited := o.lookup(numThreads)
 	if inherited || o.threads != 0 || o.nproc == 1 || !program.Python {
 		return ""
 	}

@@ -20,6 +20,9 @@ import (
 
 // run runs the job, or prints its plan. command is the program and its arguments.
 func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File, etcd Etcd) error {
+	if err := o.enterWorkDir(); err != nil {
+		return err
+	}
 	if o.dryRun {
 		logger, err := newLogger(stderr)
 		if err != nil {
@@ -167,11 +170,11 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		HangTimeout: o.hangTimeout,
-		Environ:     o.withCommAddr(o.environ(os.Environ(), procs.threads)), Prefix: o.prefix, Show: o.show,
+		Environ:     o.withCommAddr(o.environ(o.withVariables(os.Environ()), procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,
-		ErrorFile: os.Getenv("TORCHELASTIC_ERROR_FILE"),
+		ErrorFile: o.path(os.Getenv("TORCHELASTIC_ERROR_FILE")),
 		Replace:   o.onFailure == replaceFailed,
 		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
 	}

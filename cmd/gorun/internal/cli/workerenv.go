@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gorun/gorun/env"
+)
+
+// maxEnvFile is the greatest length of an --env-file in bytes.
+const maxEnvFile = 1 << 20
+
+// setEnv adds a variable of the workers: NAME=VALUE, or NAME with gorun's own value.
+func setEnv(o *options, text string) error {
+	name, _, complete := strings.Cut(text, "=")
+	if err := checkVariable(name); err != nil {
+		return err
+	}
+	if !complete {
+		value, ok := o.host.lookup(name)
+		if !ok {
+			return errors.New("there is no such variable here: want NAME=VALUE")
+		}
+		text = name + "=" + value
+	}
+	o.variables = append(o.variables, text)
+	return nil
+}
+
+// setEnvFile adds the variables in a file.
+func setEnvFile(o *options, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return errors.New(cause(err).Error())
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, maxEnvFile+1))
+	if err != nil {
+		return errors.New(cause(err).Error())
+	}
+	variables, err := parseEnvFile(text, o.host.lookup)
+	o.variables = append(o.variables, variables...)
+	return err
+}
+
+// parseEnvFile returns the variables in a file for docker's --env-file. Each line is NAME=VALUE, or NAME, which means the variable that
+// lookup finds, if there is one. Blank lines and those that begin with # mean nothing. All of a line behind the equals sign is the
+// value: there are no quotes, escapes or comments.
+func parseEnvFile(text []byte, lookup func(string) (string, bool)) (variables []string, err error) {
+	switch {
+	case len(text) > maxEnvFile:
+		return nil, fmt.Errorf("the file is longer than %d bytes", maxEnvFile)
+	case !utf8.Valid(text):
+		return nil, errors.New("the file is not UTF-8")
+	}
+	number := 0
+	for line := range strings.Lines(string(bytes.TrimPrefix(text, []byte("\uFEFF")))) {
+		number++
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		line = strings.TrimLeft(line, " \t")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, complete := strings.Cut(line, "=")
+		if err := checkVariable(name); err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		if strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("line %d: the value of %s has a NUL byte", number, name)
+		}
+		if !complete {
+			if value, complete = lookup(name); !complete {
+				continue
+			}
+		}
+		variables = append(variables, name+"="+value)
+	}
+	return variables, nil
+}
+
+// checkVariable refuses what cannot be the name of a variable, and the variables that gorun sets for each worker.
+func checkVariable(name string) error {
+	switch {
+	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return fmt.Errorf("%s cannot be the name of a variable: want NAME=VALUE", shortened(name))
+	case slices.Contains(env.Names(), name), name == commAddr, name == "TORCHELASTIC_TIMER_FILE":
+		return fmt.Errorf("gorun itself sets %s for the workers", name)
+	}
+	return nil
+}
+
+// shortened quotes the beginning of a text.
+func shortened(text string) string {
+	const most = 40
+	if len(text) > most {
+		return fmt.Sprintf("%q...", text[:most])
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// variable returns a variable that --env or --env-file sets.
+func (o *options) variable(name string) (value string, set bool) {
+	for _, kv := range slices.Backward(o.variables) {
+		if value, set = strings.CutPrefix(kv, name+"="); set {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// lookup returns a variable that workers get, unless gorun sets it for them.
+func (o *options) lookup(name string) (string, bool) {
+	if value, set := o.variable(name); set {
+		return value, true
+	}
+	return o.host.lookup(name)
+}
+
+// withVariables returns the environment with the variables of --env and --env-file in place of those with the same name.
+func (o *options) withVariables(environ []string) []string {
+	if o.variables == nil {
+		return environ
+	}
+	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
+	last := make(map[string]int)
+	for i, kv := range o.variables {
+		last[name(kv)] = i
+	}
+	var all []string
+	for _, kv := range environ {
+		if _, replaced := last[name(kv)]; !replaced {
+			all = append(all, kv)
+		}
+	}
+	for i, kv := range o.variables {
+		if last[name(kv)] == i {
+			all = append(all, kv)
+		}
+	}
+	return all
+}
