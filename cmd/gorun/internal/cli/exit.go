@@ -19,6 +19,7 @@ const (
 	exitUsage         = 2
 	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory
 	exitRendezvous    = rendezvous.CodeUnformed
+	exitTimeout       = 124 // as that of timeout(1)
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal
@@ -47,6 +48,8 @@ func errorCode(err error) int {
 		return exitNotExecutable
 	case is[*launcher.NotFoundError](err):
 		return exitNotFound
+	case is[*timeoutError](err):
+		return exitTimeout
 	case isShortage(err):
 		return exitSystem
 	case is[*agent.StartError](err):

@@ -87,6 +87,10 @@ var table = []flag{
 	{group: groupStopping, name: "shutdown-timeout", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
 		help: "how long workers may take to stop before gorun kills them (default 30)"},
+	{group: groupStopping, name: "timeout", value: "SECONDS", own: true,
+		set: setSeconds(func(o *options) *time.Duration { return &o.timeout }),
+		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after SIGTERM, and exits with code 124; " +
+			"0: no limit (default 0)"},
 	{group: groupStopping, name: "signals-to-handle", value: "SIG,...", choices: signalChoices, set: setSignals,
 		help: "signals on which gorun stops the workers (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
 	{group: groupStopping, name: "exit-barrier-timeout", value: "SECONDS", own: true, alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",

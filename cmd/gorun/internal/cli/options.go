@@ -40,7 +40,7 @@ type options struct {
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
-	hangTimeout                                    time.Duration // 0: none
+	hangTimeout, timeout                           time.Duration // 0: none
 	stopSignals                                    []os.Signal
 
 	logDir                       string

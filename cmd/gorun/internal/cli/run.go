@@ -42,7 +42,9 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
 		std.watch(logger, interrupts)
 	}
-	err = runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd)
+	ctx, done := o.withTimeout(ctx, logger)
+	defer done()
+	err = o.orTimeout(ctx, runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd))
 	return std.finish(err, drainTimeouts(err), interrupts)
 }
 
@@ -192,7 +194,10 @@ func (o *options) build(ctx context.Context, program *launcher.Program, dir stri
 		defer stop()
 	}
 	err := program.Build(ctx, dir, output)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return errTimeout
+	case err != nil && ctx.Err() != nil:
 		return &agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}
 	}
 	return err
