@@ -25,7 +25,7 @@ var usages = []struct{ line, about string }{
 	{"gorun etcd [flags]", "host an etcd over which the nodes of jobs meet"},
 	{"gorun completion bash|zsh|fish|powershell", "print the completion script for a shell"},
 	{"gorun man", "print the manual page"},
-	{"gorun version", "print the version"},
+	{"gorun version [--json]", "print the version, and how gorun was built"},
 }
 
 const aboutCommands = "gorun bench --help, gorun drill --help and gorun etcd --help describe these commands."

@@ -17,9 +17,6 @@ import (
 	"github.com/gorun/gorun/agent"
 )
 
-// version is what --version prints.
-const version = "0.1.0"
-
 // Main runs gorun with args, which do not include the program name, and returns the exit code. stdout gets what
 // the user asked for: the workers' output, help, the version. stderr gets the rest.
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
@@ -109,8 +106,7 @@ func newCommand(here host, start startFunc) *cobra.Command {
 // addCommands adds the commands, which take the place of a program.
 func addCommands(cmd *cobra.Command, etcd Etcd) {
 	cmd.AddCommand(
-		printCommand("version", "Print the version", func() string { return "gorun " + version + "\n" }),
-		drillCommand(), drillWorkerCommand(), drillProgramCommand(),
+		versionCommand(), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
 	)
 }
