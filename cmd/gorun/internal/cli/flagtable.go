@@ -120,6 +120,8 @@ var table = []flag{
 		set: func(o *options, s string) error { o.prefix = s; return nil },
 		help: "text at the start of each line on the console; it may contain ${role_name}, ${rank} and ${local_rank} " +
 			`(default "[${rank}] "; with --tee, "[${role_name}${local_rank}]:", as with torchrun)`},
+	{group: groupOutput, name: "timestamps", own: true, set: setSwitch(func(o *options) *bool { return &o.timestamps }),
+		help: "put the time before each line of the workers on the console, as docker logs and kubectl logs do"},
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
 		help: "size at which gorun rotates a log file, such as 100M (default: no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),

@@ -48,6 +48,7 @@ type options struct {
 	show                         map[int]bool // local ranks that the console shows; nil: all
 	stdoutFilters, stderrFilters []string
 	prefix                       string
+	timestamps                   bool
 	logMaxSize                   int64
 	logKeep                      int
 	events                       string

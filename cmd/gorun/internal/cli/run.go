@@ -90,6 +90,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr, config.Spec.Spool = input(), stdout, stderr, std.spool
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
+	config.Spec.Timestamps = o.timestamps
 	config.Spec.Warn = func(msg string) { logger.Warn(msg) }
 	if o.events == "console" {
 		config.Events = std.err
