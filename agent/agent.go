@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -87,6 +88,8 @@ type Config struct {
 	Backend   string    // name of Rendezvous, for Events; optional
 	Events    io.Writer // gets torchelastic's events when the job has ended, as lines of JSON in one Write; nil: none
 
+	Checks     []health.Check // that this node must pass before it joins a round; again after one of its workers has failed
+	Cooldown   time.Duration  // how long a node that fails a check waits before it tries again; doubles each time, to 10 minutes at most
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
 	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang

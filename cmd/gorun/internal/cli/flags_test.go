@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
 		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
-		onFailure: "restart", replaceTimeout: 30 * time.Second,
+		onFailure: "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)
@@ -93,8 +93,10 @@ var accepted = map[string]struct {
 	}},
 	"on-failure":               {"replace", func(o *options) bool { return o.onFailure == "replace" }},
 	"hang-timeout":             {"1.5", func(o *options) bool { return o.hangTimeout == 1500*time.Millisecond }},
-	"timeout":                  {"1.5", func(o *options) bool { return o.timeout == 1500*time.Millisecond }},
 	"replace-timeout":          {"2.5", func(o *options) bool { return o.replaceTimeout == 2500*time.Millisecond }},
+	"health-check":             {"nvidia-smi -L", func(o *options) bool { return o.healthCheck == "nvidia-smi -L" }},
+	"health-cooldown":          {"0.5", func(o *options) bool { return o.healthCooldown == time.Second/2 }},
+	"preflight":                {"disk, port", func(o *options) bool { return len(o.preflight) == 2 && o.preflight["disk"] && o.preflight["port"] }},
 	"max-restart-backoff":      {"0", func(o *options) bool { return o.maxBackoff == 0 }},
 	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
 	"monitor-interval":         {"0.1", func(*options) bool { return true }},
@@ -205,10 +207,12 @@ var refused = map[string][]string{
 	"shutdown-timeout":         {"", "-1", "NaN", "Inf", "30s"},
 	"signals-to-handle":        {"", "SIGTREM", "15", "SIGKILL", "SIGTERM,,SIGINT", "SIGCHLD"},
 	"on-failure":               {"", "replaces", "Restart"},
-	"timeout":                  {"", "-1", "soon", "1e7"},
 	"hang-timeout":             {"", "-1", "0.5", "NaN", "1e99"},
 	"replace-timeout":          {"", "-1", "NaN"},
 	"max-restart-backoff":      {"", "-1", "soon"},
+	"health-check":             {" ", "a\x00b"},
+	"health-cooldown":          {"", "-1", "soon"},
+	"preflight":                {"", "disc", "disk,", "disk;port"},
 	"exit-barrier-timeout":     {"", "-1", "never"},
 	"monitor-interval":         {"", "0", "-1", "often"},
 	"start-method":             {"", "thread", "frok"},

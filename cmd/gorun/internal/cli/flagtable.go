@@ -26,6 +26,17 @@ var table = []flag{
 		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP address, an interface, " +
 			"or a prefix that contains the address, such as 10.1.0.0/16 (default: the host name; over etcd, the address on the route to the etcd)"},
 
+	{group: groupNodes, name: "health-check", value: "COMMAND", own: true,
+		set: orEmpty(setText("a command", func(o *options) *string { return &o.healthCheck })),
+		help: "command of the shell that must exit with 0 before this node joins the job, and again after one of its workers has failed; " +
+			"if nodes meet over etcd, a node that fails it waits, and tries again"},
+	{group: groupNodes, name: "health-cooldown", value: "SECONDS", own: true,
+		set:  setSeconds(func(o *options) *time.Duration { return &o.healthCooldown }),
+		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes (default 30)"},
+	{group: groupNodes, name: "preflight", value: "CHECK,...", choices: preflights, own: true, set: setPreflight,
+		help: "checks that gorun makes itself, at the same times: disk (files can be written and read), files (there are enough open files for the workers), " +
+			"port (this node reaches itself at its address), or all"},
+
 	{group: groupProgram, name: "module", short: "m", help: "run the program as a Python module: python -u -m program",
 		set: setSwitch(func(o *options) *bool { return &o.module })},
 	{group: groupProgram, name: "no-python", help: "run the program as an executable, whatever its name",
@@ -87,10 +98,6 @@ var table = []flag{
 	{group: groupStopping, name: "shutdown-timeout", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
 		help: "how long workers may take to stop before gorun kills them (default 30)"},
-	{group: groupStopping, name: "timeout", value: "SECONDS", own: true,
-		set: setSeconds(func(o *options) *time.Duration { return &o.timeout }),
-		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after SIGTERM, and exits with code 124; " +
-			"0: no limit (default 0)"},
 	{group: groupStopping, name: "signals-to-handle", value: "SIG,...", choices: signalChoices, set: setSignals,
 		help: "signals on which gorun stops the workers (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
 	{group: groupStopping, name: "exit-barrier-timeout", value: "SECONDS", own: true, alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",

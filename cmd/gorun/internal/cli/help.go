@@ -50,7 +50,6 @@ var exitCodes = []struct{ code, meaning string }{
 	{"2", "you have to correct something, such as a flag"},
 	{"71", "this machine has too few open files or processes, or too little memory"},
 	{strconv.Itoa(exitRendezvous), "the nodes did not meet"},
-	{strconv.Itoa(exitTimeout), "the time of --timeout was over"},
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},
 	{"128+S", "gorun got signal S, and not all workers then exited 0"},

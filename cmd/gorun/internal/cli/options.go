@@ -17,6 +17,9 @@ type options struct {
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 
 	minNodes, nnodes             int // the latter at most
+	healthCheck                  string
+	healthCooldown               time.Duration
+	preflight                    map[string]bool // names of checks
 	nproc, nodeRank, maxRestarts int
 	role, localAddr, runID       string
 
@@ -40,7 +43,7 @@ type options struct {
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
-	hangTimeout, timeout                           time.Duration // 0: none
+	hangTimeout                                    time.Duration // 0: none
 	stopSignals                                    []os.Signal
 
 	logDir                       string
@@ -70,7 +73,7 @@ func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
-		onFailure: restartAll, replaceTimeout: 30 * time.Second,
+		onFailure: restartAll, replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
 		prefix: agent.DefaultPrefix, events: "null",
 	}

@@ -42,9 +42,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
 		std.watch(logger, interrupts)
 	}
-	ctx, done := o.withTimeout(ctx, logger)
-	defer done()
-	err = o.orTimeout(ctx, runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd))
+	err = runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd)
 	return std.finish(err, drainTimeouts(err), interrupts)
 }
 
@@ -111,6 +109,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Replace {
 		defer o.replace(&config, temp.dir, logger)()
 	}
+	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr), o.healthCooldown
 	config.Interrupts, config.Signals = interrupts, signals
 	config.Suspends, config.Suspend = notify(o.suspends()), suspend
 	if o.elastic() {
@@ -195,10 +194,7 @@ func (o *options) build(ctx context.Context, program *launcher.Program, dir stri
 		defer stop()
 	}
 	err := program.Build(ctx, dir, output)
-	switch {
-	case errors.Is(context.Cause(ctx), errTimeout):
-		return errTimeout
-	case err != nil && ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return &agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}
 	}
 	return err
