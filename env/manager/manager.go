@@ -35,8 +35,9 @@ type Task struct {
 	Hosts                []string // names of the nodes, by their numbers; nil: the manager does not say them
 	PMI                  bool     // the manager speaks PMI-1 on the descriptor PMI_FD
 
-	Script   bool // not one of several: a batch script or an interactive shell, on the first node of the job
-	JobNodes int  // with Script, nodes of the job
+	Script      bool // not one of several: a batch script, or what runs in a shell, on the first node of the job or before it
+	Interactive bool // with Script: a shell that Slurm has started on the first node
+	JobNodes    int  // with Script: nodes of the job
 
 	Sources Sources
 }
@@ -92,8 +93,13 @@ func (t *Task) check() error {
 // IsAlone reports whether this task is the only one of its node, as an agent is. If the manager does not say how many there are, it is.
 func (t *Task) IsAlone() bool { return t.LocalSize <= 1 && t.LocalRank == 0 }
 
-// String names the manager and the job.
-func (t *Task) String() string { return t.Manager + " job " + t.ID }
+// String names the manager, and the job or the step.
+func (t *Task) String() string {
+	if t.Manager == Slurm && !t.Script {
+		return "Slurm step " + t.ID
+	}
+	return t.Manager + " job " + t.ID
+}
 
 const (
 	firstPort  = 10240
@@ -130,8 +136,10 @@ func (v *variables) has(name string) bool { return v.text(name) != "" }
 
 // text returns the value of a variable; empty: it is not set.
 func (v *variables) text(name string) string {
-	value, _ := v.lookup(name)
-	return value
+	if value, ok := v.lookup(name); ok {
+		return value
+	}
+	return ""
 }
 
 const maxNumber = 1<<31 - 1

@@ -68,7 +68,7 @@ func TestFind(t *testing.T) {
 			Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}}, // srun --distribution=cyclic
 		{"slurm-pmi2", nil, &Task{Manager: Slurm, ID: "4.1", Rank: 1, Size: 2, LocalSize: 1, Local: []int{1}, Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}},
 		{"slurm-batch-script", nil, &Task{Manager: Slurm, ID: "4", Script: true, JobNodes: 3, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
-		{"slurm-interactive", nil, &Task{Manager: Slurm, ID: "2", Script: true, JobNodes: 2, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
+		{"slurm-interactive", nil, &Task{Manager: Slurm, ID: "2", Script: true, Interactive: true, JobNodes: 2, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
 		{"openmpi-in-slurm", nil, &openMPI},
 		{"mpich", nil, &mpich},
 		{"mpich", []string{"MPI_LOCALNRANKS", "MPI_LOCALRANKID", "PMI_FD", "PMI_JOBID=12"}, &Task{Manager: MPICH, ID: "12", Rank: 1, Size: 2, Sources: Sources{ID: "PMI_JOBID"}}},

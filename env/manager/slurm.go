@@ -29,6 +29,7 @@ func slurm(v *variables) *Task {
 			nodes = "SLURM_NNODES"
 		}
 		t.ID, t.Script, t.JobNodes = joined(v.text("SLURM_JOB_ID"), restarts), true, v.numberOr(nodes, 1)
+		t.Interactive = step == interactiveStep
 		t.Sources.Nodes = nodes
 		return t
 	}

@@ -15,7 +15,7 @@ const (
 // table is every flag of gorun, in the order of the help.
 var table = []flag{
 	{group: groupNodes, name: "nnodes", value: "N", help: "number of nodes: N, or MIN:MAX if nodes may come and go (default 1)", set: setNnodes},
-	{group: groupNodes, name: "nproc-per-node", value: "N", choices: procKinds, set: setNproc,
+	{group: groupNodes, name: "nproc-per-node", value: "N", choices: procKinds, alias: "PET_N_PROC_PER_NODE", set: setNproc,
 		help: "number of workers on this node; or cpu: one for each CPU that gorun may use; gpu or xpu: one for each such device; " +
 			"auto: one for each device, or for each CPU if there are no devices (default 1)"},
 	{group: groupNodes, name: "node-rank", value: "R", set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank }),

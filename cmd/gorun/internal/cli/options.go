@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -40,6 +41,9 @@ type options struct {
 	endpoints        []rendezvous.Endpoint // of etcd's members
 	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
 	overridden       []string              // flags that --standalone makes meaningless
+	task             *manager.Task         // what a resource manager says of this process; nil: there is none, or it does not matter
+	inferred         *inferred             // what follows from task; nil: nothing
+	notes            []string              // what the user should know about task
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
@@ -94,6 +98,9 @@ func (o *options) check() error {
 		o.prefix = teePrefix
 	}
 	if err := o.loadToken(); err != nil {
+		return err
+	}
+	if err := o.askManager(); err != nil {
 		return err
 	}
 	if err := o.checkReplace(); err != nil {

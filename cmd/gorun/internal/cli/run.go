@@ -37,6 +37,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		return err
 	}
 	o.warn(logger)
+	o.note(logger)
 	// Signals are caught as long as this process lives. They must not leave temporary files behind or change the exit code.
 	interrupts := notify(o.stopSignals)
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
