@@ -38,7 +38,7 @@ func Start(t *testing.T) (socket string) {
 	socket = filepath.Join(dir, "socket")
 	start(t, exec.Command(munged, "--foreground", "--force", "--key-file="+key, "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"),
 		"--log-file="+filepath.Join(dir, "log"), "--seed-file="+filepath.Join(dir, "seed"), "--num-threads=2"))
-	Programs(t, socket)
+	t.Setenv("PATH", Programs(t, socket)+":"+os.Getenv("PATH"))
 	for range 100 {
 		if exec.Command("munge", "--no-input").Run() == nil {
 			return socket
@@ -73,8 +73,8 @@ func start(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// Programs puts munge and unmunge that use a socket in front of PATH until the end of the test.
-func Programs(t *testing.T, socket string) {
+// Programs returns a directory with munge and unmunge that use a socket. The directory lasts until the end of the test.
+func Programs(t *testing.T, socket string) string {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range []string{"munge", "unmunge"} {
@@ -86,5 +86,5 @@ func Programs(t *testing.T, socket string) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	return bin
 }

@@ -197,7 +197,7 @@ func TestStrangers(t *testing.T) {
 
 // TestNoDaemon: programs without a daemon are an error that names it.
 func TestNoDaemon(t *testing.T) {
-	mungetest.Programs(t, filepath.Join(t.TempDir(), "nobody"))
+	t.Setenv("PATH", mungetest.Programs(t, filepath.Join(t.TempDir(), "nobody"))+":"+os.Getenv("PATH"))
 	if err := Check(t.Context()); err == nil || !strings.Contains(err.Error(), "munge: Error: ") {
 		t.Errorf("got %v", err)
 	}
