@@ -24,10 +24,10 @@ func openMPI(v *variables) *Task {
 // countNodes sets the number of nodes if it follows from the numbers of tasks: all tasks are here, or each is alone on its node. size and
 // rank name the variables.
 func (t *Task) countNodes(size, rank string) {
-	switch {
-	case t.LocalSize == t.Size:
+	switch t.LocalSize {
+	case t.Size:
 		t.Nodes = 1
-	case t.LocalSize == 1:
+	case 1:
 		t.Node, t.Nodes = t.Rank, t.Size
 	default:
 		return

@@ -23,7 +23,7 @@ func Start(t *testing.T) (socket string) {
 	if _, err := os.Stat(munged); err != nil {
 		t.Skip("MUNGE is not installed: apt-get install munge")
 	}
-	dir, err := os.MkdirTemp("", "munge") // short, for the socket
+	dir, err := os.MkdirTemp("", "munge") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
