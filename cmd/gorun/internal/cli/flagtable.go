@@ -97,7 +97,7 @@ var table = []flag{
 		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait (default 10)"},
 	{group: groupStopping, name: "shutdown-timeout", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
-		help: "how long workers may take to stop before gorun kills them (default 30)"},
+		help: "how long workers may take to stop before gorun kills them (default 30; after a signal under Slurm or Kubernetes, a little less than they leave it)"},
 	{group: groupStopping, name: "signals-to-handle", value: "SIG,...", choices: signalChoices, set: setSignals,
 		help: "signals on which gorun stops the workers (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
 	{group: groupStopping, name: "exit-barrier-timeout", value: "SECONDS", own: true, alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",

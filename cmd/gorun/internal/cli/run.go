@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
@@ -39,16 +40,16 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	o.warn(logger)
 	o.note(logger)
 	// Signals are caught as long as this process lives. They must not leave temporary files behind or change the exit code.
-	interrupts := notify(o.stopSignals)
+	interrupts := o.catchInterrupts(logger)
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
-		std.watch(logger, interrupts)
+		std.watch(logger, interrupts.caught)
 	}
 	err = runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd)
-	return std.finish(err, drainTimeouts(err), interrupts)
+	return std.finish(err, drainTimeouts(err), interrupts.passed)
 }
 
 // runJob wires the parts together.
-func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts chan os.Signal,
+func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts *interrupts,
 	logger *slog.Logger, etcd Etcd) (err error) {
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is worked out
 	if err != nil {
@@ -78,7 +79,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			return err
 		}
 	}
-	if err := o.build(ctx, program, temp.bin(), stderr, interrupts); err != nil {
+	if err := o.build(ctx, program, temp.bin(), stderr, interrupts.passed); err != nil {
 		return err
 	}
 	defer guard.ReapAsInit()() // the build, the only child so far, has ended
@@ -94,7 +95,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if o.events == "console" {
 		config.Events = std.err
 	}
-	config.Spec.Logs, err = interruptible(interrupts, func() (launcher.LogSpec, error) { return o.logs(logger) })
+	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,8 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		defer o.replace(&config, temp.dir, logger)()
 	}
 	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr), o.healthCooldown
-	config.Interrupts, config.Signals = interrupts, signals
+	config.Interrupts, config.Signals = interrupts.passed, signals
+	config.InterruptGrace = func() (time.Duration, string) { return interrupts.grace(o) }
 	config.Suspends, config.Suspend = notify(o.suspends()), suspend
 	if o.elastic() {
 		config.Lease = o.conf.ttl()
@@ -137,6 +139,9 @@ func (o *options) warnings(environ []string) (list []string) {
 	if o.elastic() && !o.encrypted() && o.exposed() {
 		list = append(list, "connections to the etcd at "+o.endpoint+" are not encrypted: anybody who can read the network can take part in the job; "+
 			"use --rdzv-conf=protocol=https, or gorun etcd with a token")
+	}
+	if l := killLimitOf(o.host.lookup, notAsked); l.known && o.grace >= l.after && o.given["shutdown-timeout"] != "" {
+		list = append(list, l.tooLate(o.given["shutdown-timeout"]))
 	}
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
 		list = append(list, "filtered lines are not written to files, since --log-dir is "+os.DevNull)
