@@ -21,7 +21,6 @@ type WorkerGang interface {
 	Pids() []int
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
-	SetGrace(time.Duration)
 	Kill()
 	Signal(syscall.Signal)
 	Suspend()

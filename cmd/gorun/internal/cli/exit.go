@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/launcher"
@@ -18,8 +17,9 @@ const (
 	exitOK            = 0
 	exitInternal      = 1
 	exitUsage         = 2
-	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory, or this node fails a health check
+	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory
 	exitRendezvous    = rendezvous.CodeUnformed
+	exitTimeout       = 124 // as that of timeout(1)
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal
@@ -44,12 +44,12 @@ func errorCode(err error) int {
 	case is[*usageError](err), is[*bench.UsageError](err), is[*comm.ArgumentError](err),
 		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
 		return exitUsage
-	case is[*health.Error](err):
-		return exitSystem
 	case is[*launcher.NotExecutableError](err):
 		return exitNotExecutable
 	case is[*launcher.NotFoundError](err):
 		return exitNotFound
+	case is[*timeoutError](err):
+		return exitTimeout
 	case isShortage(err):
 		return exitSystem
 	case is[*agent.StartError](err):
@@ -57,6 +57,9 @@ func errorCode(err error) int {
 	}
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		return failed.Code
+	}
+	if launched, ok := errors.AsType[*launchedError](err); ok {
+		return launched.Code
 	}
 	if closed, ok := errors.AsType[*rendezvous.ClosedError](err); ok {
 		return closed.Outcome.Code

@@ -20,6 +20,7 @@ const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it st
 
 var usages = []struct{ line, about string }{
 	{"gorun [flags] program [args...]", "run a job"},
+	{"gorun launch [flags] program [args...]", "run a job on several hosts, over ssh"},
 	{"gorun bench [flags] [operation...]", "measure how fast ranks communicate"},
 	{"gorun drill [flags] [scenario...]", "break jobs on purpose, and check that they recover"},
 	{"gorun etcd [flags]", "host an etcd over which the nodes of jobs meet"},
@@ -28,7 +29,7 @@ var usages = []struct{ line, about string }{
 	{"gorun version [--json]", "print the version, and how gorun was built"},
 }
 
-const aboutCommands = "gorun bench --help, gorun drill --help and gorun etcd --help describe these commands."
+const aboutCommands = "gorun launch --help, gorun bench --help, gorun drill --help and gorun etcd --help describe these commands."
 
 // examples come first in the help. A test runs them all, with programs that use package comm.
 var examples = []struct{ about, command string }{
@@ -50,6 +51,7 @@ var exitCodes = []struct{ code, meaning string }{
 	{"2", "you have to correct something, such as a flag"},
 	{"71", "this machine has too few open files or processes, or too little memory"},
 	{strconv.Itoa(exitRendezvous), "the nodes did not meet"},
+	{strconv.Itoa(exitTimeout), "the time of --timeout was over"},
 	{"126", "the program cannot be executed"},
 	{"127", "there is no such program"},
 	{"128+S", "gorun got signal S, and not all workers then exited 0"},

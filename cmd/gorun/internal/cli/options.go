@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -18,9 +17,6 @@ type options struct {
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 
 	minNodes, nnodes             int // the latter at most
-	healthCheck                  string
-	healthCooldown               time.Duration
-	preflight                    map[string]bool // names of checks
 	nproc, nodeRank, maxRestarts int
 	role, localAddr, runID       string
 
@@ -41,13 +37,10 @@ type options struct {
 	endpoints        []rendezvous.Endpoint // of etcd's members
 	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
 	overridden       []string              // flags that --standalone makes meaningless
-	task             *manager.Task         // what a resource manager says of this process; nil: there is none, or it does not matter
-	inferred         *inferred             // what follows from task; nil: nothing
-	notes            []string              // what the user should know about task
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
-	hangTimeout                                    time.Duration // 0: none
+	hangTimeout, timeout                           time.Duration // 0: none
 	stopSignals                                    []os.Signal
 
 	logDir                       string
@@ -55,7 +48,6 @@ type options struct {
 	show                         map[int]bool // local ranks that the console shows; nil: all
 	stdoutFilters, stderrFilters []string
 	prefix                       string
-	timestamps                   bool
 	logMaxSize                   int64
 	logKeep                      int
 	events                       string
@@ -65,6 +57,8 @@ type options struct {
 	virtualLocalRank bool
 
 	dryRun, json bool
+
+	launchedOn string // the name of this host for gorun launch, which has started this node; empty: it has not
 }
 
 // autoThreads stands for each worker's share of the cores.
@@ -77,7 +71,7 @@ func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
-		onFailure: restartAll, replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
+		onFailure: restartAll, replaceTimeout: 30 * time.Second,
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
 		prefix: agent.DefaultPrefix, events: "null",
 	}
@@ -97,13 +91,7 @@ func (o *options) check() error {
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix
 	}
-	if _, err := termination(o.host.lookup); err != nil {
-		return usagef("%w", err)
-	}
 	if err := o.loadToken(); err != nil {
-		return err
-	}
-	if err := o.askManager(); err != nil {
 		return err
 	}
 	if err := o.checkReplace(); err != nil {

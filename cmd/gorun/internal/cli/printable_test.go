@@ -10,7 +10,7 @@ import (
 func TestTextOfOthersIsPrintable(t *testing.T) {
 	const evil = "node \x1b]0;title\x07\x1b[2J\u009b31m\u202e is\rlost"
 	var said strings.Builder
-	logger, err := newLogger(&said)
+	logger, err := newLogger(&said, "")
 	if err != nil {
 		t.Fatal(err)
 	}

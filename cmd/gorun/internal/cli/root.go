@@ -15,18 +15,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/remote"
 )
 
 // Main runs gorun with args, which do not include the program name, and returns the exit code. stdout gets what
 // the user asked for: the workers' output, help, the version. stderr gets the rest.
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
-	here := host{lookup: os.LookupEnv, root: os.DirFS("/"), hostname: os.Hostname, hasProgram: hasProgram}
+	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
 	start := func(ctx context.Context, o *options, command []string) error {
 		return run(ctx, o, command, stdout, stderr, etcd)
+	}
+	if len(args) > 1 && args[0] == remote.NodeCommand {
+		return runNode(here, args[1:], stdout, stderr, etcd)
 	}
 	cmd := newCommand(here, start)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // behind flags there is always a program
 		addCommands(cmd, etcd)
+		cmd.AddCommand(launchCommand(here, stdout, stderr), agentCommand())
 		cmd.AddCommand(benchCommand(here, start), benchWorkerCommand())
 	}
 	out := &checkedWriter{to: stdout}
@@ -61,6 +66,9 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 func explain(err error) string {
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		return failed.Summary()
+	}
+	if launched, ok := errors.AsType[*launchedError](err); ok {
+		return launched.Text
 	}
 	return "gorun: " + agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
 }

@@ -19,6 +19,7 @@ type stdio struct {
 	spool    *spool.Spool
 	out, err *spool.Writer
 	pipes    chan os.Signal // gets SIGPIPE, which so does not end this process
+	silent   bool           // somebody else says how the command ended
 }
 
 func newStdio(stdout, stderr *os.File) *stdio {
@@ -59,7 +60,7 @@ func drainTimeouts(err error) spool.Timeouts {
 	switch {
 	case err == nil:
 		return afterSuccess
-	case is[*agent.InterruptError](err):
+	case is[*agent.InterruptError](err), is[*timeoutError](err):
 		return afterInterrupt
 	default:
 		return afterFailure
@@ -69,7 +70,7 @@ func drainTimeouts(err error) spool.Timeouts {
 // finish writes how a command ended, and waits until all output is written, as long as somebody reads it. Another
 // interrupt ends the wait. Output that was not written turns success into failure.
 func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Signal) error {
-	if err != nil {
+	if err != nil && !s.silent {
 		s.say(explain(err))
 	}
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -93,7 +94,9 @@ func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Si
 	s.spool.Drain(limits, quit)
 	lost := s.lost()
 	if lost != nil && !is[*agent.InterruptError](lost) || err == nil && lost != nil {
-		s.say(explain(lost))
+		if !s.silent {
+			s.say(explain(lost))
+		}
 		s.spool.Drain(afterInterrupt, nil)
 	}
 	if err == nil {

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/remote"
+)
+
+// agentCommand is the other end of gorun launch, on each host.
+func agentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "agent", Hidden: true, Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if isatty.IsTerminal(os.Stdin.Fd()) {
+				return usagef("gorun agent is what gorun launch runs on hosts; to run a program with this name, write gorun -- agent")
+			}
+			_ = notify([]os.Signal{syscall.SIGPIPE}) // the launcher has gone, which an end of file says too
+			return remote.Run(os.Stdin, os.Stdout, remote.Config{
+				Hello: remote.NewHello(version), Signals: notify(stopSignals), Start: remote.Start,
+			})
+		},
+	}
+}
+
+// runNode runs a node of a launched job, whose launcher says how it has ended.
+func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
+	report := os.NewFile(remote.OutcomeFD, "the agent")
+	syscall.CloseOnExec(remote.OutcomeFD)
+	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
+		o.launchedOn = args[0]
+		return run(ctx, o, command, stdout, stderr, etcd)
+	})
+	cmd.SetArgs(args[1:])
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.Execute()
+	_, _ = report.Write(frame.Encode(nodeOutcome(err))) // if the agent has died, there is nobody to tell
+	return exitCode(err)
+}
+
+// nodeOutcome returns how a node ended, as its launcher learns it.
+func nodeOutcome(err error) frame.Outcome {
+	o := frame.Outcome{Code: exitCode(err)}
+	if err == nil {
+		return o
+	}
+	o.Cause, o.Text = frame.Other, frame.CutText(explain(err))
+	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
+		o.Cause = frame.Worker
+		if failed.Elsewhere != nil {
+			o.Cause = frame.Elsewhere
+		}
+	} else if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
+		o.Cause, o.Signal, o.Killed = frame.Stopped, int(stopped.Signal), stopped.Killed
+	}
+	return o
+}

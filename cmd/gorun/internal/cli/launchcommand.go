@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+	"github.com/gorun/gorun/env/hostfile"
+)
+
+const aboutLaunch = "gorun launch starts gorun on every host over ssh, with the flags that make one job of them, and carries output, stdin, signals and the " +
+	"exit code. ssh must log in without a password. All of gorun's flags are for the job; gorun launch itself gives each node --nnodes, --node-rank, " +
+	"--nproc-per-node, the rendezvous and a random token. Without --hosts and --hostfile, it takes the hosts of a PBS, LSF or Grid Engine job. " +
+	"docs/launch.md in gorun's repository says more."
+
+const launchExamples = `# 8 workers on each of two hosts
+gorun launch --hosts a:8,b:8 ./train
+# 4 workers on each of the hosts n01 to n16; the job survives the loss of any four of them
+gorun launch --hosts n[01-16] --nproc-per-node=4 --nnodes=12:16 ./train
+# the hosts of a file, to which gorun copies itself
+gorun launch --hostfile hosts --copy train.py --epochs 3`
+
+// launchFlags are the flags of gorun launch that gorun itself does not have.
+type launchFlags struct {
+	hosts, hostfile, rsh, remotePath string
+	copies                           bool
+	connect, heartbeat               time.Duration
+}
+
+const defaultShell = "ssh"
+
+// launchCommand is gorun launch: a job on several hosts, over ssh.
+func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
+	f := launchFlags{rsh: defaultShell, connect: 30 * time.Second, heartbeat: 30 * time.Second}
+	cmd := &cobra.Command{
+		Use: "launch [flags] program [args...]", DisableFlagsInUseLine: true, Short: "Run a job on several hosts, over ssh", Long: aboutLaunch, Example: launchExamples,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.SetInterspersed(false) // what follows the program is the program's
+	own := func(name, value, help string, set func(string) error) { ownFlag(cmd, name, "", value, help, set) }
+	own("hosts", "HOST,...", "hosts, each with its number of workers, as in a:8,b:8; n[01-16]:8 stands for 16 hosts, and user@a for another user's login. "+
+		"A host without a number has that of --nproc-per-node", setTo(&f.hosts, notEmpty))
+	flags.VarPF(setter{"FILE", setTo(&f.hostfile, notEmpty)}, "hostfile", "", "file with a host in each line, in the form of Open MPI, MPICH or DeepSpeed")
+	own("rsh", "COMMAND", "command that runs another on a host, as ssh does (default ssh)", setTo(&f.rsh, notEmpty))
+	own("remote-path", "PATH", "where gorun is on the hosts (default: where it is here)", setTo(&f.remotePath, remotePath))
+	own("copy", "", "copy this gorun to ~/.cache/gorun on hosts that do not have it there, and run that one", setTo(&f.copies, parseSwitch))
+	own("connect-timeout", "SECONDS", "how long a host may take to answer (default 30)", setTo(&f.connect, atLeastASecond))
+	own("heartbeat-timeout", "SECONDS", "after how long without a sign of life a host is lost, or, for a host, gorun launch (default 30)", setTo(&f.heartbeat, atLeastASecond))
+	values := newValues()
+	values.add(cmd)
+	cmd.SetFlagErrorFunc(commandFlagError)
+	cmd.RunE = func(cmd *cobra.Command, command []string) error {
+		l, err := newLaunchPlan(here, f, values, command, os.Environ())
+		if err != nil {
+			return err
+		}
+		if l.options.dryRun {
+			return l.show(cmd.OutOrStdout())
+		}
+		c, err := l.config()
+		if err != nil {
+			return err
+		}
+		if err := c.Check(); err != nil {
+			return usagef("gorun launch: %w", err)
+		}
+		return runLaunch(cmd.Context(), c, l.options, stdout, stderr)
+	}
+	return cmd
+}
+
+func notEmpty(text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", errors.New("want a value that is not empty")
+	}
+	return text, nil
+}
+
+func remotePath(text string) (string, error) { return text, launch.CheckPath(text) }
+
+func atLeastASecond(text string) (time.Duration, error) {
+	d, err := toSeconds(text)
+	if err == nil && d < time.Second {
+		err = errors.New("want a number of seconds of at least 1")
+	}
+	return d, err
+}
+
+// hostLists are the variables in which resource managers name the hosts of a job.
+var hostLists = []struct {
+	name   string
+	isFile bool
+	parse  func(file string, r io.Reader) ([]hostfile.Host, error)
+}{
+	{"PBS_NODEFILE", true, hostfile.ParseLines},
+	{"LSB_MCPU_HOSTS", false, func(_ string, r io.Reader) ([]hostfile.Host, error) {
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return nil, err
+		}
+		return hostfile.ParsePairs(string(text))
+	}},
+	{"LSB_DJOB_RANKFILE", true, hostfile.ParseLines},
+	{"PE_HOSTFILE", true, hostfile.ParseGridEngine},
+}
+
+// findHosts returns the hosts, and where they come from.
+func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfile.Host, source string, err error) {
+	switch {
+	case f.hosts != "" && f.hostfile != "":
+		return nil, "", usagef("gorun launch: --hosts and --hostfile: leave out one of them")
+	case f.hosts != "":
+		source = "--hosts=" + quote(f.hosts)
+		list, err = hostfile.ParseList(f.hosts)
+	case f.hostfile != "":
+		source = "--hostfile=" + quote(f.hostfile)
+		list, err = readHosts(f.hostfile, hostfile.Parse)
+	default:
+		for _, known := range hostLists {
+			text, ok := lookup(known.name)
+			if !ok || text == "" {
+				continue
+			}
+			source = known.name + "=" + quote(text)
+			if known.isFile {
+				list, err = readHosts(text, known.parse)
+			} else {
+				list, err = known.parse(known.name, strings.NewReader(text))
+			}
+			break
+		}
+		if source == "" {
+			return nil, "", usagef("gorun launch: no hosts: name them, as in --hosts a:8,b:8 or --hostfile FILE")
+		}
+	}
+	if err != nil {
+		return nil, "", usagef("gorun launch: %s: %w", source, err)
+	}
+	return list, source, nil
+}
+
+func readHosts(name string, parse func(string, io.Reader) ([]hostfile.Host, error)) ([]hostfile.Host, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read it: %w", cause(err))
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return parse(name, file)
+}
+
+// runLaunch launches a job. o are the options of its nodes.
+func runLaunch(ctx context.Context, c launch.Config, o *options, stdout, stderr *os.File) error {
+	std := newStdio(stdout, stderr)
+	logger, err := newLogger(std.err, "")
+	if err != nil {
+		return err
+	}
+	o.warn(logger)
+	interrupts := notify(o.stopSignals)
+	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
+		std.watch(logger, interrupts)
+	}
+	c.Stdin, c.Stdout, c.Stderr = input(), std.out, std.err
+	c.Interrupts, c.Signals = interrupts, notify(o.forwards())
+	c.Warn = func(text string) { logger.Warn(text) }
+	err = launchError(launch.Run(ctx, c))
+	return std.finish(err, drainTimeouts(err), interrupts)
+}
+
+// A launchedError is how a launched job has failed.
+type launchedError struct{ launch.Result }
+
+func (e *launchedError) Error() string { return strings.TrimSpace(e.Text) }
+
+// launchError returns a result as an error.
+func launchError(r launch.Result) error {
+	switch {
+	case r.Code == 0:
+		return nil
+	case r.Signal != 0:
+		return &agent.InterruptError{Signal: r.Signal, Killed: r.Killed}
+	default:
+		return &launchedError{r}
+	}
+}

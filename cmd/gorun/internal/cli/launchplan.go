@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/hostfile"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A launchPlan is a job that is to be launched.
+type launchPlan struct {
+	flags   launchFlags
+	hosts   []hostfile.Host
+	options *options // of a node, as far as they are known here
+	given   []string // flags that all nodes get as the user gave them
+	nproc   string   // of a host without slots; empty: not given
+	backend string   // by which the nodes meet; empty: there is only one
+	meets   bool     // they meet at endpoints that gorun launch chooses
+	runID   string
+	token   string // empty: none
+	dir     string
+	environ []string
+	command []string
+}
+
+// ownPerNode are the flags that gorun launch gives each node itself, or uses itself.
+var ownPerNode = []string{"nnodes", "nproc-per-node", "rdzv-backend", "rdzv-id", "wdir", "env", "env-file", "dry-run", "json"}
+
+// newLaunchPlan works out what to launch. It only reads.
+func newLaunchPlan(here host, f launchFlags, all values, command, environ []string) (*launchPlan, error) {
+	if len(command) == 0 || command[0] == "" {
+		return nil, usagef("gorun launch: no program to run: give one, as in gorun launch --hosts a:8,b:8 ./train --epochs=3")
+	}
+	hosts, source, err := findHosts(f, here.lookup)
+	if err != nil {
+		return nil, err
+	}
+	l := &launchPlan{flags: f, hosts: hosts, command: command, environ: launch.Environ(environ)}
+	if text, _ := all.text(here, "node-rank"); all.named("node-rank").texts != nil {
+		return nil, usagef("--node-rank=%s: gorun launch numbers the nodes, in the order of the hosts", quote(text))
+	}
+	l.nproc, _ = all.text(here, "nproc-per-node")
+	if l.options, err = l.nodeOptions(here, all); err != nil {
+		return nil, err
+	}
+	o := l.options
+	if n := len(hosts); n < o.minNodes || n > o.nnodes {
+		return nil, usagef("%s and %s: want as many nodes as there are hosts, which is %d, or a range", o.given["nnodes"], source, n)
+	}
+	if l.dir, err = os.Getwd(); err != nil {
+		return nil, err
+	}
+	l.hand(all)
+	if l.runID = o.runID; o.given["rdzv-id"] == "" || l.runID == "" {
+		l.runID = "launch-" + randomID()
+	}
+	if l.token = o.token; l.token == "" && len(hosts) > 1 {
+		l.token = randomToken()
+	}
+	return l, nil
+}
+
+// hand keeps the flags that all nodes get as the user gave them. Files and directories are those of the hosts. Variables and the
+// directory of the workers are sent in other ways.
+func (l *launchPlan) hand(all values) {
+	o := l.options
+	for _, v := range all {
+		isSecret := v.flag.name == "rdzv-token-file" && (len(l.hosts) == 1 || o.hosted() || o.backend == backendStatic) // the token itself is sent
+		if isSecret || slices.Contains(ownPerNode, v.flag.name) {
+			continue
+		}
+		for _, text := range v.texts {
+			if v.flag.name == "log-dir" && text != "" && !filepath.IsAbs(text) {
+				text = filepath.Join(l.dir, text)
+			}
+			l.given = append(l.given, "--"+v.flag.name+"="+text)
+		}
+	}
+	l.environ = append(l.environ, o.variables...)
+	if o.workDir != "" {
+		if !filepath.IsAbs(o.workDir) {
+			o.workDir = filepath.Join(l.dir, o.workDir)
+		}
+		l.dir = o.workDir
+	}
+}
+
+// nodeOptions checks the flags of the nodes as far as that can be done here: only the hosts know their devices and addresses.
+func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
+	var known values
+	for _, v := range all {
+		text, _ := all.text(here, v.flag.name)
+		onlyThere := v.flag.name == "local-addr" || v.flag.name == "nproc-per-node" && slices.Contains(procKinds, text)
+		if !onlyThere {
+			known = append(known, v)
+		}
+	}
+	set := func(name, text string) {
+		if _, given := known.text(here, name); !given {
+			i := slices.Index(known, known.named(name))
+			known[i] = &value{flag: known[i].flag, texts: []string{text}}
+		}
+	}
+	if n := len(l.hosts); n > 1 {
+		set("nnodes", strconv.Itoa(n))
+		_, hasMaster := all.text(here, "master-addr")
+		_, hasEndpoint := all.text(here, "rdzv-endpoint")
+		if hasMaster {
+			set("rdzv-backend", backendStatic)
+		}
+		set("rdzv-backend", "embedded")
+		l.backend, _ = known.text(here, "rdzv-backend")
+		l.meets = !hasEndpoint && !hasMaster && slices.Contains([]string{backendStatic, "embedded", "c10d"}, l.backend)
+		switch { // this stands for what the hosts will say
+		case l.meets && l.backend == backendStatic:
+			set("master-addr", "127.0.0.1")
+		case l.meets:
+			set("rdzv-endpoint", "127.0.0.1")
+		}
+	}
+	return known.options(here)
+}
+
+// named returns the value of a flag.
+func (vs values) named(name string) *value {
+	for _, v := range vs {
+		if v.flag.name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// text returns what was given for a flag, on the command line or in the environment.
+func (vs values) text(here host, name string) (string, bool) {
+	v := vs.named(name)
+	if v == nil {
+		return "", false
+	}
+	if v.texts != nil {
+		return v.texts[len(v.texts)-1], true
+	}
+	return here.lookup(v.flag.env())
+}
+
+func randomToken() string {
+	token := make([]byte, 32)
+	_, _ = rand.Read(token) // never fails
+	return hex.EncodeToString(token)
+}
+
+// nodeArgs returns gorun's arguments on a host. endpoints are where the nodes meet.
+func (l *launchPlan) nodeArgs(i int, endpoints []launch.Endpoint) []string {
+	args := []string{"--nnodes=" + l.nnodes()}
+	if nproc := l.nprocOf(i); nproc != "" {
+		args = append(args, "--nproc-per-node="+nproc)
+	}
+	if len(l.hosts) > 1 {
+		args = append(args, "--node-rank="+strconv.Itoa(i), "--rdzv-backend="+l.backend, "--rdzv-id="+l.runID)
+	}
+	switch {
+	case len(endpoints) == 0:
+	case l.backend == backendStatic:
+		args = append(args, "--master-addr="+endpoints[0].Addr, "--master-port="+strconv.Itoa(endpoints[0].Port))
+	default:
+		var list []string
+		for _, e := range endpoints {
+			list = append(list, rendezvous.Endpoint{Host: e.Addr, Port: e.Port}.String())
+		}
+		args = append(args, "--rdzv-endpoint="+strings.Join(list, ","))
+	}
+	args = append(args, l.given...)
+	return append(append(args, "--"), l.command...)
+}
+
+// nnodes is the number of nodes, or the range, as --nnodes has it.
+func (l *launchPlan) nnodes() string {
+	if o := l.options; o.minNodes < o.nnodes {
+		return strconv.Itoa(o.minNodes) + ":" + strconv.Itoa(o.nnodes)
+	}
+	return strconv.Itoa(len(l.hosts))
+}
+
+// nprocOf is the number of workers of a host; empty: gorun's default.
+func (l *launchPlan) nprocOf(i int) string {
+	if slots := l.hosts[i].Slots; slots > 0 {
+		return strconv.Itoa(slots)
+	}
+	return l.nproc
+}
+
+// job is what a host gets.
+func (l *launchPlan) job(i int, endpoints []launch.Endpoint) frame.Job {
+	job := frame.Job{Dir: []byte(l.dir)}
+	for _, arg := range append([]string{l.hosts[i].Name}, l.nodeArgs(i, endpoints)...) {
+		job.Args = append(job.Args, []byte(arg))
+	}
+	for _, kv := range l.environ {
+		job.Env = append(job.Env, []byte(kv))
+	}
+	if l.token != "" {
+		job.Env = append(job.Env, []byte("GORUN_TOKEN="+l.token))
+	}
+	return job
+}
+
+// config is how the job is launched.
+func (l *launchPlan) config() (launch.Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return launch.Config{}, err
+	}
+	o := l.options
+	c := launch.Config{
+		Rules: launch.Rules{
+			Least: len(l.hosts), Meets: l.meets, Shared: l.backend != backendStatic,
+			Connect: l.flags.connect, Silence: l.flags.heartbeat, Grace: o.grace,
+		},
+		Shell: launch.Shell{Words: strings.Fields(l.flags.rsh), Connect: l.flags.connect},
+		Path:  l.flags.remotePath, Version: version, Self: self, Job: l.job,
+	}
+	if o.minNodes < o.nnodes {
+		c.Least = o.minNodes
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "localhost"
+	}
+	remote := false
+	for _, h := range l.hosts {
+		isSelf := l.flags.rsh == defaultShell && h.User == "" && slices.Contains([]string{"localhost", "127.0.0.1", "::1", name}, h.Name)
+		remote = remote || !isSelf
+		c.Hosts, c.IsSelf = append(c.Hosts, launch.Host{Name: h.Name, User: h.User}), append(c.IsSelf, isSelf)
+	}
+	if !remote {
+		return c, nil
+	}
+	switch {
+	case l.flags.copies:
+		c.Copy = &launch.Copy{Version: version, File: self}
+		c.Path, err = c.Copy.Path()
+	case c.Path == "":
+		c.Path = self
+		if launch.CheckPath(self) != nil {
+			err = usagef("gorun is at %s here, which a shell on a host would read in another way: say where it is there with --remote-path, or use --copy", quote(self))
+		}
+	}
+	return c, err
+}
+
+// A launchDocument is what --dry-run --json prints.
+type launchDocument struct {
+	RunID string           `json:"run_id"`
+	Dir   string           `json:"dir"`
+	Hosts []launchHostPlan `json:"hosts"`
+}
+
+type launchHostPlan struct {
+	Host  string   `json:"host"`
+	Shell []string `json:"remote_shell"` // empty: the host is this machine
+	Argv  []string `json:"argv"`
+}
+
+// show prints what would be launched.
+func (l *launchPlan) show(out io.Writer) error {
+	c, err := l.config()
+	if err != nil {
+		return err
+	}
+	endpoints := []launch.Endpoint(nil)
+	if l.meets {
+		endpoints = []launch.Endpoint{{Addr: later}}
+	}
+	d := launchDocument{RunID: l.runID, Dir: l.dir}
+	for i, h := range c.Hosts {
+		p := launchHostPlan{Host: h.Name, Argv: append([]string{"gorun"}, l.nodeArgs(i, endpoints)...)}
+		if !c.IsSelf[i] {
+			p.Shell = c.Shell.Argv(h, launch.AgentCommand(c.Path))
+		}
+		for k, arg := range p.Argv {
+			if strings.HasPrefix(arg, "--rdzv-endpoint="+"["+later) || strings.HasPrefix(arg, "--rdzv-endpoint="+later) {
+				p.Argv[k] = "--rdzv-endpoint=" + later
+			}
+		}
+		d.Hosts = append(d.Hosts, p)
+	}
+	if l.options.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(d)
+	}
+	for _, p := range d.Hosts {
+		if p.Shell != nil {
+			if _, err := fmt.Fprintf(out, "%s\n", shell(p.Shell)); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", p.Host, shell(p.Argv)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package launch
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A Copy is gorun's own binary, which is copied to hosts that do not have it.
+type Copy struct {
+	Version string
+	File    string // of the binary
+
+	once sync.Once
+	hash string
+	size int64
+	err  error
+}
+
+// read finds out what the binary is.
+func (c *Copy) read() error {
+	c.once.Do(func() {
+		f, err := os.Open(c.File)
+		if err != nil {
+			c.err = err
+			return
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		h := sha256.New()
+		if c.size, c.err = io.Copy(h, f); c.err == nil {
+			c.hash = hex.EncodeToString(h.Sum(nil)[:8])
+		}
+	})
+	return c.err
+}
+
+// Path returns where the binary is on the hosts: a directory for each version and content, below the user's cache.
+func (c *Copy) Path() (string, error) {
+	if err := c.read(); err != nil {
+		return "", err
+	}
+	version := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._+-", r) {
+			return r
+		}
+		return '_'
+	}, c.Version)
+	return "~/.cache/gorun/" + version + "-" + c.hash + "/gorun", nil
+}
+
+// copyMark begins the line in which the host says what it is.
+const copyMark = "gorun-copy-to"
+
+// command is the script that takes the binary from stdin. It is in single quotes, and has no quote, backslash, exclamation mark or line
+// break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come.
+func (c *Copy) command(path string) string {
+	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
+	return fmt.Sprintf(`exec sh -c 'umask 077; d="%s"; t="$d/gorun.$(uname -n).$$"; echo %s "$(uname -s)" "$(uname -m)"; `+
+		`mkdir -p "$d" && cat >"$t" && if test "$(wc -c <"$t")" -eq %d; then chmod 755 "$t" && mv -f "$t" "$d/gorun" && echo done; else rm -f "$t"; fi'`,
+		dir, copyMark, c.size)
+}
+
+// machines are the names that uname has for what this binary runs on.
+var machines = map[string][]string{"amd64": {"x86_64", "amd64"}, "arm64": {"aarch64", "arm64"}}
+
+// fits returns an error unless the binary runs on a machine of which uname says this.
+func fits(system, machine string) error {
+	here := runtime.GOOS + "/" + runtime.GOARCH
+	there := strings.ToLower(system) + "/" + machine
+	for _, name := range append(machines[runtime.GOARCH], runtime.GOARCH) {
+		if there == runtime.GOOS+"/"+name {
+			return nil
+		}
+	}
+	return fmt.Errorf("the host is %s, and this gorun is for %s: install gorun there yourself, and say where with --remote-path", cut(there), here)
+}
+
+// copy copies gorun to the host.
+func (s *session) copy(ctx context.Context) *Failure {
+	c, h := s.config.Copy, s.config.Hosts[s.host]
+	fail := func(code int, format string, args ...any) *Failure {
+		return &Failure{h.Name, "copying gorun", fmt.Sprintf(format, args...), code}
+	}
+	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path)), nil)
+	if err != nil {
+		return fail(codeCorrect, "%v", err)
+	}
+	defer context.AfterFunc(ctx, conn.kill)()
+	end := func() (int, string) {
+		conn.stdin.Close()
+		<-conn.exited
+		_ = conn.stdout.Close()
+		return conn.cmd.ProcessState.ExitCode(), conn.stderr.close()
+	}
+	r := bufio.NewReader(io.LimitReader(conn.stdout, 1<<20)) // more than any login shell prints
+	fields, err := awaitWords(r, copyMark)
+	if err == nil && len(fields) == 2 {
+		err = fits(fields[0], fields[1])
+		if err != nil {
+			conn.kill()
+			end()
+			return fail(codeCorrect, "%v", err)
+		}
+		err = s.sendFile(conn)
+	}
+	if err == nil {
+		conn.stdin.Close()
+		_, err = awaitWords(r, "done")
+	}
+	if err == nil {
+		end()
+		return nil
+	}
+	conn.kill()
+	code, stderr := end()
+	if code == sshFailed {
+		return ending{code: code, stderr: stderr}.failure(h, s.config.Path)
+	}
+	said := lastLine(stderr)
+	if said == "" {
+		said = err.Error()
+	}
+	return fail(codeCorrect, "%s: %s", s.config.Path, said)
+}
+
+// awaitWords returns the words behind first in the line that begins with it.
+func awaitWords(r *bufio.Reader, first string) ([]string, error) {
+	for {
+		line, err := r.ReadString('\n')
+		if fields := strings.Fields(line); err == nil && len(fields) > 0 && fields[0] == first {
+			return fields[1:], nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the host has not answered as expected: %w", err)
+		}
+	}
+}
+
+// copyPiece is how much of the binary is sent at one time.
+const copyPiece = 256 << 10
+
+// sendFile sends the binary. Each piece that is on its way is a sign of life.
+func (s *session) sendFile(conn *connection) error {
+	f, err := os.Open(s.config.Copy.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	buf := make([]byte, copyPiece)
+	for {
+		n, err := f.Read(buf)
+		if !conn.to.Put(buf[:n]) {
+			return fmt.Errorf("the connection has ended after %s bytes", strconv.Itoa(n))
+		}
+		if room := conn.to.Full(copyPiece); room != nil {
+			select {
+			case <-room:
+			case <-conn.exited:
+				return fmt.Errorf("the connection has ended")
+			}
+			s.events <- alive{s.host}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

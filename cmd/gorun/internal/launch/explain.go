@@ -1,0 +1,133 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+)
+
+// An ending is how a connection ended without an outcome.
+type ending struct {
+	hello  bool   // the agent had said its first word
+	code   int    // of the remote shell; negative: it was killed
+	stderr string // the end of what it wrote there
+	noise  string // the end of what came before the agent's first word
+	err    error  // of what was read; nil: it just ended
+}
+
+// sshFailed is the exit code with which ssh says that it has failed itself.
+const sshFailed = 255
+
+// advice is what to do about what ssh says.
+var advice = []struct {
+	said, do string
+	code     int
+}{
+	{"Permission denied", "gorun does not ask for passwords: let ssh log in with a key (ssh-copy-id, ssh-agent)", codeCorrect},
+	{"Host key verification failed", "check the host's key and accept it once: run ssh %s true", codeCorrect},
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "check the host's key, and correct ~/.ssh/known_hosts", codeCorrect},
+	{"Could not resolve hostname", "correct the name, or add it to ~/.ssh/config", codeUnreachable},
+	{"Connection refused", "start an sshd there, or correct the port", codeUnreachable},
+	{"Connection timed out", "check that the host is up, and the firewall", codeUnreachable},
+	{"Operation timed out", "check that the host is up, and the firewall", codeUnreachable},
+	{"No route to host", "check that the host is up, and the network", codeUnreachable},
+	{"Network is unreachable", "check that the host is up, and the network", codeUnreachable},
+	{"Bad configuration option", "correct ~/.ssh/config", codeCorrect},
+	{"not responding", "check that the host is up, and the network", codeUnreachable},
+	{"kex_exchange_identification", "too many connections at once? See MaxStartups in the host's sshd_config", codeUnreachable},
+	{"Connection closed by", "too many connections at once? See MaxStartups in the host's sshd_config", codeUnreachable},
+	{"Connection reset by", "too many connections at once? See MaxStartups in the host's sshd_config", codeUnreachable},
+}
+
+// failure says in one line why there is no outcome.
+func (e ending) failure(h Host, path string) *Failure {
+	said := lastLine(e.stderr)
+	if e.hello {
+		text := "the host is lost: the connection has ended"
+		if e.err != nil && !isEnd(e.err) {
+			text = "the connection was broken: " + e.err.Error()
+		}
+		if said != "" {
+			text += ": " + said
+		}
+		return &Failure{h.Name, "running the job", text, codeLost}
+	}
+	if e.code == sshFailed {
+		for _, a := range advice {
+			if strings.Contains(e.stderr, a.said) {
+				if strings.Contains(a.do, "%s") {
+					a.do = fmt.Sprintf(a.do, h.Name)
+				}
+				return &Failure{h.Name, "connecting", lineWith(e.stderr, a.said) + ": " + a.do, a.code}
+			}
+		}
+		return &Failure{h.Name, "connecting", cmp.Or(said, "ssh failed, and did not say why"), codeUnreachable}
+	}
+	if isMissing(e) {
+		return &Failure{h.Name, "starting gorun", fmt.Sprintf("no gorun at %s there: install it, say where it is with --remote-path, or let --copy copy it", path), codeCorrect}
+	}
+	text := fmt.Sprintf("%s ended with exit code %d before the agent said anything", path, e.code)
+	switch {
+	case e.code < 0:
+		text = "the remote shell was killed"
+	case e.code == 0 || e.err != nil && !isEnd(e.err):
+		text = fmt.Sprintf("%s is no gorun of this version", path)
+	}
+	if noise := lastLine(e.noise); noise != "" {
+		text += fmt.Sprintf("; on stdout: %q", noise)
+	}
+	if said != "" {
+		text += fmt.Sprintf("; on stderr: %q", said)
+	}
+	return &Failure{h.Name, "starting gorun", text, codeCorrect}
+}
+
+// isEnd reports whether an error only says that nothing more came.
+func isEnd(err error) bool {
+	noise, ok := errors.AsType[*frame.NoiseError](err)
+	if ok {
+		err = noise.Err
+	}
+	return strings.HasSuffix(err.Error(), "EOF") || strings.Contains(err.Error(), "closed")
+}
+
+// isMissing reports whether the shell on the host has found no program to execute.
+func isMissing(e ending) bool {
+	if e.hello || e.code == sshFailed || e.code <= 0 {
+		return false
+	}
+	return e.code == 127 || e.code == 126 || strings.Contains(e.stderr, "not found") || strings.Contains(e.stderr, "No such file") ||
+		strings.Contains(e.stderr, "Unknown command")
+}
+
+const maxLine = 300 // bytes of what others say in an error
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return cut(lines[len(lines)-1])
+}
+
+// lineWith returns the line of text that contains a part.
+func lineWith(text, part string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			return cut(line)
+		}
+	}
+	return part
+}
+
+func cut(line string) string {
+	line = strings.TrimSpace(line)
+	if len(line) > maxLine {
+		line = line[:maxLine] + "..."
+	}
+	if !utf8.ValidString(line) {
+		line = strings.ToValidUTF8(line, "\uFFFD")
+	}
+	return line
+}

@@ -1,0 +1,366 @@
+// Package remote is the gorun agent of gorun launch: what runs on a host at the other end of ssh. It starts gorun there as its child,
+// carries its output, stdin and signals in frames, and ends it when the launcher is gone.
+package remote
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/flow"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/launcher/spool"
+)
+
+// A Process is a job that runs on this host: gorun, with the flags of its node.
+type Process struct {
+	Stdin          *os.File // nil: it has none
+	Stdout, Stderr io.Reader
+	Signal         func(syscall.Signal)
+	Wait           func() frame.Outcome // returns when it has ended
+}
+
+// A Config says how to run an agent.
+type Config struct {
+	Hello   frame.Hello
+	Signals <-chan os.Signal // to the agent: they end the job
+	Start   func(frame.Job) (*Process, error)
+}
+
+const (
+	// startTimeout is how long the launcher may take to send the job: it waits for the other hosts first.
+	startTimeout = 10 * time.Minute
+	// killMargin is how much longer than its grace the job may take to end before it is killed.
+	killMargin = 5 * time.Second
+	// killTimeout is how long a killed job may take to end.
+	killTimeout = 5 * time.Second
+	// restTimeout is how long output that has not ended with the job may come without any coming.
+	restTimeout = time.Second
+)
+
+// sendTimeouts is how long the launcher may take to read the last frames.
+var sendTimeouts = spool.Timeouts{Still: 10 * time.Second, Total: time.Minute}
+
+// Run runs an agent whose launcher is at the other end of in and out. It returns when nothing of the job is left, and the launcher has
+// its outcome or is gone.
+func Run(in io.Reader, out io.Writer, c Config) error {
+	queue := spool.New()
+	a := &agent{
+		config: c, to: queue.To(out, "the launcher").Source(nil),
+		frames: make(chan message), output: make(chan piece), room: make(chan struct{}), ended: make(chan frame.Outcome, 1),
+		over:    make(chan struct{}),
+		silence: time.NewTimer(startTimeout), heartbeat: time.NewTicker(time.Hour), end: time.NewTimer(time.Hour),
+	}
+	defer close(a.over)
+	defer a.silence.Stop()
+	defer a.heartbeat.Stop()
+	defer a.end.Stop()
+	a.to.Put(frame.AppendHello([]byte("\n"), c.Hello))
+	go a.receive(in)
+	err := a.loop()
+	if !a.lost {
+		queue.Drain(sendTimeouts, nil)
+	}
+	return err
+}
+
+// A message is what the launcher has sent; an error says that no more comes.
+type message struct {
+	kind    frame.Kind
+	payload []byte
+	err     error
+}
+
+// A piece is what the job has written; nil: the stream has ended.
+type piece struct {
+	stream int // index in streams
+	data   []byte
+}
+
+// streams are those that the job writes.
+var streams = [...]frame.Kind{frame.Stdout, frame.Stderr}
+
+// agent is the state of an agent. loop owns it.
+type agent struct {
+	config Config
+	to     *spool.Source
+	frames chan message
+	output chan piece
+	room   chan struct{} // stdin has room
+	ended  chan frame.Outcome
+	over   chan struct{} // closed when the loop has ended
+
+	job     frame.Job
+	process *Process // nil: not yet
+	stdin   *spool.Writer
+	sink    *flow.Sink // of stdin
+	credits [len(streams)]*flow.Credit
+	open    int            // streams that have not ended
+	outcome *frame.Outcome // nil: the job has not ended
+	lost    bool           // the launcher is gone
+	killed  bool
+	done    bool
+
+	silence   *time.Timer // the launcher gives no sign of life
+	heartbeat *time.Ticker
+	end       *time.Timer // the next step towards the end; does not matter before
+	err       error
+}
+
+func (a *agent) receive(in io.Reader) {
+	buffered := bufio.NewReader(in)
+	for {
+		kind, payload, err := frame.Read(buffered)
+		select {
+		case a.frames <- message{kind, payload, err}:
+		case <-a.over:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *agent) loop() error {
+	for !a.done {
+		select {
+		case m := <-a.frames:
+			a.onMessage(m)
+		case p := <-a.output:
+			a.onOutput(p)
+		case <-a.room:
+			a.sink.Woken()
+			a.returnStdin(a.sink.Room())
+		case o := <-a.ended:
+			a.onEnded(o)
+		case sig := <-a.config.Signals:
+			a.onSignal(sig.(syscall.Signal))
+		case <-a.heartbeat.C:
+			if a.to.Full(0) == nil {
+				a.send(frame.Heartbeat, nil)
+			}
+		case <-a.silence.C:
+			a.lose(fmt.Errorf("no sign of life from the launcher for %v", a.job.Silence))
+		case <-a.end.C:
+			a.onEnd()
+		}
+	}
+	return a.err
+}
+
+func (a *agent) send(kind frame.Kind, payload []byte) { a.to.Put(frame.Append(nil, kind, payload)) }
+
+func (a *agent) onMessage(m message) {
+	if m.err != nil {
+		if errors.Is(m.err, io.EOF) {
+			m.err = errors.New("the connection to the launcher has ended")
+		}
+		a.lose(m.err)
+		return
+	}
+	if a.process != nil && !a.lost {
+		a.silence.Reset(a.job.Silence)
+	}
+	switch m.kind {
+	case frame.Start:
+		a.start(m.payload)
+	case frame.Heartbeat:
+	case frame.Kill:
+		a.kill()
+	case frame.Signal:
+		if a.process != nil && a.outcome == nil {
+			a.process.Signal(syscall.Signal(m.payload[0]))
+		}
+	case frame.Stdin:
+		a.onStdin(m.payload)
+	case frame.Taken:
+		stream, n, err := frame.ParseTaken(m.payload)
+		for i, kind := range streams {
+			if kind == stream && err == nil && a.credits[i] != nil {
+				a.credits[i].Add(n)
+			}
+		}
+	default:
+		a.lose(fmt.Errorf("the launcher has sent a frame of kind %d", m.kind))
+	}
+}
+
+func (a *agent) start(payload []byte) {
+	if a.process != nil {
+		a.lose(errors.New("the launcher has sent two jobs"))
+		return
+	}
+	job, err := frame.ParseJob(payload)
+	if err != nil {
+		a.lose(fmt.Errorf("the launcher has sent no job: %w", err))
+		return
+	}
+	a.job = job
+	a.silence.Reset(job.Silence)
+	a.heartbeat.Reset(job.Heartbeat)
+	if a.process, err = a.config.Start(job); err != nil {
+		a.process = &Process{}
+		a.onEnded(frame.Outcome{Code: 2, Cause: frame.Other, Text: "gorun: " + err.Error() + "\n"})
+		return
+	}
+	if job.Stdin {
+		file := a.process.Stdin
+		a.stdin = spool.New().Open(spool.File{
+			Open: func() (io.WriteCloser, error) { return file, nil }, Failed: func(error) {}, Unclosed: func(error) {},
+		})
+		a.sink = flow.NewSink(a.stdin.Source(nil))
+	}
+	for i, r := range []io.Reader{a.process.Stdout, a.process.Stderr} {
+		credit := flow.NewCredit()
+		a.credits[i] = credit
+		a.open++
+		go func() {
+			flow.Pump(r, credit, func(b []byte) { a.pass(piece{i, b}) })
+			a.pass(piece{i, nil})
+		}()
+	}
+	go func() { a.ended <- a.process.Wait() }()
+}
+
+// pass gives a piece to the loop.
+func (a *agent) pass(p piece) {
+	select {
+	case a.output <- p:
+	case <-a.over:
+	}
+}
+
+func (a *agent) onStdin(data []byte) {
+	switch {
+	case a.stdin == nil:
+	case len(data) == 0:
+		a.stdin.Close()
+		a.stdin = nil
+	default:
+		a.returnStdin(a.sink.Put(data, len(data)))
+	}
+}
+
+// returnStdin tells the launcher how much more it may send.
+func (a *agent) returnStdin(taken int, room <-chan struct{}) {
+	if taken > 0 {
+		a.to.Put(frame.AppendTaken(nil, frame.Stdin, taken))
+	}
+	if room != nil {
+		go func() {
+			select {
+			case <-room:
+			case <-a.over:
+				return
+			}
+			select {
+			case a.room <- struct{}{}:
+			case <-a.over:
+			}
+		}()
+	}
+}
+
+func (a *agent) onOutput(p piece) {
+	switch {
+	case p.data == nil:
+		a.open--
+	case !a.lost:
+		a.send(streams[p.stream], p.data)
+	}
+	if a.outcome != nil {
+		a.end.Reset(restTimeout)
+	}
+	a.finish()
+}
+
+func (a *agent) onEnded(o frame.Outcome) {
+	a.outcome = &o
+	a.end.Reset(restTimeout)
+	a.finish()
+}
+
+// finish ends the agent if the job has ended and all its output has been passed on.
+func (a *agent) finish() {
+	if a.outcome != nil && (a.open == 0 || a.lost) {
+		a.report()
+	}
+}
+
+func (a *agent) report() {
+	if !a.lost {
+		a.send(frame.Ended, frame.Encode(a.outcome))
+	}
+	a.done = true
+}
+
+// onSignal: somebody on this host ends the job here, or this host goes down.
+func (a *agent) onSignal(sig syscall.Signal) {
+	switch {
+	case a.process == nil:
+		a.err, a.done = fmt.Errorf("signal %d", sig), true
+	case a.outcome == nil:
+		a.process.Signal(sig)
+	}
+}
+
+// lose: nobody is at the other end any more. The job ends.
+func (a *agent) lose(err error) {
+	if a.lost {
+		return
+	}
+	a.lost, a.err = true, err
+	a.silence.Stop()
+	if a.process == nil || a.outcome != nil {
+		a.done = true
+		return
+	}
+	for _, c := range a.credits {
+		c.Open() // what it writes goes nowhere, but the job must not wait
+	}
+	if !a.killed {
+		a.process.Signal(syscall.SIGTERM)
+		a.end.Reset(a.job.Grace + killMargin)
+	}
+}
+
+func (a *agent) kill() {
+	if a.process == nil {
+		a.done = true
+		return
+	}
+	if a.outcome == nil && !a.killed {
+		a.killed = true
+		a.process.Signal(syscall.SIGKILL)
+		a.end.Reset(killTimeout)
+	}
+}
+
+// onEnd: something has not ended in time.
+func (a *agent) onEnd() {
+	switch {
+	case a.outcome != nil && !a.lost && a.starved():
+		a.end.Reset(restTimeout) // the launcher has yet to read
+	case a.outcome != nil:
+		a.report()
+	case a.killed:
+		a.err, a.done = errors.Join(a.err, errors.New("the job did not end after SIGKILL")), true
+	case a.lost:
+		a.kill()
+	}
+}
+
+// starved reports whether a stream has to wait for the launcher.
+func (a *agent) starved() bool {
+	for _, c := range a.credits {
+		if c != nil && c.Used() {
+			return true
+		}
+	}
+	return false
+}

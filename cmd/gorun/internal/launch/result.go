@@ -1,0 +1,104 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+)
+
+// The exit codes of what the launcher finds itself.
+const (
+	codeLost        = 1  // a host was lost
+	codeCorrect     = 2  // the user has to correct something
+	codeUnreachable = 75 // a host cannot be reached: the nodes did not meet
+)
+
+// A Result is how a launched job ended.
+type Result struct {
+	Code   int
+	Text   string         // for people, one or more whole lines; empty: nothing is to be said, or Signal says it
+	Signal syscall.Signal // that the launcher got, and because of which not all workers exited 0; 0: none
+	Killed int            // workers that did not stop by themselves
+}
+
+// result returns how the job ended, once it is over.
+func (m *stateMachine) result() Result {
+	cause := m.cause()
+	switch {
+	case cause >= 0 && m.nodes[cause].failed():
+		return m.own(cause)
+	case m.failure != nil:
+		return Result{Code: m.failure.Code, Text: "gorun: " + m.failure.Error() + "\n"}
+	case m.interrupt != 0:
+		return m.interruption(cause)
+	case cause < 0 || m.enoughSucceeded():
+		return Result{}
+	default:
+		return m.own(cause)
+	}
+}
+
+// cause returns the host whose outcome says most about why the job failed: the first one with the most telling cause. None: -1.
+func (m *stateMachine) cause() int {
+	for _, cause := range []frame.Cause{frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped} {
+		for _, i := range m.order {
+			if m.nodes[i].outcome.Cause == cause {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// failed reports whether a node has ended because a worker of the job failed, which no loss of a host makes it do.
+func (n *node) failed() bool {
+	return n.outcome.Cause == frame.Worker || n.outcome.Cause == frame.Elsewhere
+}
+
+// own is the outcome of one host as that of the job. How a worker failed names its host; other lines do not.
+func (m *stateMachine) own(i int) Result {
+	o := m.nodes[i].outcome
+	text := o.Text
+	if !m.nodes[i].failed() {
+		text = "gorun: host " + m.rules.Names[i] + ": " + strings.TrimPrefix(text, "gorun: ")
+		if n := m.same(i); n > 0 {
+			text = strings.TrimRight(text, "\n") + fmt.Sprintf(" (number of other hosts that say the same: %d)\n", n)
+		}
+	}
+	return Result{Code: o.Code, Text: text}
+}
+
+// same counts the other hosts that say the same as host i.
+func (m *stateMachine) same(i int) (n int) {
+	for j := range m.nodes {
+		if o := m.nodes[j].outcome; j != i && o != nil && o.Text == m.nodes[i].outcome.Text {
+			n++
+		}
+	}
+	return n
+}
+
+// interruption is the result after a signal: success, if every worker has then exited 0.
+func (m *stateMachine) interruption(cause int) Result {
+	if cause < 0 && len(m.order) == len(m.nodes) {
+		return Result{}
+	}
+	r := Result{Code: 128 + int(m.interrupt), Signal: m.interrupt}
+	for _, i := range m.order {
+		r.Killed += m.nodes[i].outcome.Killed
+	}
+	return r
+}
+
+// enoughSucceeded reports whether the job succeeded without the hosts that did not.
+func (m *stateMachine) enoughSucceeded() bool {
+	n := 0
+	for i := range m.nodes {
+		if o := m.nodes[i].outcome; o != nil && o.Code == 0 {
+			n++
+		}
+	}
+	return n >= m.rules.Least
+}

@@ -1,0 +1,72 @@
+package launch
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+)
+
+// A session is all that happens with one host, in its own goroutine: a connection, and, if gorun has to be copied there, others before
+// it.
+type session struct {
+	config   *Config
+	host     int
+	starter  *starter
+	starting *sync.Mutex // of the starter
+	events   chan<- any
+}
+
+// run ends with the event closed.
+func (s *session) run(ctx context.Context) {
+	c, h := s.config, s.config.Hosts[s.host]
+	e, err := s.serve(ctx, c.Path)
+	if err == nil && c.Copy != nil && isMissing(e) && ctx.Err() == nil {
+		if why := s.copy(ctx); why != nil {
+			s.events <- closed{s.host, why}
+			return
+		}
+		e, err = s.serve(ctx, c.Path)
+	}
+	if err != nil {
+		s.events <- closed{s.host, &Failure{h.Name, "connecting", err.Error(), codeCorrect}}
+		return
+	}
+	s.events <- closed{s.host, e.failure(h, c.Path)}
+}
+
+// serve runs an agent there until it ends.
+func (s *session) serve(ctx context.Context, path string) (ending, error) {
+	c := s.config
+	argv, environ := c.Shell.Argv(c.Hosts[s.host], AgentCommand(path)), []string(nil)
+	if c.IsSelf[s.host] {
+		// How this machine was reached says nothing about how others reach it.
+		argv, environ = []string{c.Self, "agent"}, slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SSH_CONNECTION=") })
+	}
+	conn, err := s.connect(ctx, argv, environ)
+	if err != nil {
+		return ending{}, err
+	}
+	defer context.AfterFunc(ctx, conn.kill)()
+	s.events <- connected{s.host, conn}
+	return conn.receive(func(hello frame.Hello) bool {
+		s.events <- said{s.host, hello}
+		return true
+	}, func(kind frame.Kind, payload []byte) bool {
+		s.events <- received{s.host, kind, payload}
+		return kind != frame.Ended
+	}), nil
+}
+
+// connect starts a remote shell.
+func (s *session) connect(ctx context.Context, argv, environ []string) (*connection, error) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return connect(s.starter, argv, environ)
+}

@@ -1,0 +1,32 @@
+package launch
+
+import (
+	"os/exec"
+	"runtime"
+)
+
+// A starter starts all processes from one thread, which lives as long as they may: they are killed when it ends.
+type starter struct {
+	commands chan *exec.Cmd
+	errors   chan error
+}
+
+func newStarter() *starter {
+	s := &starter{commands: make(chan *exec.Cmd), errors: make(chan error)}
+	go func() {
+		runtime.LockOSThread()
+		for cmd := range s.commands {
+			s.errors <- cmd.Start()
+		}
+	}()
+	return s
+}
+
+// start starts a process. One goroutine at a time calls it.
+func (s *starter) start(cmd *exec.Cmd) error {
+	s.commands <- cmd
+	return <-s.errors
+}
+
+// close ends the thread, and so all processes that still run.
+func (s *starter) close() { close(s.commands) }

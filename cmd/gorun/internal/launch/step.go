@@ -1,0 +1,232 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+)
+
+// Step takes one event and returns the actions to take, in order. Only Step changes the state.
+func (m *stateMachine) Step(e event, now time.Time) []action {
+	switch e := e.(type) {
+	case said:
+		return m.onSaid(e, now)
+	case alive:
+		m.nodes[e.host].lastSeen = now
+	case finished:
+		return m.onFinished(e, now)
+	case lost:
+		return m.onLost(e.host, e.why, now)
+	case interrupted:
+		return m.onInterrupt(e.sig, now)
+	case signalled:
+		return m.signalAll(e.sig)
+	case elapsed:
+		return m.onElapsed(now)
+	}
+	return nil
+}
+
+func (m *stateMachine) onSaid(e said, now time.Time) []action {
+	n := &m.nodes[e.host]
+	if n.phase != connecting {
+		return nil
+	}
+	n.phase, n.hello, n.lastSeen = ready, e.hello, now
+	return m.begin(now)
+}
+
+// begin starts the job on the hosts that are ready, if it is known where they meet.
+func (m *stateMachine) begin(now time.Time) (actions []action) {
+	if m.stopping || m.rules.Meets && !m.chooseEndpoints() {
+		return nil
+	}
+	for i := range m.nodes {
+		if n := &m.nodes[i]; n.phase == ready {
+			n.phase, n.lastSeen = running, now
+			actions = append(actions, start{i})
+		}
+	}
+	return actions
+}
+
+// chooseEndpoints chooses the first three hosts, any one of which may fail, or the first one if there are fewer. It reports whether
+// their agents are there.
+func (m *stateMachine) chooseEndpoints() bool {
+	if m.endpoints != nil {
+		return true
+	}
+	var first []int
+	for i := range m.nodes {
+		if isAlive(m.nodes[i].phase) {
+			first = append(first, i)
+		}
+	}
+	n := min(1, len(first))
+	if len(first) >= 3 {
+		n = 3
+	}
+	first = first[:n]
+	isSilent := func(i int) bool { return m.nodes[i].phase == connecting }
+	if n == 0 || slices.ContainsFunc(first, isSilent) {
+		return false
+	}
+	isLocal := func(i int) bool { return isLoopback(m.nodes[i].hello.Addr) }
+	if slices.ContainsFunc(first, isLocal) && m.count(func(p phase) bool { return p == connecting }) > 0 && !slices.ContainsFunc(m.nodes, isElsewhere) {
+		return false // another host is needed to find out at which address it reaches that one
+	}
+	m.endpoints = first
+	return true
+}
+
+// isElsewhere reports whether a node has an address at which other machines reach it.
+func isElsewhere(n node) bool { return !isLoopback(n.hello.Addr) }
+
+func (m *stateMachine) onFinished(e finished, now time.Time) []action {
+	n := &m.nodes[e.host]
+	if n.phase != running {
+		return nil
+	}
+	n.phase, n.outcome = ended, &e.outcome
+	m.order = append(m.order, e.host)
+	actions := []action{drop{e.host}}
+	switch o := e.outcome; {
+	case o.Code == 0 || m.stopping:
+		return actions
+	case m.enough():
+		return append(actions, warn{fmt.Sprintf("host %s has left the job with exit code %d; going on with the others", m.rules.Names[e.host], o.Code)})
+	case m.rules.Shared && (o.Cause == frame.Worker || o.Cause == frame.Elsewhere || o.Cause == frame.Stopped):
+		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
+			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
+		}
+		return actions
+	default:
+		return append(actions, m.stop(syscall.SIGTERM, now)...)
+	}
+}
+
+// enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
+func (m *stateMachine) enough() bool {
+	n := m.count(isAlive)
+	for i := range m.nodes {
+		if o := m.nodes[i].outcome; o != nil && o.Code == 0 {
+			n++
+		}
+	}
+	return m.count(isAlive) > 0 && n >= m.rules.Least && m.rules.Least < len(m.nodes)
+}
+
+func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
+	n := &m.nodes[i]
+	if n.phase == ended {
+		return nil
+	}
+	n.phase = ended
+	actions := []action{drop{i}}
+	switch {
+	case m.stopping:
+		return actions
+	case m.enough():
+		actions = append(actions, warn{why.Error() + "; going on with the others"})
+		return append(actions, m.begin(now)...)
+	default:
+		m.failure = why
+		return append(actions, m.stop(syscall.SIGTERM, now)...)
+	}
+}
+
+// stop ends the job on all hosts: with a signal where it runs, and at once where it does not.
+func (m *stateMachine) stop(sig syscall.Signal, now time.Time) (actions []action) {
+	m.stopping = true
+	for i := range m.nodes {
+		switch n := &m.nodes[i]; n.phase {
+		case connecting, ready:
+			n.phase = ended
+			actions = append(actions, drop{i})
+		case running:
+			actions = append(actions, signal{i, sig})
+		case ended:
+		}
+	}
+	m.stopAt = time.Time{}
+	m.killAt = now.Add(m.rules.Grace + killMargin)
+	return actions
+}
+
+func (m *stateMachine) signalAll(sig syscall.Signal) (actions []action) {
+	for i := range m.nodes {
+		if m.nodes[i].phase == running {
+			actions = append(actions, signal{i, sig})
+		}
+	}
+	return actions
+}
+
+// onInterrupt: the first signal lets the workers stop, a second one has them killed by their agents, and a third one by the hosts.
+func (m *stateMachine) onInterrupt(sig syscall.Signal, now time.Time) []action {
+	m.signals++
+	first := m.interrupt == 0
+	if first {
+		m.interrupt = sig
+	}
+	if sig == syscall.SIGPIPE { // nobody reads the output here; on the hosts, somebody does
+		sig = syscall.SIGTERM
+	}
+	switch {
+	case first:
+		return m.stop(sig, now)
+	case m.signals == 2:
+		m.killAt = now.Add(killMargin)
+		return m.signalAll(sig)
+	default:
+		return m.killAll(now)
+	}
+}
+
+func (m *stateMachine) killAll(now time.Time) (actions []action) {
+	for i := range m.nodes {
+		if m.nodes[i].phase == running {
+			actions = append(actions, kill{i})
+		}
+	}
+	m.stopAt, m.killAt = time.Time{}, time.Time{}
+	if m.dropAt.IsZero() {
+		m.dropAt = now.Add(killTimeout)
+	}
+	return actions
+}
+
+func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
+	isDue := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
+	for i := range m.nodes {
+		n, name := &m.nodes[i], m.rules.Names[i]
+		switch {
+		case n.phase == connecting && isDue(n.lastSeen.Add(m.rules.Connect)):
+			actions = append(actions, m.onLost(i, &Failure{name, "connecting",
+				fmt.Sprintf("no answer within %v: check that it is up, and that ssh gets there, or give it longer with --connect-timeout", m.rules.Connect), codeUnreachable}, now)...)
+		case n.phase == running && isDue(n.lastSeen.Add(m.rules.Silence)):
+			actions = append(actions, m.onLost(i, &Failure{name, "running the job",
+				fmt.Sprintf("the host is lost: no sign of life for %v", m.rules.Silence), codeLost}, now)...)
+		}
+	}
+	if isDue(m.stopAt) {
+		actions = append(actions, m.stop(syscall.SIGTERM, now)...)
+	}
+	if isDue(m.killAt) {
+		actions = append(actions, m.killAll(now)...)
+	}
+	if isDue(m.dropAt) {
+		m.dropAt = time.Time{}
+		for i := range m.nodes {
+			if m.nodes[i].phase != running {
+				continue
+			}
+			m.nodes[i].phase = ended
+			actions = append(actions, drop{i}, warn{fmt.Sprintf("host %s: does not answer: look there for what is left of the job", m.rules.Names[i])})
+		}
+	}
+	return actions
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/sshtest"
+)
+
+// launch starts gorun launch on the client of hosts. --remote-path is this test's gorun.
+func launch(t *testing.T, h *sshtest.Hosts, args ...string) *node {
+	t.Helper()
+	return launchWith(t, h, nil, args...)
+}
+
+// launchWith does that with more variables.
+func launchWith(t *testing.T, h *sshtest.Hosts, environ []string, args ...string) *node {
+	t.Helper()
+	gorun, err := exec.LookPath("gorun")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := exec.LookPath("env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startBy(t, h.Client.Start, 2*patience, env, slices.Concat([]string{"env"}, environ, []string{"HOME=" + hosttest.Home}, []string{gorun, "launch"}, args)...)
+}
+
+// left returns the command lines of gorun and of workers on a host.
+func left(t *testing.T, m *hosttest.Machine, worker string) string {
+	t.Helper()
+	return m.Run(t, "sh", "-c", `for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -e "[g]orun" -e "$0" | grep -v 'for p in'; true`, worker)
+}
+
+// awaitNothing waits until no process of gorun and no worker is left on a host.
+func awaitNothing(t *testing.T, m *hosttest.Machine, worker string) {
+	t.Helper()
+	var found string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // nobody tells
+		if found = left(t, m, worker); found == "" {
+			return
+		}
+	}
+	t.Errorf("left on %s:\n%s", m.Name, found)
+}
+
+// shellArgs are arguments that some shell would change.
+var shellArgs = []string{"", " ", "!x", "a b", "$HOME", "`id`", "'", `"`, `\`, `\n`, "*", "~", "{a,b}", "\xff\xfe", "-x", "%self", "a\nb", "^x", "!!", "?", "#"}
+
+// TestLaunchShells: no login shell changes an argument, a variable or what goes through stdin and stdout.
+func TestLaunchShells(t *testing.T) {
+	t.Parallel()
+	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
+	// The noise of a login shell comes before gorun.
+	for _, i := range []int{1, 2, 3} {
+		h.List[i].Run(t, "sh", "-c", `mkdir -p ~/.config/fish; for f in .bashrc .tcshrc .config/fish/config.fish; do echo "echo Welcome to $(hostname)" >~/$f; done`)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "worker")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n{ printf '%s\\0' \"$@\"; printf '%s\\0' \"$GORUN_X\" \"$(pwd)\"; cat; } >"+dir+"/got.$RANK\necho rank $RANK of $WORLD_SIZE on $(hostname)\necho oops >&2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n := launchWith(t, h, []string{"GORUN_X=a 'b' $c\n!d"}, append([]string{"--hosts", "h[1-4]", script}, shellArgs...)...)
+	out := n.end(0)
+	for i := range 4 {
+		if want := fmt.Sprintf("[%d] rank %d of 4 on h%d\n", i, i, i+1); !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, fmt.Sprint("got.", i)))
+		wd, _ := os.Getwd()
+		if want := strings.Join(shellArgs, "\x00") + "\x00a 'b' $c\n!d\x00" + wd + "\x00"; err != nil || string(got) != want {
+			t.Errorf("rank %d got %q, %v, want %q", i, got, err, want)
+		}
+	}
+	if strings.Contains(out, "Welcome") {
+		t.Errorf("noise of the shells:\n%s", out)
+	}
+}
+
+// TestLaunchEnds: however the launcher, a host or the link ends, nothing is left on any host.
+func TestLaunchEnds(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 10 s and more")
+	}
+	const worker = "sleep 9753"
+	for name, c := range map[string]struct {
+		do   func(h *sshtest.Hosts, n *node)
+		code int
+		says string
+	}{
+		"interrupt":       {func(_ *sshtest.Hosts, n *node) { n.signal(syscall.SIGINT) }, 130, "gorun: stopped by signal 2 (SIGINT)"},
+		"killed launcher": {func(_ *sshtest.Hosts, n *node) { n.signal(syscall.SIGKILL) }, -1, ""},
+		"dead host":       {func(h *sshtest.Hosts, _ *node) { h.List[2].Kill() }, 1, "gorun: host h3: running the job: the host is lost: the connection has ended"},
+		"cut host":        {func(h *sshtest.Hosts, _ *node) { h.List[2].Cut() }, 1, "gorun: host h3: running the job: the host is lost: no sign of life for 2s"},
+		"killed agent": {func(h *sshtest.Hosts, _ *node) {
+			h.List[1].Run(t, "sh", "-c", `kill -9 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "gorun agent $" && basename $p; done)`)
+		}, 1, "gorun: host h2: running the job: the host is lost: the connection has ended"},
+		"killed node": {func(h *sshtest.Hosts, _ *node) {
+			h.List[1].Run(t, "sh", "-c", `kill -9 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "^gorun launched-node" && basename $p; done)`)
+		}, 137, "gorun: host h2: gorun has died (signal: killed)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := sshtest.Start(t, sshtest.Config{Hosts: 3})
+			n := launch(t, h, "--heartbeat-timeout=2", "--hosts=h[1-3]:2", "sh", "-c", "echo ready; exec "+worker)
+			for range 6 {
+				n.expect("ready")
+			}
+			if found := left(t, h.List[0], worker); strings.Count(found, worker) < 2 || !strings.Contains(found, "gorun agent") {
+				t.Errorf("before the end, there is only\n%s", found)
+			}
+			c.do(h, n)
+			if out := n.end(c.code); !strings.Contains(out, c.says) || strings.Count(out, "gorun: ") > 1+strings.Count(out, "[WARN]") {
+				t.Errorf("want one line %q in\n%s", c.says, out)
+			}
+			for _, m := range h.List {
+				if name == "dead host" && m == h.List[2] {
+					continue
+				}
+				awaitNothing(t, m, worker)
+			}
+		})
+	}
+}
+
+// TestLaunchElastic: a job that can do without a host goes on when it is lost.
+func TestLaunchElastic(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 10 s and more")
+	}
+	h := sshtest.Start(t, sshtest.Config{Hosts: 4})
+	release := filepath.Join(t.TempDir(), "release")
+	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; until test -e "+release+"; do sleep 0.1; done")
+	for range 4 {
+		n.expect("ready 4")
+	}
+	h.List[3].Kill()
+	n.expect("host h4: running the job: the host is lost: .*; going on with the others")
+	for range 3 {
+		n.expect("ready 3")
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.end(0)
+}
+
+// TestLaunchBadHosts: a host that cannot be used is named in one line, with what to do, and the others are stopped.
+func TestLaunchBadHosts(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 10 s and more")
+	}
+	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"older":  `printf '\001gorun-agent {"protocol":1,"version":"0.0.9"}\n'; exec cat >/dev/null`,
+		"newer":  `printf '\001gorun-agent {"protocol":2,"version":"0.9.0"}\n'; exec cat >/dev/null`,
+		"crash":  `echo "cannot load libc" >&2; exit 3`,
+		"silent": `exec sleep 60`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.List[3].Cut()
+	h.List[2].Kill()
+	h.List[2].Boot(t)
+	h.Client.Run(t, "sh", "-c", "mkdir ~/here; printf '%s\n' 'Host nobody' 'HostName h2' 'User nobody' 'Host stranger' 'HostName h2' 'HostKeyAlias stranger' >~/.ssh/config")
+	cases := []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"no such host", []string{"--hosts=h1,nowhere.invalid"}, 75, "host nowhere.invalid: connecting: ssh: Could not resolve hostname nowhere.invalid: .*: correct the name, or add it to ~/.ssh/config"},
+		{"refused", []string{"--hosts=h1,h3"}, 75, "host h3: connecting: ssh: connect to host h3 port 22: Connection refused: start an sshd there, or correct the port"},
+		{"silent host", []string{"--hosts=h1,h4", "--connect-timeout=10"}, 75, "host h4: connecting: (ssh: connect to host h4 port 22: Connection timed out: check that the host is up, and the firewall|ssh: connect to host h4 port 22: No route to host: check that the host is up, and the network|no answer within 10s: .*)"},
+		{"password", []string{"--hosts=h1,nobody"}, 2, "host nobody: connecting: nobody@h2: Permission denied \\(publickey\\).: gorun does not ask for passwords: let ssh log in with a key \\(ssh-copy-id, ssh-agent\\)"},
+		{"unknown key", []string{"--hosts=h1,stranger"}, 2, "host stranger: connecting: Host key verification failed.: check the host's key and accept it once: run ssh stranger true"},
+		{"no gorun, sh", []string{"--hosts=h1", "--remote-path=/opt/gorun"}, 2, "host h1: starting gorun: no gorun at /opt/gorun there: install it, say where it is with --remote-path, or let --copy copy it"},
+		{"no gorun, bash", []string{"--hosts=h2", "--remote-path=/opt/gorun"}, 2, "host h2: starting gorun: no gorun at /opt/gorun there: .*"},
+		{"older", []string{"--hosts=h1", "--remote-path=" + dir + "/older"}, 2, "host h1: starting gorun: .*/older there is gorun 0.0.9, and this is .*: install the same version, name another one with --remote-path, or let --copy copy this one"},
+		{"newer", []string{"--hosts=h1", "--remote-path=" + dir + "/newer"}, 2, "host h1: starting gorun: .*/newer there is gorun 0.9.0, and this is .*"},
+		{"crash", []string{"--hosts=h2", "--remote-path=" + dir + "/crash"}, 2, `host h2: starting gorun: .*/crash ended with exit code 3 before the agent said anything; on stderr: "cannot load libc"`},
+		{"no agent", []string{"--hosts=h2", "--remote-path=/bin/echo"}, 2, `host h2: starting gorun: /bin/echo is no gorun of this version; on stdout: "agent"`},
+		{"silent agent", []string{"--hosts=h2", "--connect-timeout=6", "--remote-path=" + dir + "/silent"}, 75, "host h2: connecting: no answer within 6s: check that it is up, and that ssh gets there, or give it longer with --connect-timeout"},
+		{"no directory", []string{"CHDIR", "--hosts=h1,h2"}, 2, `host h[12]: no directory "/run/home/here": create it, or give another one with --wdir.*`},
+		{"no program", []string{"--hosts=h1,h2", "--no-python"}, 127, `host h[12]: ./nothing: no such program.*`},
+	}
+	var nodes []*node
+	for _, c := range cases { // at the same time
+		var environ []string
+		if c.args[0] == "CHDIR" {
+			environ, c.args = []string{"--chdir=" + hosttest.Home + "/here"}, c.args[1:]
+		}
+		program := []string{"sh", "-c", "sleep 9751"}
+		if c.name == "no program" {
+			program = []string{"./nothing"}
+		}
+		nodes = append(nodes, launchWith(t, h, environ, append(c.args, program...)...))
+	}
+	for i, c := range cases {
+		out := nodes[i].end(c.code)
+		if !regexp.MustCompile(`(?m)^gorun: `+c.says+"$").MatchString(out) || strings.Count(out, "\n") != 1+strings.Count(out, "[WARN]")+strings.Count(out, "[INFO]") {
+			t.Errorf("%s: want the line\ngorun: %s\nand got\n%s", c.name, c.says, out)
+		}
+	}
+	awaitNothing(t, h.List[0], "sleep 9751")
+	awaitNothing(t, h.List[1], "sleep 9751")
+}
+
+// TestLaunchCopy: a host without gorun gets this one, whatever its login shell is, and only once.
+func TestLaunchCopy(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 10 s and more")
+	}
+	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
+	for turn := range 2 {
+		n := launch(t, h, "--copy", "--hosts=h[1-4]", "sh", "-c", "echo rank $RANK")
+		out := n.end(0)
+		for i := range 4 {
+			if !strings.Contains(out, fmt.Sprintf("[%d] rank %d\n", i, i)) {
+				t.Errorf("turn %d: nothing of rank %d in\n%s", turn, i, out)
+			}
+		}
+		for _, m := range h.List {
+			files := m.Run(t, "sh", "-c", "cd ~/.cache/gorun && stat -c '%A %n' */* && test $(stat -c %Y */gorun) -gt 1 && touch -d @1 */gorun || echo the same")
+			want := regexp.MustCompile(`^-rwxr-xr-x [^ /]+-[0-9a-f]{16}/gorun` + []string{"", "\nthe same"}[turn] + "$")
+			if !want.MatchString(files) {
+				t.Errorf("turn %d: %s has %q", turn, m.Name, files)
+			}
+		}
+	}
+}
