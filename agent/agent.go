@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -25,6 +26,7 @@ const (
 type Gang interface {
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
+	SetGrace(time.Duration)
 	Kill()
 	Signal(syscall.Signal)
 	Suspend()
@@ -87,12 +89,17 @@ type Config struct {
 	Backend   string    // name of Rendezvous, for Events; optional
 	Events    io.Writer // gets torchelastic's events when the job has ended, as lines of JSON in one Write; nil: none
 
+	Checks     []health.Check // that this node must pass before it joins a round; again after one of its workers has failed
+	Cooldown   time.Duration  // how long a node that fails a check waits before it tries again; doubles each time, to 10 minutes at most
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
 	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang
-	// Interrupts end the job: the workers get the first signal and have Spec.Grace to end; the second signal kills them.
+	// Interrupts end the job: the workers get the first signal and have InterruptGrace to end; the second signal kills them.
 	Interrupts <-chan os.Signal
-	Signals    <-chan os.Signal // handed on to the workers
+	// InterruptGrace returns how long the workers may take to end after an interrupt, and a note about that for people, which may be
+	// empty. It is called when the first interrupt has come. Nil: Spec.Grace.
+	InterruptGrace func() (grace time.Duration, note string)
+	Signals        <-chan os.Signal // handed on to the workers
 	// Suspends suspend the job on this node: first the workers, and then this process, by calling Suspend. Suspend
 	// returns when somebody has continued the process, with the time that has passed. Both are optional.
 	Suspends <-chan os.Signal

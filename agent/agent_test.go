@@ -98,6 +98,31 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
+// TestRunInterruptGrace: the time after an interrupt is not that after a failure. It counts from the interrupt, also if the workers are
+// being stopped.
+func TestRunInterruptGrace(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		attempt []script
+		story   []string
+	}{
+		{"running", []script{{obeys: -1}}, []string{"5s grace 2s", "5s stop interrupt", "5s grace 2s"}},
+		{"stopping", []script{{after: 4 * time.Second, code: 3}, {obeys: -1}}, []string{"4s stop terminated", "5s grace 2s"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTestbed(t, 0, c.attempt)
+				s.config.InterruptGrace = func() (time.Duration, string) { return 2 * time.Second, "it was set" }
+				after(5*time.Second, s.interrupts, syscall.SIGINT)
+				if Run(t.Context(), s.config) == nil {
+					t.Error("the job has succeeded")
+				}
+				s.wantStory(append([]string{"0s start", "0s port released"}, c.story...)...)
+			})
+		})
+	}
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""

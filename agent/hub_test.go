@@ -94,7 +94,7 @@ func (s *seat) Report(_ context.Context, round *rendezvous.Round, failure *rende
 	default:
 		s.restarts++
 		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.maxRestarts)
-		s.end(rendezvous.ErrNewRound)
+		s.end(&rendezvous.NewRoundError{Why: s.why, Failure: failure})
 	}
 	return nil
 }

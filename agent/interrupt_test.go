@@ -120,17 +120,19 @@ func TestAnswer(t *testing.T) {
 	for _, c := range []struct {
 		answer
 		grace time.Duration
+		note  string
 		want  string
 	}{
-		{answer{syscall.SIGINT, 4, false}, 30 * time.Second, "signal 2 (SIGINT): stopping 4 workers, and killing what has not ended in 30s. Another signal kills at once"},
-		{answer{syscall.SIGTERM, 1, false}, 500 * time.Millisecond, "signal 15 (SIGTERM): stopping 1 worker, and killing what has not ended in 500ms. Another signal kills at once"},
-		{answer{syscall.SIGINT, 0, false}, time.Second, "signal 2 (SIGINT): stopping what the workers left behind, and killing what has not ended in 1s. Another signal kills at once"},
-		{answer{syscall.SIGINT, 4, false}, 0, "signal 2 (SIGINT): killing 4 workers"},
-		{answer{syscall.SIGINT, 2, true}, time.Second, "signal 2 (SIGINT): killing 2 workers"},
-		{answer{syscall.SIGINT, -1, false}, time.Second, "signal 2 (SIGINT): ending; no worker runs here. Another signal ends this at once"},
-		{answer{syscall.SIGINT, -1, true}, time.Second, "signal 2 (SIGINT): ending at once"},
+		{answer{syscall.SIGINT, 4, false}, 30 * time.Second, "", "signal 2 (SIGINT): stopping 4 workers, and killing what has not ended in 30s. Another signal kills at once"},
+		{answer{syscall.SIGTERM, 4, false}, 25 * time.Second, "it says so", "signal 15 (SIGTERM): stopping 4 workers, and killing what has not ended in 25s (it says so). Another signal kills at once"},
+		{answer{syscall.SIGTERM, 1, false}, 500 * time.Millisecond, "", "signal 15 (SIGTERM): stopping 1 worker, and killing what has not ended in 500ms. Another signal kills at once"},
+		{answer{syscall.SIGINT, 0, false}, time.Second, "", "signal 2 (SIGINT): stopping what the workers left behind, and killing what has not ended in 1s. Another signal kills at once"},
+		{answer{syscall.SIGINT, 4, false}, 0, "", "signal 2 (SIGINT): killing 4 workers"},
+		{answer{syscall.SIGINT, 2, true}, time.Second, "", "signal 2 (SIGINT): killing 2 workers"},
+		{answer{syscall.SIGINT, -1, false}, time.Second, "", "signal 2 (SIGINT): ending; no worker runs here. Another signal ends this at once"},
+		{answer{syscall.SIGINT, -1, true}, time.Second, "", "signal 2 (SIGINT): ending at once"},
 	} {
-		if got := c.text(c.grace); got != c.want {
+		if got := c.text(c.grace, c.note); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.answer, got, c.want)
 		}
 	}

@@ -41,6 +41,9 @@ func (l *loop) join(last past) joined {
 		case <-l.joinCtx.Done():
 		}
 	}
+	if err := l.awaitHealth(last.round); err != nil {
+		return joined{err: err}
+	}
 	round, err := l.Rendezvous.Join(l.joinCtx, l.Node)
 	if err != nil {
 		return joined{err: err}

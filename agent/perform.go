@@ -34,6 +34,7 @@ func (l *loop) perform(todo []action) *finish {
 		case fail:
 			l.gang.Fail(a.LocalRank, a.Hung, false)
 		case stop:
+			l.interruptGrace()
 			l.gang.Stop(a.sig)
 		case revoke:
 			gang := l.gang.(RevocableGang)
@@ -44,7 +45,7 @@ func (l *loop) perform(todo []action) *finish {
 		case forward:
 			l.gang.Signal(a.sig)
 		case answer:
-			l.Logger.Warn(a.text(l.Spec.Grace))
+			l.answer(a)
 		case suspend:
 			l.suspend()
 		case announce:
@@ -129,8 +130,29 @@ func (l *loop) announce(a announce) {
 	l.Logger.Error(text, "rank", a.Rank, "host", l.Node.Host)
 }
 
+// interruptGrace returns how long the workers have, with a note about that. If there has been an interrupt, it tells the gang.
+func (l *loop) interruptGrace() (grace time.Duration, note string) {
+	if l.InterruptGrace == nil || l.machine.interrupt == 0 {
+		return l.Spec.Grace, ""
+	}
+	grace, note = l.InterruptGrace()
+	if l.machine.gang {
+		l.gang.SetGrace(grace)
+	}
+	return grace, note
+}
+
+// answer says what an interrupt does, and gives the gang the time that it has now.
+func (l *loop) answer(a answer) {
+	if a.kills {
+		l.Logger.Warn(a.text(0, ""))
+		return
+	}
+	l.Logger.Warn(a.text(l.interruptGrace()))
+}
+
 // text says what an interrupt does, and what the next one will do.
-func (a answer) text(grace time.Duration) string {
+func (a answer) text(grace time.Duration, note string) string {
 	name, whom := signalName(a.sig), plural(a.left, "worker", "workers")
 	if a.left == 0 {
 		whom = "what the workers left behind"
@@ -143,7 +165,10 @@ func (a answer) text(grace time.Duration) string {
 	case a.kills || grace == 0:
 		return fmt.Sprintf("%s: killing %s", name, whom)
 	default:
-		return fmt.Sprintf("%s: stopping %s, and killing what has not ended in %v. Another signal kills at once", name, whom, grace)
+		if note != "" {
+			note = " (" + note + ")"
+		}
+		return fmt.Sprintf("%s: stopping %s, and killing what has not ended in %v%s. Another signal kills at once", name, whom, grace, note)
 	}
 }
 

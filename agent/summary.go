@@ -2,14 +2,13 @@ package agent
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/topology"
 )
 
 const (
-	maxListed  = 8   // failures that the summary lists, the root cause among them
+	maxListed  = 8   // groups of failures that the summary lists, that of the root cause among them
 	rootLines  = 100 // last lines of the root cause's call stack
 	otherLines = 5   // last lines of what another failure has to say
 	ruler      = 60
@@ -39,6 +38,7 @@ const (
 //	  rank      : 3 (local_rank: 3)
 //	  exitcode  : -15 (SIGTERM) (pid: 4244)
 //	  error_file: <N/A>
+//	  same for  : 2 other workers: ranks 0,2
 //	  traceback : Signal 15 (SIGTERM) received by PID 4244: stopped by gorun after rank 1 failed
 //	2 restarts were allowed, and all were used.
 //	============================================================
@@ -50,19 +50,26 @@ func (e *WorkerError) Summary() string {
 	line("%s FAILED", Printable(e.Program))
 	line("%s", strings.Repeat("-", ruler))
 	line("Root Cause (first observed failure):")
-	e.writeFailure(line, 0, e.Root, rootLines)
+	root, others := e.grouped()
+	e.writeFailure(line, 0, root, rootLines)
 	line("%s", strings.Repeat("-", ruler))
 	line("Failures:")
-	others := slices.Concat(e.Others, e.Stopped)
-	others = others[:min(len(others), maxListed-1)]
-	for i, x := range others {
-		e.writeFailure(line, 1+i, x, otherLines)
+	listed := others[:min(len(others), maxListed-1)]
+	for i, g := range listed {
+		e.writeFailure(line, 1+i, g, otherLines)
 	}
 	if len(others) == 0 {
 		line("  <NO_OTHER_FAILURES>")
 	}
-	own := min(len(others), len(e.Others))
-	if rest := restNote(len(e.Others)-own, len(e.Stopped)-(len(others)-own)); rest != "" {
+	own, stopped := 0, 0
+	for _, g := range others[len(listed):] {
+		if g.Stopped {
+			stopped += 1 + len(g.same)
+		} else {
+			own += 1 + len(g.same)
+		}
+	}
+	if rest := restNote(own, stopped); rest != "" {
 		line("%s", rest)
 	}
 	if e.Flights != "" {
@@ -79,9 +86,9 @@ func (e *WorkerError) Summary() string {
 }
 
 // writeFailure writes one failure, with the last lines of each text.
-func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launcher.Exit, lines int) {
+func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group, lines int) {
 	r, left := e.ErrorFiles[x.Rank]
-	host, note := e.Host, note(x, r)
+	host, note := e.Host, note(x.Exit, r)
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		host, note = e.Elsewhere.Host, "" // its text has one
 	}
@@ -98,12 +105,15 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x launc
 	line("  time      : %s", at)
 	line("  host      : %s", Printable(host))
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
-	line("  exitcode  : %s (pid: %d)", exitText(x), x.Pid)
+	line("  exitcode  : %s (pid: %d)", exitText(x.Exit), x.Pid)
 	line("  error_file: %s", file)
+	if len(x.same) > 0 {
+		line("  same for  : %s: %s", plural(len(x.same), "other worker", "other workers"), cut("ranks "+topology.FormatList(x.same)))
+	}
 	if note != "" {
 		line("  note      : %s", note)
 	}
-	for i, text := range e.explanation(x, lines) {
+	for i, text := range e.explanation(x.Exit, lines) {
 		lead := "    "
 		if i == 0 {
 			lead = "  traceback : "

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 var at = time.Date(2026, 1, 2, 15, 4, 5, 678e6, time.UTC)
@@ -128,6 +130,65 @@ func TestSummaryStory(t *testing.T) {
 	}
 }
 
+// different returns failures of workers with exit codes from 1.
+func different(n int) (list []launcher.Exit) {
+	for i := range n {
+		list = append(list, launcher.Exit{Rank: 1 + i, Code: 1 + i})
+	}
+	return list
+}
+
+// stoppedWith returns failures, with these exit codes, of workers that gorun stopped.
+func stoppedWith(codes ...int) (list []launcher.Exit) {
+	for i, code := range codes {
+		list = append(list, launcher.Exit{Rank: 100 + i, Code: code, Stopped: true})
+	}
+	return list
+}
+
+// TestSummarySame: the summary lists failures that look the same once.
+func TestSummarySame(t *testing.T) {
+	said := func(rank int, lines ...string) launcher.Exit {
+		return launcher.Exit{Rank: rank, Pid: 100 + rank, Code: 1, Tail: lines}
+	}
+	term := func(rank int) launcher.Exit {
+		return launcher.Exit{Rank: rank, Pid: 100 + rank, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at.Add(time.Duration(rank) * time.Second)}
+	}
+	for _, c := range []struct {
+		name string
+		e    WorkerError
+		want []string // of each failure: the rank, and the line about those that are the same
+	}{
+		{"all", WorkerError{Root: said(2, "boom"), Others: []launcher.Exit{said(4, "boom"), said(0, "boom"), said(1, "boom")}},
+			[]string{"2", "3 other workers: ranks 0-1,4"}},
+		{"some", WorkerError{Root: said(0, "boom"), Others: []launcher.Exit{said(1, "bang"), said(2, "boom"), said(3, "bang"), said(4, "bong")}},
+			[]string{"0", "1 other worker: ranks 2", "1", "1 other worker: ranks 3", "4"}},
+		{"stopped", WorkerError{Root: said(3, "boom"), Stopped: []launcher.Exit{term(1), term(0), term(2)}},
+			[]string{"3", "1", "2 other workers: ranks 0,2"}},
+		{"another exit code", WorkerError{Root: said(0), Others: []launcher.Exit{{Rank: 1, Code: 2}}}, []string{"0", "1"}},
+		{"stopped with the code of the root cause", WorkerError{Root: said(0), Stopped: []launcher.Exit{{Rank: 1, Code: 1, Stopped: true}}}, []string{"0", "1"}},
+		{"torch's prefix", WorkerError{Root: said(1, "[rank1]: Traceback", "[rank1]: boom"), Others: []launcher.Exit{said(2, "[rank2]: Traceback", "[rank2]: boom"), said(3, "[rank2]: Traceback")}},
+			[]string{"1", "1 other worker: ranks 2", "3"}},
+		{"error files", WorkerError{Root: said(0), Others: []launcher.Exit{said(1), said(2)}, ErrorFiles: map[int]ErrorFile{
+			0: {File: "a", Message: "E"}, 1: {File: "b", Message: "E"}, 2: {File: "c", Message: "F"}}}, []string{"0", "1 other worker: ranks 1", "2"}},
+		{"the root cause is elsewhere", WorkerError{Root: said(9), Elsewhere: &rendezvous.Failure{Rank: 9}, Others: []launcher.Exit{said(1), said(2)}},
+			[]string{"9", "1", "1 other worker: ranks 2"}},
+	} {
+		var got []string
+		for line := range strings.Lines(c.e.Summary()) {
+			if rank, ok := strings.CutPrefix(line, "  rank      : "); ok {
+				got = append(got, strings.Fields(rank)[0])
+			}
+			if same, ok := strings.CutPrefix(line, "  same for  : "); ok {
+				got = append(got, strings.TrimSpace(same))
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q in\n%s", c.name, got, c.want, c.e.Summary())
+		}
+	}
+}
+
 func TestSummaryNotes(t *testing.T) {
 	killed := launcher.Exit{Code: 137, Signal: syscall.SIGKILL, At: at}
 	lost, stopped, oom, talks := killed, killed, killed, launcher.Exit{Code: 1}
@@ -163,12 +224,12 @@ func TestSummaryNotes(t *testing.T) {
 			"Exit code 93 asks for no restart; 1 of 4 restarts were used.", "allowed"},
 		{"interrupted", WorkerError{Root: killed, MaxRestarts: 3, Restarts: 1}, "1 of 3 restarts were used.", "allowed"},
 		{"one restart", WorkerError{Root: killed, MaxRestarts: 1, Restarts: 1}, "1 restart was allowed, and it was used.", "were"},
-		{"one stopped", WorkerError{Root: killed, Stopped: make([]launcher.Exit, 1)}, "[1]:", "And"},
-		{"eight failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 7)}, "[7]:", "And"},
-		{"nine failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 8)}, "\nAnd 1 that failed on their own.\n", "[8]:"},
-		{"many failed", WorkerError{Root: killed, Others: make([]launcher.Exit, 30), Stopped: make([]launcher.Exit, 3)},
+		{"one stopped", WorkerError{Root: killed, Stopped: stoppedWith(1)}, "[1]:", "And"},
+		{"eight failed", WorkerError{Root: killed, Others: different(7)}, "[7]:", "And"},
+		{"nine failed", WorkerError{Root: killed, Others: different(8)}, "\nAnd 1 that failed on their own.\n", "[8]:"},
+		{"many failed", WorkerError{Root: killed, Others: different(30), Stopped: stoppedWith(1, 1, 2)},
 			"\nAnd 23 that failed on their own, 3 that gorun stopped.\n", "[8]:"},
-		{"many stopped", WorkerError{Root: killed, Others: make([]launcher.Exit, 2), Stopped: make([]launcher.Exit, 9)},
+		{"many stopped", WorkerError{Root: killed, Others: different(2), Stopped: stoppedWith(1, 2, 3, 4, 5, 6, 7, 7, 8)},
 			"\nAnd 4 that gorun stopped.\n", "[8]:"},
 		{"a bad name", WorkerError{Root: killed, Program: "a\x1b[2Jb", Host: "h\nh"}, "a\\x1b[2Jb FAILED\n", "h\nh"},
 	} {
@@ -199,8 +260,9 @@ func TestSummaryIsSafe(t *testing.T) {
 		if n := strings.Count(got, "\n"); n > 2*rootLines+maxListed*(3*otherLines+12)+20 {
 			t.Fatalf("%d lines", n)
 		}
-		if n := strings.Count(got, "\n  rank      : "); n != min(maxListed, 1+len(e.Others)+len(e.Stopped)) {
-			t.Fatalf("%d failures are told of %d", n, 1+len(e.Others)+len(e.Stopped))
+		_, others := e.grouped()
+		if n := strings.Count(got, "\n  rank      : "); n != min(maxListed, 1+len(others)) {
+			t.Fatalf("%d groups are listed of %d", n, 1+len(others))
 		}
 		if !strings.HasPrefix(got[strings.Index(got, "\n  rank      : "):], "\n  rank      : 0 ") {
 			t.Fatalf("the root cause is not the first:\n%s", got)

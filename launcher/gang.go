@@ -21,6 +21,7 @@ type Gang struct {
 	exits     chan Exit     // has room for all, so that nobody needs to listen
 	timerFile *timerFile    // nil: the workers set no timers
 	stopping  atomic.Bool   // a stop or kill has been sent
+	grace     atomic.Int64  // Spec.Grace, or that of SetGrace
 	suspended chan struct{} // has room for one; the guard has suspended all
 	followed  chan struct{} // closed when the guard has nothing more to tell
 	clock     clock
@@ -59,15 +60,27 @@ func (g *Gang) IsBlocked() bool {
 func (g *Gang) Exits() <-chan Exit { return g.exits }
 
 // Stop asks the gang to end: every process in the workers' sessions gets sig, and when these have ended, or
-// Spec.Grace is over, every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
+// Spec.Grace is over (see SetGrace), every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
 	for i := range g.workers {
 		g.workers[i].out.stopping()
 		g.workers[i].err.stopping()
 	}
-	g.guard.Stop(sig, g.spec.Grace)
-	g.answerIn(g.spec.Grace)
+	g.sendStop(sig)
+}
+
+func (g *Gang) sendStop(sig syscall.Signal) {
+	grace := time.Duration(g.grace.Load())
+	g.guard.Stop(sig, grace)
+	g.answerIn(grace)
+}
+
+// SetGrace changes Spec.Grace. If a Stop is under way, the gang has as long from now on, but not longer than it had.
+func (g *Gang) SetGrace(grace time.Duration) {
+	if was := g.grace.Swap(int64(grace)); was != int64(grace) && g.stopping.Load() {
+		g.sendStop(syscall.SIGTERM) // which nobody gets a second time
+	}
 }
 
 // Kill sends SIGKILL to every descendant now, also while a Stop is in its grace period. It does not wait.

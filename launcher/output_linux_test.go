@@ -149,6 +149,52 @@ func TestColorAndMute(t *testing.T) {
 }
 
 // A progress bar is on the terminal while its worker goes on, and in a file with its line.
+// TestTimestamps: the time at which a line has come stands before its prefix on the console. Files have none.
+func TestTimestamps(t *testing.T) {
+	s, con := spec(t, 1)
+	s.Timestamps, s.Color = true, true
+	s.Logs = LogSpec{Dir: t.TempDir(), Tee: StdMap{Default: Both}, StdoutFilters: []string{"one"}}
+	s.Argv = []string{"/bin/sh", "-c", `echo one; read x; echo two; printf end`}
+	answer, ask, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = answer.Close(), ask.Close() }()
+	s.Stdin, s.Workers[0].Env = answer, os.Environ()
+	before := time.Now()
+	g := start(t, s)
+	con.wait(t, "one\n", 1)
+	between := time.Now()
+	if _, err := ask.WriteString("go on\n"); err != nil {
+		t.Fatal(err)
+	}
+	exits(t, g)
+	after := time.Now()
+	limits := [][2]time.Time{{before, between}, {between, after}, {between, after}}
+	lines := strings.Split(strings.TrimSuffix(con.String(), "\n"), "\n")
+	if len(lines) != len(limits) {
+		t.Fatalf("%q", lines)
+	}
+	for i, line := range lines {
+		stamp, rest, _ := strings.Cut(line, " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil || len(stamp) != len("2006-01-02T15:04:05.678901Z") {
+			t.Errorf("%q: %v", line, err)
+		}
+		if from, to := limits[i][0].Truncate(time.Microsecond), limits[i][1]; at.Before(from) || at.After(to) {
+			t.Errorf("%q: want a time from %v to %v", line, from, to)
+		}
+		if want := "\x1b[36m[0]\x1b[0m " + []string{"one", "two", "end"}[i]; rest != want {
+			t.Errorf("%q, want %q", rest, want)
+		}
+	}
+	for name, want := range map[string]string{"0/stdout.log": "one\ntwo\nend", "filtered_stdout.log": "[0] one\n"} {
+		if got, err := os.ReadFile(filepath.Join(s.Logs.Dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
 func TestLive(t *testing.T) {
 	s, con := spec(t, 1)
 	s.Argv = []string{"/bin/sh", "-c", `printf '50%%\r'; read x <"$0"; echo done`}

@@ -41,6 +41,9 @@ type Spec struct {
 	Raw bool
 	// Color paints the workers' prefixes, each rank in its own color.
 	Color bool
+	// Timestamps puts the time at which a line has come before its prefix on the console, as 2026-01-02T15:04:05.678901Z. Progress bars
+	// have none, nor do log files.
+	Timestamps bool
 	// Live says that Stdout and Stderr are terminals: a line so far that ends in a carriage return (a progress bar) is
 	// shown at once, erased by the next output, and of a line comes only what the last carriage return begins.
 	// Otherwise carriage returns are bytes like others.

@@ -60,6 +60,7 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	}
 	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers)),
 		suspended: make(chan struct{}, 1), followed: make(chan struct{})}
+	g.grace.Store(int64(spec.Grace))
 	g.attach(ours)
 	return g, theirs, nil
 }

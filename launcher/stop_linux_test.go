@@ -39,6 +39,39 @@ func TestStopKillsAfterGrace(t *testing.T) {
 	}
 }
 
+func TestSetGrace(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spec  time.Duration
+		calls func(*Gang)
+	}{
+		{"before Stop, shorter", time.Hour, func(g *Gang) { g.SetGrace(50 * time.Millisecond); g.Stop(syscall.SIGTERM) }},
+		{"after Stop, shorter", time.Hour, func(g *Gang) { g.Stop(syscall.SIGTERM); g.SetGrace(50 * time.Millisecond) }},
+		{"after Stop, longer", 50 * time.Millisecond, func(g *Gang) { g.Stop(syscall.SIGTERM); g.SetGrace(time.Hour) }},
+		{"to nothing", time.Hour, func(g *Gang) { g.Stop(syscall.SIGTERM); g.SetGrace(0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, con := spec(t, 1, "deaf")
+			s.Grace = c.spec
+			g := start(t, s)
+			con.wait(t, "ready", 1)
+			c.calls(g)
+			if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || !e.Stopped {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+	s, con := spec(t, 1, "polite")
+	s.Grace = 0
+	g := start(t, s)
+	con.wait(t, "ready", 1)
+	g.SetGrace(time.Hour)
+	g.Stop(syscall.SIGTERM)
+	if e := exits(t, g)[0]; e.Code != 5 {
+		t.Errorf("a longer time: %+v", e)
+	}
+}
+
 func TestStopWithoutGraceKillsAtOnce(t *testing.T) {
 	s, con := spec(t, 1, "polite")
 	s.Grace = 0

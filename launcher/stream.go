@@ -38,6 +38,8 @@ type stream struct {
 	selected  *spool.Source // to the filter's file
 
 	prefix   atomic.Pointer[prefixes]
+	stamped  bool   // lines on the console have a time stamp
+	stamp    []byte // of the lines that are being passed on; empty: not stamped
 	lines    lines
 	batch    []byte // whole lines that the console has yet to get
 	filtered []byte // whole lines that the filter has yet to get
@@ -59,7 +61,7 @@ type prefixes struct {
 
 func newStream(which Std, pipe *os.File, o *output) *stream {
 	s := &stream{
-		which: which, pipe: pipe, console: o.console, shown: o.console.source(which),
+		which: which, pipe: pipe, console: o.console, shown: o.console.source(which), stamped: o.spec.Timestamps,
 		hurry: make(chan struct{}, 1), synced: make(chan []string), done: make(chan struct{}),
 	}
 	s.prefix.Store(&prefixes{})
@@ -98,6 +100,9 @@ func (s *stream) rescue(b []byte) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		if s.lines.bar != nil {
 			line = visible(line)
+		}
+		if s.stamped {
+			text = appendStamp(text, time.Now())
 		}
 		text = appendLine(text, s.prefix.Load().painted, line)
 	}
@@ -228,6 +233,9 @@ func (s *stream) take(b []byte) {
 		s.file, s.stored, s.onConsole = nil, nil, true
 	}
 	if s.onConsole || s.filter != nil || s.tail != nil {
+		if s.stamped && len(b) > 0 {
+			s.stamp = appendStamp(s.stamp[:0], time.Now())
+		}
 		s.lines.feed(b)
 		s.flush()
 	}
@@ -250,7 +258,12 @@ func (s *stream) line(b []byte, ended bool) {
 		}
 		b = visible(b)
 	}
-	s.batch = appendLine(s.batch, s.prefix.Load().painted, b)
+	s.batch = appendLine(append(s.batch, s.stamp...), s.prefix.Load().painted, b)
+}
+
+// appendStamp appends a time in the form of docker logs --timestamps and kubectl logs --timestamps (RFC 3339, UTC), and a blank.
+func appendStamp(dst []byte, at time.Time) []byte {
+	return at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z ")
 }
 
 func appendLine(dst, prefix, line []byte) []byte {

@@ -81,6 +81,15 @@ func (g *Gang) Stop(sig syscall.Signal) {
 	}
 }
 
+// SetGrace changes how long workers have to end, as launcher.Gang's SetGrace does.
+func (g *Gang) SetGrace(grace time.Duration) {
+	g.group.mu.Lock()
+	defer g.group.mu.Unlock()
+	for _, w := range g.group.workers {
+		w.gang.SetGrace(grace)
+	}
+}
+
 // Kill ends all workers now.
 func (g *Gang) Kill() {
 	g.group.mu.Lock()

@@ -102,11 +102,14 @@ func TestInterruptsBehindABlockedConsole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := startUnread(t, true, `cd `+dir+`; trap 'touch asked.$RANK' TERM; touch ready.$RANK; yes & yes >&2 & while :; do sleep 0.05; done`, "--shutdown-timeout=600")
-	for _, name := range []string{"ready", "asked"} {
+	for _, next := range []struct {
+		name string
+		sig  syscall.Signal
+	}{{"ready", syscall.SIGTERM}, {"asked", syscall.SIGINT}} {
 		for _, rank := range []string{".0", ".1"} {
-			awaitFile(t, filepath.Join(dir, name+rank))
+			awaitFile(t, filepath.Join(dir, next.name+rank))
 		}
-		if err := j.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := j.cmd.Process.Signal(next.sig); err != nil {
 			t.Fatal(err)
 		}
 	}

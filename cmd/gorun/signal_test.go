@@ -159,6 +159,18 @@ func TestSecondInterruptKills(t *testing.T) {
 	}
 }
 
+// TestTermTwiceIsOne: Slurm sends two within 40 ms when the time of a job is up. Workers still have their time.
+func TestTermTwiceIsOne(t *testing.T) {
+	t.Parallel()
+	j := startJob(t, `trap 'sleep 0.2; echo saved; exit 0' TERM; `+forever)
+	j.expect("ready")
+	j.signal(syscall.SIGTERM)
+	time.Sleep(40 * time.Millisecond) // or the kernel makes them one
+	j.signal(syscall.SIGTERM)
+	j.expect("saved")
+	j.end(0, "")
+}
+
 // TestSignalsToTheEnd: whenever they come, the temporary files go, of which there are enough here to take some time.
 func TestSignalsToTheEnd(t *testing.T) {
 	dir := t.TempDir()

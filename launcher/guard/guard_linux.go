@@ -143,7 +143,7 @@ func (g *Guard) Next() (e Event, err error) {
 	return e, err
 }
 
-// Stop makes the guard end the gang with sig, and after the grace period with SIGKILL.
+// Stop makes the guard end the gang with sig, and after the grace period with SIGKILL. A later Stop can only make that period shorter.
 func (g *Guard) Stop(sig syscall.Signal, grace time.Duration) {
 	g.send(command{Verb: verbStop, Signal: int(sig), Grace: grace})
 }

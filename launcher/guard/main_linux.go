@@ -162,6 +162,8 @@ func (g *gang) handle(c command) {
 		g.signal = syscall.Signal(c.Signal)
 		g.startGrace(c.Grace)
 		g.transition(stopAsked)
+	case g.phase == stopping:
+		g.shortenGrace(c.Grace)
 	}
 }
 

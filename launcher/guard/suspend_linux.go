@@ -47,6 +47,16 @@ func (g *gang) resume() {
 	}
 }
 
+// shortenGrace leaves the gang no more time than this.
+func (g *gang) shortenGrace(d time.Duration) {
+	switch {
+	case g.suspended != nil:
+		g.suspended.grace = min(g.suspended.grace, d)
+	case d < time.Until(g.graceEnds):
+		g.startGrace(d)
+	}
+}
+
 // startGrace gives the gang some time to stop.
 func (g *gang) startGrace(d time.Duration) {
 	g.graceEnds = time.Now().Add(d)

@@ -18,6 +18,7 @@ import (
 
 // A plan is what --dry-run prints: what this node would start in its first round.
 type plan struct {
+	Inferred    *inferred    `json:"inferred,omitempty"`
 	RunID       string       `json:"run_id"`
 	Supposing   string       `json:"supposing,omitempty"`
 	Nodes       int          `json:"nodes"`
@@ -56,7 +57,7 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 		return err
 	}
 	p := newPlan(c, round, os.Environ())
-	p.Source, p.Directory = program.Source, o.workDir
+	p.Source, p.Directory, p.Inferred = program.Source, o.workDir, o.inferred
 	if o.elastic() {
 		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
@@ -150,6 +151,9 @@ func (p plan) text() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	first, last := p.Workers[0], p.Workers[len(p.Workers)-1]
 	line("job %s: node %d of %d, ranks %d to %d of %d", quote(p.RunID), p.NodeRank, p.Nodes, first.Rank, last.Rank, p.WorldSize)
+	if p.Inferred != nil {
+		line("from %s", p.Inferred.text())
+	}
 	if p.Supposing != "" {
 		line("supposing that %s", p.Supposing)
 	}

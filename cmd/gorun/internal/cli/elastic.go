@@ -75,8 +75,7 @@ func (o *options) checkAccess() error {
 	case files > 0 && files < 3:
 		return usagef("%s: want all of ca_cert, ssl_cert and ssl_cert_key, or none", from)
 	case files == 0 && o.token == "" && o.exposed():
-		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
-			o.given["rdzv-endpoint"])
+		return o.missingToken()
 	}
 	return nil
 }
@@ -97,7 +96,7 @@ func (o *options) access() rendezvous.Access {
 // encrypted reports whether all traffic to and from the etcd is encrypted.
 func (o *options) encrypted() bool {
 	a := o.access()
-	return a.TLS || a.Secret != ""
+	return a.TLS || a.Secret != "" || o.usesMunge()
 }
 
 func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.Config {

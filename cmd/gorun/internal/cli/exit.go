@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/launcher"
@@ -17,7 +18,7 @@ const (
 	exitOK            = 0
 	exitInternal      = 1
 	exitUsage         = 2
-	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory
+	exitSystem        = 71 // EX_OSERR: the system refuses open files, processes or memory, or this node fails a health check
 	exitRendezvous    = rendezvous.CodeUnformed
 	exitTimeout       = 124 // as that of timeout(1)
 	exitNotExecutable = 126
@@ -44,6 +45,8 @@ func errorCode(err error) int {
 	case is[*usageError](err), is[*bench.UsageError](err), is[*comm.ArgumentError](err),
 		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
 		return exitUsage
+	case is[*health.Error](err):
+		return exitSystem
 	case is[*launcher.NotExecutableError](err):
 		return exitNotExecutable
 	case is[*launcher.NotFoundError](err):

@@ -100,6 +100,9 @@ func normalize(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 type host struct {
 	lookup func(string) (string, bool) // as os.LookupEnv
 	root   fs.FS                       // the file system, from /
+
+	hostname   func() (string, error) // as os.Hostname
+	hasProgram func(name string) bool // on PATH
 }
 
 // options parses every value, from the command line or else from the environment. The variables of workers come first, because some of

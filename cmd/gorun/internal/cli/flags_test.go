@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
 		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
-		onFailure: "restart", replaceTimeout: 30 * time.Second,
+		onFailure: "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)
@@ -95,6 +95,9 @@ var accepted = map[string]struct {
 	"hang-timeout":             {"1.5", func(o *options) bool { return o.hangTimeout == 1500*time.Millisecond }},
 	"timeout":                  {"1.5", func(o *options) bool { return o.timeout == 1500*time.Millisecond }},
 	"replace-timeout":          {"2.5", func(o *options) bool { return o.replaceTimeout == 2500*time.Millisecond }},
+	"health-check":             {"nvidia-smi -L", func(o *options) bool { return o.healthCheck == "nvidia-smi -L" }},
+	"health-cooldown":          {"0.5", func(o *options) bool { return o.healthCooldown == time.Second/2 }},
+	"preflight":                {"disk, port", func(o *options) bool { return len(o.preflight) == 2 && o.preflight["disk"] && o.preflight["port"] }},
 	"max-restart-backoff":      {"0", func(o *options) bool { return o.maxBackoff == 0 }},
 	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
 	"monitor-interval":         {"0.1", func(*options) bool { return true }},
@@ -106,6 +109,7 @@ var accepted = map[string]struct {
 	"duplicate-stdout-filters": {"loss,a,,b", func(o *options) bool { return slices.Equal(o.stdoutFilters, []string{"loss", "a,b"}) }},
 	"duplicate-stderr-filters": {"Error", func(o *options) bool { return slices.Equal(o.stderrFilters, []string{"Error"}) }},
 	"log-line-prefix":          {"", func(o *options) bool { return o.prefix == "" }},
+	"timestamps":               {"1", func(o *options) bool { return o.timestamps }},
 	"log-max-size":             {"2MiB", func(o *options) bool { return o.logMaxSize == 2<<20 }},
 	"log-keep":                 {"4", func(o *options) bool { return o.logKeep == 4 }},
 	"logs-specs":               {"default", func(*options) bool { return true }},
@@ -208,6 +212,9 @@ var refused = map[string][]string{
 	"hang-timeout":             {"", "-1", "0.5", "NaN", "1e99"},
 	"replace-timeout":          {"", "-1", "NaN"},
 	"max-restart-backoff":      {"", "-1", "soon"},
+	"health-check":             {" ", "a\x00b"},
+	"health-cooldown":          {"", "-1", "soon"},
+	"preflight":                {"", "disc", "disk,", "disk;port"},
 	"exit-barrier-timeout":     {"", "-1", "never"},
 	"monitor-interval":         {"", "0", "-1", "often"},
 	"start-method":             {"", "thread", "frok"},
@@ -218,6 +225,7 @@ var refused = map[string][]string{
 	"duplicate-stdout-filters": {"a\x00"},
 	"duplicate-stderr-filters": {"\x00"},
 	"log-line-prefix":          {},
+	"timestamps":               {"", "maybe"},
 	"log-max-size":             {"", "0", "-1", "1X", "M", "1KM", "99999999T", "big"},
 	"log-keep":                 {"", "0", "-1", "all"},
 	"logs-specs":               {"", "nope", "defalt"},

@@ -15,7 +15,7 @@ const (
 // table is every flag of gorun, in the order of the help.
 var table = []flag{
 	{group: groupNodes, name: "nnodes", value: "N", help: "number of nodes: N, or MIN:MAX if nodes may come and go (default 1)", set: setNnodes},
-	{group: groupNodes, name: "nproc-per-node", value: "N", choices: procKinds, set: setNproc,
+	{group: groupNodes, name: "nproc-per-node", value: "N", choices: procKinds, alias: "PET_N_PROC_PER_NODE", set: setNproc,
 		help: "number of workers on this node; or cpu: one for each CPU that gorun may use; gpu or xpu: one for each such device; " +
 			"auto: one for each device, or for each CPU if there are no devices (default 1)"},
 	{group: groupNodes, name: "node-rank", value: "R", set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank }),
@@ -25,6 +25,17 @@ var table = []flag{
 	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr, set: orEmpty(setLocalAddr),
 		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP address, an interface, " +
 			"or a prefix that contains the address, such as 10.1.0.0/16 (default: the host name; over etcd, the address on the route to the etcd)"},
+
+	{group: groupNodes, name: "health-check", value: "COMMAND", own: true,
+		set: orEmpty(setText("a command", func(o *options) *string { return &o.healthCheck })),
+		help: "command of the shell that must exit with 0 before this node joins the job, and again after one of its workers has failed; " +
+			"if nodes meet over etcd, a node that fails it waits, and tries again"},
+	{group: groupNodes, name: "health-cooldown", value: "SECONDS", own: true,
+		set:  setSeconds(func(o *options) *time.Duration { return &o.healthCooldown }),
+		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes (default 30)"},
+	{group: groupNodes, name: "preflight", value: "CHECK,...", choices: preflights, own: true, set: setPreflight,
+		help: "checks that gorun makes itself, at the same times: disk (files can be written and read), files (there are enough open files for the workers), " +
+			"port (this node reaches itself at its address), or all"},
 
 	{group: groupProgram, name: "module", short: "m", help: "run the program as a Python module: python -u -m program",
 		set: setSwitch(func(o *options) *bool { return &o.module })},
@@ -86,7 +97,7 @@ var table = []flag{
 		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait (default 10)"},
 	{group: groupStopping, name: "shutdown-timeout", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
-		help: "how long workers may take to stop before gorun kills them (default 30)"},
+		help: "how long workers may take to stop before gorun kills them (default 30; after a signal under Slurm or Kubernetes, a little less than they leave it)"},
 	{group: groupStopping, name: "timeout", value: "SECONDS", own: true,
 		set: setSeconds(func(o *options) *time.Duration { return &o.timeout }),
 		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after SIGTERM, and exits with code 124; " +
@@ -120,6 +131,8 @@ var table = []flag{
 		set: func(o *options, s string) error { o.prefix = s; return nil },
 		help: "text at the start of each line on the console; it may contain ${role_name}, ${rank} and ${local_rank} " +
 			`(default "[${rank}] "; with --tee, "[${role_name}${local_rank}]:", as with torchrun)`},
+	{group: groupOutput, name: "timestamps", own: true, set: setSwitch(func(o *options) *bool { return &o.timestamps }),
+		help: "put the time before each line of the workers on the console, as docker logs and kubectl logs do"},
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
 		help: "size at which gorun rotates a log file, such as 100M (default: no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),

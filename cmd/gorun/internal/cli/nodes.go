@@ -27,7 +27,7 @@ var procKinds = []string{"auto", "cpu", "gpu", "xpu"}
 func setNproc(o *options, s string) (err error) {
 	switch s {
 	case "auto", "gpu", "xpu":
-		if o.nproc, err = countDevices(host{o.lookup, o.host.root}, s); o.nproc > 0 || err != nil {
+		if o.nproc, err = countDevices(host{lookup: o.lookup, root: o.host.root}, s); o.nproc > 0 || err != nil {
 			return err
 		}
 		if s != "auto" {

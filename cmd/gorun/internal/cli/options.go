@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -17,6 +18,9 @@ type options struct {
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 
 	minNodes, nnodes             int // the latter at most
+	healthCheck                  string
+	healthCooldown               time.Duration
+	preflight                    map[string]bool // names of checks
 	nproc, nodeRank, maxRestarts int
 	role, localAddr, runID       string
 
@@ -37,6 +41,9 @@ type options struct {
 	endpoints        []rendezvous.Endpoint // of etcd's members
 	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
 	overridden       []string              // flags that --standalone makes meaningless
+	task             *manager.Task         // what a resource manager says of this process; nil: there is none, or it does not matter
+	inferred         *inferred             // what follows from task; nil: nothing
+	notes            []string              // what the user should know about task
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
@@ -48,6 +55,7 @@ type options struct {
 	show                         map[int]bool // local ranks that the console shows; nil: all
 	stdoutFilters, stderrFilters []string
 	prefix                       string
+	timestamps                   bool
 	logMaxSize                   int64
 	logKeep                      int
 	events                       string
@@ -71,7 +79,7 @@ func defaults(h host) *options {
 	return &options{
 		host: h, given: make(map[string]string),
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
-		onFailure: restartAll, replaceTimeout: 30 * time.Second,
+		onFailure: restartAll, replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
 		prefix: agent.DefaultPrefix, events: "null",
 	}
@@ -91,7 +99,13 @@ func (o *options) check() error {
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix
 	}
+	if _, err := termination(o.host.lookup); err != nil {
+		return usagef("%w", err)
+	}
 	if err := o.loadToken(); err != nil {
+		return err
+	}
+	if err := o.askManager(); err != nil {
 		return err
 	}
 	if err := o.checkReplace(); err != nil {

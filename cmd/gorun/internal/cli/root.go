@@ -21,7 +21,7 @@ import (
 // Main runs gorun with args, which do not include the program name, and returns the exit code. stdout gets what
 // the user asked for: the workers' output, help, the version. stderr gets the rest.
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
-	here := host{lookup: os.LookupEnv, root: os.DirFS("/")}
+	here := host{lookup: os.LookupEnv, root: os.DirFS("/"), hostname: os.Hostname, hasProgram: hasProgram}
 	start := func(ctx context.Context, o *options, command []string) error {
 		return run(ctx, o, command, stdout, stderr, etcd)
 	}

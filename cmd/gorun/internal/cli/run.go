@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
@@ -38,19 +39,20 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		return err
 	}
 	o.warn(logger)
+	o.note(logger)
 	// Signals are caught as long as this process lives. They must not leave temporary files behind or change the exit code.
-	interrupts := notify(o.stopSignals)
+	interrupts := o.catchInterrupts(logger)
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
-		std.watch(logger, interrupts)
+		std.watch(logger, interrupts.caught)
 	}
 	ctx, done := o.withTimeout(ctx, logger)
 	defer done()
 	err = o.orTimeout(ctx, runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd))
-	return std.finish(err, drainTimeouts(err), interrupts)
+	return std.finish(err, drainTimeouts(err), interrupts.passed)
 }
 
 // runJob wires the parts together.
-func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts chan os.Signal,
+func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts *interrupts,
 	logger *slog.Logger, etcd Etcd) (err error) {
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is worked out
 	if err != nil {
@@ -80,7 +82,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			return err
 		}
 	}
-	if err := o.build(ctx, program, temp.bin(), stderr, interrupts); err != nil {
+	if err := o.build(ctx, program, temp.bin(), stderr, interrupts.passed); err != nil {
 		return err
 	}
 	defer guard.ReapAsInit()() // the build, the only child so far, has ended
@@ -91,11 +93,12 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr, config.Spec.Spool = input(), stdout, stderr, std.spool
 	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
+	config.Spec.Timestamps = o.timestamps
 	config.Spec.Warn = func(msg string) { logger.Warn(msg) }
 	if o.events == "console" {
 		config.Events = std.err
 	}
-	config.Spec.Logs, err = interruptible(interrupts, func() (launcher.LogSpec, error) { return o.logs(logger) })
+	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,9 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Replace {
 		defer o.replace(&config, temp.dir, logger)()
 	}
-	config.Interrupts, config.Signals = interrupts, signals
+	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr), o.healthCooldown
+	config.Interrupts, config.Signals = interrupts.passed, signals
+	config.InterruptGrace = func() (time.Duration, string) { return interrupts.grace(o) }
 	config.Suspends, config.Suspend = notify(o.suspends()), suspend
 	if o.elastic() {
 		config.Lease = o.conf.ttl()
@@ -137,6 +142,9 @@ func (o *options) warnings(environ []string) (list []string) {
 	if o.elastic() && !o.encrypted() && o.exposed() {
 		list = append(list, "connections to the etcd at "+o.endpoint+" are not encrypted: anybody who can read the network can take part in the job; "+
 			"use --rdzv-conf=protocol=https, or gorun etcd with a token")
+	}
+	if l := killLimitOf(o.host.lookup, notAsked); l.known && o.grace >= l.after && o.given["shutdown-timeout"] != "" {
+		list = append(list, l.tooLate(o.given["shutdown-timeout"]))
 	}
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
 		list = append(list, "filtered lines are not written to files, since --log-dir is "+os.DevNull)

@@ -20,6 +20,12 @@ type storeHost func(token string) (addr string, store io.Closer, err error)
 // rendezvous returns the job's rendezvous.
 func (o *options) rendezvous(etcd Etcd, tempDir string, logger *slog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
+	case o.usesMunge():
+		return o.withMunge(func(token string) rendezvous.Rendezvous {
+			with := *o
+			with.token = token
+			return etcd.Rendezvous(with.elasticConfig(tempDir, logger))
+		}, logger), nil
 	case o.elastic():
 		return etcd.Rendezvous(o.elasticConfig(tempDir, logger)), nil
 	case o.nnodes == 1:

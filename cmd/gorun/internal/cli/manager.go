@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// An inferredFlag is a flag that the user has not given, and that follows from what a resource manager says.
+type inferredFlag struct {
+	Flag   string `json:"flag"`   // --name=value
+	Source string `json:"source"` // variables, or what else it follows from
+}
+
+// inferred is what follows from what a resource manager says.
+type inferred struct {
+	Manager string         `json:"manager"` // and its job, such as Slurm step 17.0
+	Flags   []inferredFlag `json:"flags"`
+	Token   string         `json:"token,omitempty"` // how the nodes get one; empty: as without a manager
+
+	meeting bool // the flags say where the nodes meet
+}
+
+// text is one line.
+func (i *inferred) text() string {
+	var b strings.Builder
+	b.WriteString(i.Manager + ":")
+	for _, f := range i.Flags {
+		fmt.Fprintf(&b, " %s (%s)", f.Flag, f.Source)
+	}
+	if i.Token != "" {
+		b.WriteString("; token: " + i.Token)
+	}
+	return b.String()
+}
+
+// infer sets a flag that the user has not given, or, of --rdzv-conf, a key.
+func (o *options) infer(name, value, source string) error {
+	for i := range table {
+		if f := &table[i]; f.name == name {
+			shown := "--" + name + "=" + quote(value)
+			if !o.isSet(name) {
+				o.given[name] = shown + " (" + source + ")"
+			}
+			o.inferred.Flags = append(o.inferred.Flags, inferredFlag{shown, source})
+			if err := f.set(o, value); err != nil {
+				return usagef("%s: %w", o.given[name], err)
+			}
+		}
+	}
+	return nil
+}
+
+// askManager sets the flags that follow from what the resource manager says, and that the user has not given. If the user has said
+// that there is one node, or how many there are and where they meet, the manager does not matter.
+func (o *options) askManager() error {
+	nodesGiven, meetingGiven := o.isSet("nnodes"), o.isSet("rdzv-endpoint") || o.isSet("master-addr")
+	if o.standalone || nodesGiven && o.nnodes == 1 {
+		return nil
+	}
+	task, err := manager.Find(o.host.lookup)
+	switch {
+	case err != nil && meetingGiven:
+		return nil
+	case err != nil:
+		return usagef("%w; to run on this node alone, add --standalone", err)
+	case task == nil:
+		return nil
+	}
+	o.task = task
+	switch {
+	case meetingGiven && (task.Script || !task.IsAlone() || !nodesGiven && task.Nodes == 0):
+		return nil // the user knows better
+	case task.Script:
+		return o.checkScript()
+	case !task.IsAlone():
+		return usagef("%s has started several gorun on this node: want one for each node, as in %s; if each is a job of its own, add --standalone",
+			task, alone(task, o.nproc))
+	}
+	o.inferred = &inferred{Manager: task.String()}
+	if err := o.inferNodes(nodesGiven, meetingGiven); err != nil || o.nnodes == 1 || meetingGiven {
+		return err
+	}
+	return o.inferMeeting()
+}
+
+func (o *options) isSet(name string) bool { _, given := o.given[name]; return given }
+
+// checkScript refuses to run a job of several nodes on the first of them.
+func (o *options) checkScript() error {
+	t := o.task
+	if t.JobNodes > 1 && t.Interactive && o.nnodes == 1 {
+		o.notes = append(o.notes, fmt.Sprintf("this shell is on the first of %d nodes, and the job will run there only; for all of them, write srun --ntasks=%d --ntasks-per-node=1 gorun ...",
+			t.JobNodes, t.JobNodes))
+		return nil
+	}
+	if nodes := max(t.JobNodes, o.nnodes); nodes > 1 {
+		return usagef("%s has %d nodes (%s), and without srun gorun would run on one of them: write srun --ntasks=%d --ntasks-per-node=1 gorun ...; to run on one node, add --nnodes=1",
+			t, t.JobNodes, t.Sources.Nodes, t.JobNodes)
+	}
+	return nil
+}
+
+// alone returns the command that starts one gorun on each node, with the workers that would otherwise be tasks. nproc is how many each
+// gorun would start.
+func alone(t *manager.Task, nproc int) string {
+	nodes := "NODES"
+	if t.Nodes > 0 {
+		nodes = strconv.Itoa(t.Nodes)
+	}
+	gorun := fmt.Sprintf("gorun --nproc-per-node=%d ...", max(t.LocalSize, 1)*nproc)
+	switch t.Manager {
+	case manager.Slurm:
+		return fmt.Sprintf("srun --ntasks=%s --ntasks-per-node=1 %s", nodes, gorun)
+	case manager.OpenMPI:
+		return "mpirun --map-by ppr:1:node " + gorun
+	case manager.Flux:
+		return fmt.Sprintf("flux run --nodes=%s --ntasks=%s %s", nodes, nodes, gorun)
+	default:
+		return "mpiexec -ppn 1 " + gorun
+	}
+}
+
+// inferNodes sets how many nodes there are, which one this is, and the name of the job. If the user says where the nodes meet, other
+// steps may meet there too, so that the rank and the name count only if this step is all of the job.
+func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
+	t := o.task
+	switch {
+	case !nodesGiven && t.Nodes == 0:
+		return usagef("%s does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1", t.Manager)
+	case !nodesGiven && t.Nodes > 1:
+		if err := o.infer("nnodes", strconv.Itoa(t.Nodes), t.Sources.Nodes); err != nil {
+			return err
+		}
+	case !nodesGiven:
+	case t.Nodes > 0 && (t.Nodes < o.minNodes || t.Nodes > o.nnodes) && !meetingGiven:
+		return usagef("%s: %s has %d (%s): leave out --nnodes, or say where nodes of other steps meet, with --rdzv-endpoint", o.given["nnodes"], t, t.Nodes, t.Sources.Nodes)
+	case t.Node >= o.nnodes && !meetingGiven:
+		return usagef("%s: %s says that this is node %d, counted from 0 (%s)", o.given["nnodes"], t.Manager, t.Node, t.Sources.Node)
+	case meetingGiven && t.Nodes != o.nnodes:
+		return nil
+	}
+	if o.nnodes > 1 && !o.isSet("node-rank") && o.conf["rank"] == "" {
+		if err := o.infer("node-rank", strconv.Itoa(t.Node), t.Sources.Node); err != nil {
+			return err
+		}
+	}
+	if o.isSet("rdzv-id") || t.Manager == manager.Kubernetes || nodesGiven && meetingGiven {
+		return nil
+	}
+	return o.infer("rdzv-id", t.ID, t.Sources.ID)
+}
+
+// inferMeeting sets where the nodes meet: on the first node, or on the first three.
+func (o *options) inferMeeting() error {
+	if !o.isSet("rdzv-backend") {
+		if err := o.infer("rdzv-backend", "embedded", "the default for several nodes of "+o.task.Manager); err != nil {
+			return err
+		}
+	}
+	if o.backend != backendStatic && !o.hosted() {
+		return nil // the user has an etcd; where, completeElastic asks
+	}
+	hosts, err := o.hosts(3)
+	if err != nil {
+		return err
+	}
+	source := o.task.Sources.Hosts + "; the port from " + o.task.Sources.ID
+	port := manager.Port(o.task.ID)
+	if o.task.Manager == manager.Kubernetes {
+		source, port = "this pod's name in /etc/hosts", rendezvous.EmbeddedPort
+	}
+	if o.backend == backendStatic {
+		if !o.isSet("master-port") {
+			if err := o.infer("master-port", strconv.Itoa(port+masterPort), o.task.Sources.ID); err != nil {
+				return err
+			}
+		}
+		return o.infer("master-addr", hosts[0], o.task.Sources.Hosts)
+	}
+	if len(hosts) < 3 || o.nnodes < 3 {
+		hosts = hosts[:1]
+	}
+	if o.conf.hosts() == nil {
+		if err := o.infer("rdzv-conf", "is_host="+strconv.FormatBool(o.task.Node < len(hosts)), o.task.Sources.Node); err != nil {
+			return err
+		}
+	}
+	for i, h := range hosts {
+		hosts[i] = rendezvous.Endpoint{Host: h, Port: port}.String()
+	}
+	o.inferred.meeting = true
+	return o.infer("rdzv-endpoint", strings.Join(hosts, ","), source)
+}
+
+// The ports of a job, counted from manager.Port: two for the etcd, the endpoint's and the next, one for the token, and one for the master.
+const (
+	tokenPort  = 2
+	masterPort = 3
+)
+
+// hosts returns the names of the first nodes, count at most.
+func (o *options) hosts(count int) ([]string, error) {
+	t := o.task
+	switch {
+	case t.Manager == manager.Kubernetes:
+		own, err := o.ownName()
+		if err != nil {
+			return nil, usagef("%s: %w; or say where the nodes meet, with --rdzv-endpoint", t.Manager, err)
+		}
+		job, names, err := manager.PodNames(own, t.Node, min(count, o.nnodes))
+		if err != nil {
+			return nil, usagef("%w; or say where the nodes meet, with --rdzv-endpoint", err)
+		}
+		if !o.isSet("rdzv-id") {
+			err = o.infer("rdzv-id", job, "this pod's name")
+		}
+		return names, err
+	case len(t.Hosts) == 0:
+		return nil, usagef("%s does not say on which hosts its %d tasks run: say where they meet, as in gorun --rdzv-endpoint=HOST, where HOST is the first of the hosts", t.Manager, o.nnodes)
+	}
+	return append([]string(nil), t.Hosts[:min(count, len(t.Hosts))]...), nil
+}
+
+// ownName returns the full name of this pod, which Kubernetes writes to /etc/hosts if the pod has a subdomain, or else the name alone.
+func (o *options) ownName() (string, error) {
+	name, err := o.host.hostname()
+	if err != nil || strings.Contains(name, ".") {
+		return name, err
+	}
+	file, err := o.host.root.Open("etc/hosts")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return nameIn(file, name)
+}
+
+// nameIn returns the first name in a hosts file that begins with name and a dot, or else name.
+func nameIn(file fs.File, name string) (string, error) {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(text)
+		for _, full := range fields[min(1, len(fields)):] {
+			if strings.HasPrefix(full, name+".") {
+				return full, nil
+			}
+		}
+	}
+	return name, lines.Err()
+}
+
+// note logs what the resource manager has said, once for the job.
+func (o *options) note(logger *slog.Logger) {
+	for _, text := range o.notes {
+		logger.Info(text)
+	}
+	if o.inferred == nil || len(o.inferred.Flags) == 0 {
+		return
+	}
+	level := slog.LevelDebug
+	if o.nnodes > 1 && o.task.Node == 0 {
+		level = slog.LevelInfo
+	}
+	logger.Log(context.Background(), level, o.inferred.text())
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/mungetest"
+	"github.com/gorun/gorun/env/slurmtest"
+)
+
+// A slurmUser runs commands on the login node of a cluster, whose nodes have MUNGE if it says so.
+type slurmUser struct {
+	*slurmtest.Cluster
+	path string // with munge and unmunge
+}
+
+func newSlurmUser(t *testing.T, nodes int) slurmUser {
+	t.Helper()
+	hosttest.Need(t, "unmunge", "munge")
+	c := slurmtest.Start(t, slurmtest.Config{Nodes: nodes})
+	said := c.Run(t, "sh", "-c", "scontrol show config | grep ^AuthInfo")
+	_, socket, ok := strings.Cut(said, "socket=")
+	if !ok {
+		t.Fatalf("no socket of MUNGE in %q", said)
+	}
+	return slurmUser{c, mungetest.Programs(t, strings.TrimSpace(socket)) + ":" + os.Getenv("PATH")}
+}
+
+// run runs a command of the shell, and returns its output and its exit code.
+func (u slurmUser) run(t *testing.T, munge bool, script string, environ ...string) (stdout, stderr []string, code int) {
+	t.Helper()
+	cmd := u.Command("timeout", "60", "sh", "-c", script)
+	cmd.Env = append(cmd.Env, raceExitsAtOnce, "LOGLEVEL=info")
+	if munge {
+		cmd.Env = append(cmd.Env, "PATH="+u.path)
+	} else {
+		cmd.Env = append(cmd.Env, "PATH="+withoutMunge(t))
+	}
+	cmd.Env = append(cmd.Env, environ...)
+	var out, problems strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	err := u.Login.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	lines := func(s string) []string { return slices.Sorted(strings.Lines(s)) }
+	return lines(out.String()), lines(problems.String()), code
+}
+
+// withoutMunge returns a PATH with the programs of this one, but those of MUNGE.
+func withoutMunge(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"gorun", "ranks", "srun", "sh", "sleep", "hostname", "grep", "true", "openssl"} {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			err = os.Symlink(path, dir+"/"+name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestSrunGorun: under srun, gorun needs no flags but the program's, and refuses what would run on fewer nodes, or twice on one.
+func TestSrunGorun(t *testing.T) {
+	t.Parallel()
+	u := newSlurmUser(t, 3)
+	const token = "GORUN_TOKEN=0123456789abcdef0123456789abcdef"
+	ranks := func(job string, nodes ...string) (lines []string) {
+		for i := range 2 * len(nodes) {
+			lines = append(lines, fmt.Sprintf("[%d] rank %d of %d on %s in %s\n", i, i, 2*len(nodes), nodes[i/2], job))
+		}
+		return lines
+	}
+	const program = ` --nproc-per-node=2 sh -c 'echo rank $RANK of $WORLD_SIZE on $(hostname) in $TORCHELASTIC_RUN_ID'`
+	for _, c := range []struct {
+		name    string
+		munge   bool
+		script  string
+		environ []string
+		code    int
+		stdout  []string
+		stderr  string // of lines that begin with gorun, or with the time of a line of its log
+	}{
+		{"three nodes by MUNGE", true, "srun -N3 gorun" + program, nil, 0, ranks("1.0", "n1", "n2", "n3"),
+			`^\S+ \[INFO\]  gorun: Slurm step 1.0: --nnodes=3 \(SLURM_STEP_NUM_NODES\) --node-rank=0 \(SLURM_NODEID\) .* --rdzv-endpoint=n1:(\d+),n2:\d+,n3:\d+ \(.*; token: from the node of rank 0, by MUNGE\n$`},
+		{"two nodes with a token", false, "srun -N2 gorun" + program, []string{token}, 0, ranks("2.0", "n1", "n2"),
+			`^\S+ \[INFO\]  gorun: Slurm step 2.0: --nnodes=2 [^;]* --rdzv-endpoint=n1:\d+ \(SLURM_STEP_NODELIST; the port from SLURM_JOB_ID, SLURM_STEP_ID\)\n$`},
+		{"no token", false, "srun -N2 gorun true", nil, 2, nil,
+			`(?s)^(gorun: Slurm step 3.0: the nodes need a token, so that nobody else can start programs at n1:\d+: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun\n){2}$`},
+		{"the line to write", false, "export GORUN_TOKEN=$(openssl rand -hex 32); srun -N2 gorun" + program, nil, 0, ranks("4.0", "n1", "n2"), `--nnodes=2 `},
+		{"without srun", true, "salloc -Q -N2 --ntasks-per-node=2 gorun true", nil, 2, nil,
+			`^gorun: Slurm job 5 has 2 nodes \(SLURM_JOB_NUM_NODES\), and without srun gorun would run on one of them: write srun --ntasks=2 --ntasks-per-node=1 gorun ...; to run on one node, add --nnodes=1\n$`},
+		{"with the srun that it says", true, "salloc -Q -N2 --ntasks-per-node=2 srun --ntasks=2 --ntasks-per-node=1 gorun" + program, nil, 0, ranks("6.0", "n1", "n2"), `--nnodes=2 `},
+		{"several on a node", true, "srun -N2 --ntasks-per-node=2 gorun true", nil, 2, nil,
+			`^(gorun: Slurm step 7.0 has started several gorun on this node: want one for each node, as in srun --ntasks=2 --ntasks-per-node=1 gorun --nproc-per-node=2 ...; if each is a job of its own, add --standalone\n){4}$`},
+		{"jobs of their own", true, "srun -N2 --ntasks-per-node=2 gorun --standalone sh -c 'echo rank $RANK of $WORLD_SIZE'", nil, 0,
+			slices.Repeat([]string{"[0] rank 0 of 1\n"}, 4), `^$`},
+		{"cyclic", true, "srun -N2 -m cyclic gorun" + program, nil, 0, ranks("9.0", "n1", "n2"), `--nnodes=2 `},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stdout, stderr, code := u.run(t, c.munge, c.script, c.environ...)
+			said := ""
+			for _, line := range stderr {
+				if strings.HasPrefix(line, "gorun: ") || strings.Contains(line, "] ") {
+					said += line
+				}
+			}
+			if code != c.code || !slices.Equal(stdout, c.stdout) || !regexp.MustCompile(c.stderr).MatchString(said) {
+				t.Errorf("exit code %d, want %d\n got %q\nwant %q\nstderr: %s\nall of it:\n%s", code, c.code, stdout, c.stdout, said, strings.Join(stderr, ""))
+			}
+		})
+	}
+}

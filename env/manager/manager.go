@@ -1,0 +1,181 @@
+// Package manager finds out which resource manager has started this process, and what it says of it: Slurm's srun, Open MPI's mpirun,
+// MPICH's mpiexec and others that speak PMI, Flux, or Kubernetes. There is one file for each. The package reads nothing but variables.
+//
+// There are two questions. For gorun, this process is the agent of its node. For a worker that a manager has started without gorun, it is
+// a rank. A Task answers both.
+package manager
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The managers, as people call them.
+const (
+	Slurm      = "Slurm"
+	OpenMPI    = "Open MPI"
+	MPICH      = "MPICH" // and what else sets PMI_RANK
+	Flux       = "Flux"
+	Kubernetes = "Kubernetes"
+)
+
+// A Task is a process that a manager has started as one of several, and what it says of them. The zero value of a number of tasks or nodes
+// means that the manager does not say it.
+type Task struct {
+	Manager string
+	ID      string // of the job, such as 17.0 for step 0 of job 17 in Slurm; with .1 at its end in the first restart. Never empty
+
+	Rank, Size           int      // the number of this task, and how many there are
+	LocalRank, LocalSize int      // the number among the tasks of this node, and how many these are
+	Local                []int    // the ranks of this node, by local rank; nil: the manager does not say them
+	Node, Nodes          int      // the number of this node, and how many there are
+	Hosts                []string // names of the nodes, by their numbers; nil: the manager does not say them
+	PMI                  bool     // the manager speaks PMI-1 on the descriptor PMI_FD
+
+	Script      bool // not one of several: a batch script, or what runs in a shell, on the first node of the job or before it
+	Interactive bool // with Script: a shell that Slurm has started on the first node
+	JobNodes    int  // with Script: nodes of the job
+
+	Sources Sources
+}
+
+// Sources says where the values of a Task come from: names of variables, separated by commas.
+type Sources struct{ ID, Node, Nodes, Hosts string }
+
+// Find returns what a manager says of this process. It returns nil if there is none, or if an agent of gorun or torchrun is between
+// the manager and this process. lookup works like [os.LookupEnv]. The error names a variable that is wrong, or two that contradict each
+// other.
+//
+// MPI comes first, since mpirun may itself run in a job of Slurm. Then the variables of Slurm describe mpirun's own helpers.
+func Find(lookup func(string) (string, bool)) (*Task, error) {
+	if _, ok := lookup("TORCHELASTIC_RUN_ID"); ok {
+		return nil, nil
+	}
+	for _, find := range []func(*variables) *Task{openMPI, pmi, slurm, flux, kubernetes} {
+		v := &variables{lookup: lookup}
+		if t := find(v); t != nil || v.err != nil {
+			if v.err == nil {
+				v.err = t.check()
+			}
+			if v.err != nil {
+				return nil, v.err
+			}
+			return t, nil
+		}
+	}
+	return nil, nil
+}
+
+// check refuses numbers that contradict each other.
+func (t *Task) check() error {
+	for _, c := range []struct {
+		what    string
+		n, size int
+	}{{"task", t.Rank, t.Size}, {"task of this node", t.LocalRank, t.LocalSize}, {"node", t.Node, t.Nodes}} {
+		if c.size > 0 && c.n >= c.size {
+			return fmt.Errorf("the variables of %s contradict each other: %s number %d of %d", t.Manager, c.what, c.n, c.size)
+		}
+	}
+	switch {
+	case t.Size > 0 && t.LocalSize > t.Size:
+		return fmt.Errorf("the variables of %s contradict each other: %d of %d tasks on this node", t.Manager, t.LocalSize, t.Size)
+	case t.Hosts != nil && len(t.Hosts) != t.Nodes:
+		return fmt.Errorf("the variables of %s contradict each other: %d nodes, and the names of %d (%s)", t.Manager, t.Nodes, len(t.Hosts), t.Sources.Hosts)
+	case t.Local != nil && (len(t.Local) != t.LocalSize || t.Local[t.LocalRank] != t.Rank):
+		return fmt.Errorf("the variables of %s contradict each other: task %d is number %d of tasks %v of this node", t.Manager, t.Rank, t.LocalRank, t.Local)
+	}
+	return nil
+}
+
+// IsAlone reports whether this task is the only one of its node, as an agent is. If the manager does not say how many there are, it is.
+func (t *Task) IsAlone() bool { return t.LocalSize <= 1 && t.LocalRank == 0 }
+
+// String names the manager, and the job or the step.
+func (t *Task) String() string {
+	if t.Manager == Slurm && !t.Script {
+		return "Slurm step " + t.ID
+	}
+	return t.Manager + " job " + t.ID
+}
+
+const (
+	firstPort  = 10240
+	portsOfJob = 4
+	portRanges = 5623 // a prime number. All ports are below 32768, where Linux begins to give ports to outgoing connections
+)
+
+// Port returns the first of four ports for the job or step with this ID, from 10240 to 32731. Jobs of nearby numbers have different ports,
+// as have the first 16 steps of a job, so that jobs which share a node rarely meet. A restarted job has the ports that it had.
+func Port(id string) int {
+	var job, step uint64
+	parts := strings.SplitN(id, ".", 3)
+	job, err := strconv.ParseUint(parts[0], 10, 32)
+	if err == nil && len(parts) > 1 {
+		step, err = strconv.ParseUint(parts[1], 10, 32)
+	}
+	n := 16*job + step
+	if err != nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(id)) // never fails
+		n = h.Sum64()
+	}
+	return firstPort + portsOfJob*int(n%portRanges)
+}
+
+// variables reads variables, and keeps the first problem.
+type variables struct {
+	lookup func(string) (string, bool)
+	err    error
+}
+
+// has reports whether a variable is set, and not empty.
+func (v *variables) has(name string) bool { return v.text(name) != "" }
+
+// text returns the value of a variable; empty: it is not set.
+func (v *variables) text(name string) string {
+	if value, ok := v.lookup(name); ok {
+		return value
+	}
+	return ""
+}
+
+const maxNumber = 1<<31 - 1
+
+// number returns the value of a variable that must be set.
+func (v *variables) number(name string) int {
+	text, ok := v.lookup(name)
+	n, err := strconv.Atoi(text)
+	switch {
+	case v.err != nil:
+	case !ok:
+		v.err = fmt.Errorf("%s is not set, though other variables of the same manager are", name)
+	case err != nil || n < 0 || n > maxNumber:
+		v.err = fmt.Errorf("%s=%.64q: want a number of at least 0", name, text)
+	default:
+		return n
+	}
+	return 0
+}
+
+// numberOr is like number for a variable that need not be set.
+func (v *variables) numberOr(name string, otherwise int) int {
+	if !v.has(name) {
+		return otherwise
+	}
+	return v.number(name)
+}
+
+// fail records a problem with the value of a variable.
+func (v *variables) fail(name string, err error) {
+	if v.err == nil {
+		v.err = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+// joined returns a text for each part that is not empty, with dots between them.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
+}

@@ -1,0 +1,85 @@
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gorun/gorun/env/hostlist"
+)
+
+// interactiveStep is the number of the step in which salloc runs a shell on the first node, if the cluster is configured for that.
+const interactiveStep = "4294967290"
+
+// slurm reads what srun has set. A batch script has the variables of a job, but not those of a step.
+func slurm(v *variables) *Task {
+	if !v.has("SLURM_JOB_ID") {
+		return nil
+	}
+	t := &Task{Manager: Slurm}
+	step := v.text("SLURM_STEP_ID")
+	restarts := v.text("SLURM_RESTART_COUNT")
+	if restarts == "0" {
+		restarts = ""
+	}
+	if !v.has("SLURM_STEP_NUM_NODES") || step == interactiveStep {
+		nodes := "SLURM_JOB_NUM_NODES"
+		if !v.has(nodes) {
+			nodes = "SLURM_NNODES"
+		}
+		t.ID, t.Script, t.JobNodes = joined(v.text("SLURM_JOB_ID"), restarts), true, v.numberOr(nodes, 1)
+		t.Interactive = step == interactiveStep
+		t.Sources.Nodes = nodes
+		return t
+	}
+	t.ID = joined(v.text("SLURM_JOB_ID"), step, restarts)
+	t.Sources = Sources{
+		ID: "SLURM_JOB_ID, SLURM_STEP_ID", Node: "SLURM_NODEID", Nodes: "SLURM_STEP_NUM_NODES", Hosts: "SLURM_STEP_NODELIST",
+	}
+	if restarts != "" {
+		t.Sources.ID += ", SLURM_RESTART_COUNT"
+	}
+	t.Rank, t.Size = v.number("SLURM_PROCID"), v.number("SLURM_STEP_NUM_TASKS")
+	t.Node, t.Nodes = v.number("SLURM_NODEID"), v.number("SLURM_STEP_NUM_NODES")
+	t.LocalRank = v.number("SLURM_LOCALID")
+	var err error
+	if t.Hosts, err = hostlist.Expand(v.text("SLURM_STEP_NODELIST")); err != nil {
+		v.fail("SLURM_STEP_NODELIST", err)
+	}
+	counts, err := hostlist.ExpandCounts(v.text("SLURM_STEP_TASKS_PER_NODE"))
+	if err != nil {
+		v.fail("SLURM_STEP_TASKS_PER_NODE", err)
+	}
+	if v.err != nil {
+		return nil
+	}
+	if len(counts) != t.Nodes || t.Node >= t.Nodes {
+		v.err = fmt.Errorf("the variables of Slurm contradict each other: node number %d of %d, and tasks of %d nodes (SLURM_STEP_TASKS_PER_NODE)", t.Node, t.Nodes, len(counts))
+		return nil
+	}
+	t.LocalSize = counts[t.Node]
+	t.Local = gtids(v, t)
+	if name := v.text("SLURMD_NODENAME"); v.err == nil && name != "" && t.Node < len(t.Hosts) && name != t.Hosts[t.Node] {
+		v.err = fmt.Errorf("the variables of Slurm contradict each other: node number %d of SLURM_STEP_NODELIST is %s, and SLURMD_NODENAME=%.64q", t.Node, t.Hosts[t.Node], name)
+	}
+	return t
+}
+
+// gtids returns the ranks of this node. Slurm may number tasks cyclically, so that they are not contiguous.
+func gtids(v *variables, t *Task) []int {
+	text := v.text("SLURM_GTIDS")
+	if text == "" {
+		return nil
+	}
+	var ranks []int
+	for item := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(item)
+		if err != nil || n < 0 || n >= t.Size || len(ranks) == t.LocalSize || len(ranks) > 0 && slices.Max(ranks) >= n {
+			v.fail("SLURM_GTIDS", fmt.Errorf("%.64q: want %d numbers below %d that increase", text, t.LocalSize, t.Size))
+			return nil
+		}
+		ranks = append(ranks, n)
+	}
+	return ranks
+}
