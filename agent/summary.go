@@ -107,11 +107,11 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
 	line("  exitcode  : %s (pid: %d)", exitText(x.Exit), x.Pid)
 	line("  error_file: %s", file)
-	if len(x.same) > 0 {
-		line("  same for  : %s: %s", plural(len(x.same), "other worker", "other workers"), cut("ranks "+topology.FormatList(x.same)))
-	}
 	if note != "" {
 		line("  note      : %s", note)
+	}
+	if len(x.same) > 0 {
+		line("  same for  : %s: %s", plural(len(x.same), "other worker", "other workers"), cut("ranks "+topology.FormatList(x.same)))
 	}
 	for i, text := range e.explanation(x.Exit, lines) {
 		lead := "    "

@@ -52,7 +52,7 @@ func nodeOutcome(err error) frame.Outcome {
 	if err == nil {
 		return o
 	}
-	o.Cause, o.Text = frame.Other, frame.CutText(explain(err))
+	o.Cause, o.Text = frame.Other, frame.CutText(explain(err, false))
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		o.Cause = frame.Worker
 		if failed.Elsewhere != nil {

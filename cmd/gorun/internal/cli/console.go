@@ -18,9 +18,9 @@ var levels = map[string]hclog.Level{
 	"0": hclog.Trace, "10": hclog.Debug, "20": hclog.Info, "30": hclog.Warn, "40": hclog.Error, "50": hclog.Error,
 }
 
-// newLogger returns gorun's own logger, which writes one line for each message. host is the host's name for the user of gorun launch, or
-// empty.
-func newLogger(stderr io.Writer, host string) (*slog.Logger, error) {
+// newLogger returns gorun's own logger, which writes one line for each message, with the level in color if stderr wants that. host is the
+// host's name for the user of gorun launch, or empty.
+func newLogger(stderr io.Writer, host string, color bool) (*slog.Logger, error) {
 	level := hclog.Info
 	if name := os.Getenv("LOGLEVEL"); name != "" {
 		var ok bool
@@ -30,7 +30,7 @@ func newLogger(stderr io.Writer, host string) (*slog.Logger, error) {
 		}
 	}
 	return slog.New(logHandler{to: hclog.New(&hclog.LoggerOptions{
-		Name: strings.TrimSpace("gorun " + host), Level: level, Output: printableWriter{stderr}, TimeFormat: "15:04:05.000",
+		Name: strings.TrimSpace("gorun " + host), Level: level, Output: printableWriter{stderr, color}, TimeFormat: "15:04:05.000",
 	})}), nil
 }
 

@@ -35,7 +35,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 				return err
 			}
 			std := newStdio(os.Stdout, os.Stderr) // it serves whether or not somebody reads what it says
-			logger, err := newLogger(std.err, "")
+			logger, err := newLogger(std.err, "", std.color)
 			if err != nil {
 				return err
 			}

@@ -162,7 +162,7 @@ func readHosts(name string, parse func(string, io.Reader) ([]hostfile.Host, erro
 // runLaunch launches a job. o are the options of its nodes.
 func runLaunch(ctx context.Context, c launch.Config, o *options, stdout, stderr *os.File) error {
 	std := newStdio(stdout, stderr)
-	logger, err := newLogger(std.err, "")
+	logger, err := newLogger(std.err, "", std.color)
 	if err != nil {
 		return err
 	}

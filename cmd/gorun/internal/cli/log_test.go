@@ -19,7 +19,7 @@ func TestLog(t *testing.T) {
 	} {
 		t.Setenv("LOGLEVEL", c.level)
 		var out strings.Builder
-		l, err := newLogger(&out, "")
+		l, err := newLogger(&out, "", false)
 		if err != nil {
 			t.Fatal(err)
 		}

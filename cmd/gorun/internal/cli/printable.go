@@ -9,10 +9,17 @@ import (
 
 // A printableWriter makes lines safe for a terminal, because they may contain text from an etcd, another node or a
 // worker. Each Write must consist of whole lines.
-type printableWriter struct{ to io.Writer }
+type printableWriter struct {
+	to    io.Writer
+	color bool // paint the levels of log lines
+}
 
 func (w printableWriter) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(w.to, printableLines(string(b))); err != nil {
+	text := printableLines(string(b))
+	if w.color {
+		text = paintLog(text)
+	}
+	if _, err := io.WriteString(w.to, text); err != nil {
 		return 0, err
 	}
 	return len(b), nil

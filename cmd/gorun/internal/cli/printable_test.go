@@ -10,13 +10,13 @@ import (
 func TestTextOfOthersIsPrintable(t *testing.T) {
 	const evil = "node \x1b]0;title\x07\x1b[2J\u009b31m\u202e is\rlost"
 	var said strings.Builder
-	logger, err := newLogger(&said, "")
+	logger, err := newLogger(&said, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logger.Warn("starting the workers again: "+evil, "from", evil, "error", errors.New(evil))
 	logger.WithGroup("etcd").Info(evil)
-	said.WriteString(explain(errors.New(evil)))
+	said.WriteString(explain(errors.New(evil), false))
 	text := said.String()
 	if strings.ContainsAny(text, "\x1b\x07\r\u009b\u202e") {
 		t.Errorf("the terminal gets %q", text)

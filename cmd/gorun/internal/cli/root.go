@@ -43,7 +43,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 		err = fmt.Errorf("cannot write to stdout: %w", cause(out.err))
 	}
 	if err != nil && !is[*reportedError](err) {
-		_, _ = fmt.Fprint(stderr, explain(err)) // there is nowhere to report that stderr is gone
+		_, _ = fmt.Fprint(stderr, explain(err, wantsColor(stderr))) // there is nowhere to report that stderr is gone
 	}
 	return exitCode(err)
 }
@@ -63,14 +63,18 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 }
 
 // explain returns the text of an error for people: a block for a failed worker, one line for other errors.
-func explain(err error) string {
+func explain(err error, color bool) string {
+	text := "gorun: " + agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
-		return failed.Summary()
+		text = failed.Summary()
 	}
 	if launched, ok := errors.AsType[*launchedError](err); ok {
-		return launched.Text
+		text = launched.Text
 	}
-	return "gorun: " + agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
+	if color {
+		text = paintError(text)
+	}
+	return text
 }
 
 // A startFunc runs a job, given the checked options and the program with its arguments.

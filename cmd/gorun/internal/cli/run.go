@@ -25,7 +25,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		return err
 	}
 	if o.dryRun {
-		logger, err := newLogger(stderr, o.launchedOn)
+		logger, err := newLogger(stderr, o.launchedOn, wantsColor(stderr))
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	}
 	std := newStdio(stdout, stderr)
 	std.silent = o.launchedOn != ""
-	logger, err := newLogger(std.err, o.launchedOn)
+	logger, err := newLogger(std.err, o.launchedOn, std.color)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,13 @@ import (
 type stdio struct {
 	spool    *spool.Spool
 	out, err *spool.Writer
+	color    bool           // stderr is a terminal that shows colors
 	pipes    chan os.Signal // gets SIGPIPE, which so does not end this process
 	silent   bool           // somebody else says how the command ended
 }
 
 func newStdio(stdout, stderr *os.File) *stdio {
-	s := &stdio{spool: spool.New(), pipes: make(chan os.Signal, 1)}
+	s := &stdio{spool: spool.New(), pipes: make(chan os.Signal, 1), color: wantsColor(stderr)}
 	signal.Notify(s.pipes, syscall.SIGPIPE)
 	s.out, s.err = s.spool.To(stdout, "stdout"), s.spool.To(stderr, "stderr")
 	return s
@@ -71,7 +72,7 @@ func drainTimeouts(err error) spool.Timeouts {
 // interrupt ends the wait. Output that was not written turns success into failure.
 func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Signal) error {
 	if err != nil && !s.silent {
-		s.say(explain(err))
+		s.say(explain(err, s.color))
 	}
 	quit, over := make(chan struct{}), make(chan struct{})
 	defer close(over)
@@ -95,7 +96,7 @@ func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Si
 	lost := s.lost()
 	if lost != nil && !is[*agent.InterruptError](lost) || err == nil && lost != nil {
 		if !s.silent {
-			s.say(explain(lost))
+			s.say(explain(lost, s.color))
 		}
 		s.spool.Drain(afterInterrupt, nil)
 	}
