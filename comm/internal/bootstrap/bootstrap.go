@@ -2,6 +2,7 @@
 // and exchanges with all others how it is reached.
 //
 //   - place.go: which rank this is and where ranks meet, from options and environment, and the store there
+//   - managed.go: the same if a resource manager has started the ranks, without gorun
 //   - claim.go: each rank is one process, and may join one world after another
 //   - meet.go: what ranks write into the store, and read from it
 //   - address.go: the addresses of a rank and of rank 0's store
@@ -95,6 +96,11 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 	if place.size == 1 {
 		return cfg.alone(), nil
 	}
+	end, err := cfg.negotiate(ctx, &place, waits)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if err := cfg.checkToken(ctx, place); err != nil {
 		return nil, err
 	}

@@ -16,18 +16,20 @@ import (
 	"github.com/gorun/gorun/comm/store/filestore"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/manager"
 )
 
 // A place says which rank this is and where it meets the others.
 type place struct {
 	rank, size int
-	here       int    // ranks of this node; 0: not known
-	local      int    // this rank's local rank
-	round      int    // gorun's round; 0 outside gorun
-	meet       string // the meeting place, for errors
-	master     string // host:port of the store, unless there is a path or a Store
-	hosted     bool   // the agent serves the store at master, not rank 0
-	path       string // file of the store
+	here       int           // ranks of this node; 0: not known
+	local      int           // this rank's local rank
+	task       *manager.Task // what a resource manager says, if that has started this process; nil: the variables of torchrun say it
+	round      int           // gorun's round; 0 outside gorun
+	meet       string        // the meeting place, for errors
+	master     string        // host:port of the store, unless there is a path or a Store
+	hosted     bool          // the agent serves the store at master, not rank 0
+	path       string        // file of the store
 }
 
 // place returns the place according to options and environment.
@@ -53,6 +55,15 @@ func (c *Config) place() (place, error) {
 	}
 	var p place
 	lookup := os.LookupEnv
+	if _, ranked := os.LookupEnv("RANK"); !ranked && set["RANK"] == "" {
+		started, ok, err := managed(lookup)
+		switch here := c.Method == "env://" && c.Store == nil; {
+		case here && (ok || err != nil):
+			return started, err
+		case ok: // the user says where ranks meet
+			set["RANK"], set["WORLD_SIZE"] = strconv.Itoa(started.rank), strconv.Itoa(started.size)
+		}
+	}
 	switch {
 	case c.Method == "env://" && c.Store == nil:
 	case c.Store != nil:

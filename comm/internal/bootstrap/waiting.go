@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,7 +104,14 @@ func (p place) notAnswered(err error) error {
 // missing says which ranks the others wait for. It returns nothing if another rank of this node logs that: the first one that has come.
 func (p place) missing(ctx context.Context, round store.Store, generation int64) string {
 	s := ofGeneration(round, generation)
-	for rank := max(p.rank-p.local, 1); rank < p.rank; rank++ {
+	before, known := p.before()
+	if !known {
+		return "" // local rank 0 logs
+	}
+	for _, rank := range before {
+		if rank == 0 {
+			continue // it waits in another way
+		}
 		if come, err := has(ctx, s, infoKey(rank)); err != nil || come {
 			return "" // that rank logs
 		}
@@ -112,10 +120,24 @@ func (p place) missing(ctx context.Context, round store.Store, generation int64)
 	switch {
 	case err != nil || len(missing) == 0:
 		return ""
-	case p.local == p.rank && p.rank > 0 && missing[0] != 0:
+	case slices.Contains(before, 0) && missing[0] != 0:
 		return "" // rank 0, which is on this node, logs
 	}
 	return fmt.Sprintf("%s: %d of %d ranks have come to %s", inRanges(missing), p.size-len(missing), p.size, p.meet)
+}
+
+// before returns the ranks of this node that have lower local ranks. known is false if there are some, and nobody says which.
+func (p place) before() (ranks []int, known bool) {
+	switch {
+	case p.task != nil && p.task.Local != nil:
+		return p.task.Local[:p.local], true
+	case p.task != nil && p.here != p.size && p.local > 0:
+		return nil, false
+	}
+	for rank := max(p.rank-p.local, 0); rank < p.rank; rank++ {
+		ranks = append(ranks, rank)
+	}
+	return ranks, true
 }
 
 // inRanges writes ranks, which are sorted, as ranges. It writes only the first of many ranges.

@@ -185,7 +185,7 @@ func Ask(ctx context.Context, addr, job string, waiting func(reason string)) (se
 			return "", err
 		}
 		last = err
-		waiting(fmt.Sprintf("the node of rank 0 has to give this one the token, at %s: %v", addr, err))
+		waiting(fmt.Sprintf("the token from the node of rank 0, at %s: %v", addr, err))
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

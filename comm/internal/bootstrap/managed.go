@@ -1,0 +1,192 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/gorun/gorun/comm/internal/pmi"
+	"github.com/gorun/gorun/comm/internal/token"
+	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/auth/munge"
+	"github.com/gorun/gorun/env/manager"
+)
+
+// The ports of a job, counted from manager.Port, that gorun's agents do not use if a manager starts the workers itself.
+const (
+	managedToken  = 2
+	managedMaster = 3
+)
+
+// managed returns the place that a resource manager gives this process: srun, mpirun, mpiexec or flux has started it without gorun. It
+// returns false if there is no manager.
+func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
+	t, err := manager.Find(lookup)
+	if t == nil || t.Size == 0 || err != nil {
+		return place{}, false, err
+	}
+	p = place{rank: t.Rank, size: t.Size, here: t.LocalSize, local: t.LocalRank, task: t}
+	host, hostSet := lookup("MASTER_ADDR")
+	port, portSet := lookup("MASTER_PORT")
+	switch {
+	case hostSet != portSet:
+		return p, true, fmt.Errorf("set both MASTER_ADDR and MASTER_PORT, or neither")
+	case hostSet:
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 || host == "" {
+			return p, true, fmt.Errorf("MASTER_ADDR=%.64q, MASTER_PORT=%.64q: want a host, and a port from 1 to 65535", host, port)
+		}
+		p.master = net.JoinHostPort(host, port)
+	case t.Size == 1:
+		p.master = ownMaster(t)
+	case t.PMI: // rank 0 says it
+	case t.LocalSize == t.Size && t.Manager != manager.MPICH: // whose job may have no name
+		p.master = ownMaster(t)
+	case len(t.Hosts) == 0:
+		return p, true, fmt.Errorf("%s does not say where rank 0 runs: write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN, where HOST is the host of rank 0", t.Manager)
+	case t.Rank == 0 && t.Node != 0:
+		return p, true, fmt.Errorf("%s runs rank 0 on %s, and other ranks look for it on the first node, %s: set MASTER_ADDR and MASTER_PORT", t.Manager, t.Hosts[t.Node], t.Hosts[0])
+	default:
+		p.master = net.JoinHostPort(t.Hosts[0], strconv.Itoa(manager.Port(t.ID)+managedMaster))
+	}
+	p.meet = "the store at " + p.master
+	return p, true, nil
+}
+
+// ownMaster is for ranks that are all on one machine.
+func ownMaster(t *manager.Task) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(manager.Port(t.ID)+managedMaster))
+}
+
+// A negotiation is what the ranks of a manager's job have agreed on in their first Init. It holds for all worlds of this process.
+type negotiation struct {
+	mu     sync.Mutex
+	master string // by PMI; empty: not yet, or not needed
+	token  string // by MUNGE
+}
+
+var negotiated negotiation
+
+// negotiate finds out what the variables of a manager do not say: by PMI where rank 0 is, and by MUNGE the token. When all ranks have met,
+// call end.
+func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end func(), err error) {
+	end = func() {}
+	if p.task == nil || p.size == 1 {
+		return end, nil
+	}
+	negotiated.mu.Lock()
+	defer negotiated.mu.Unlock()
+	if p.master == "" {
+		waits.on(func(context.Context) string {
+			return p.task.Manager + " to say by PMI where rank 0 is: some ranks have not called Init"
+		})
+		if err := c.askPMI(ctx, p); err != nil {
+			return end, err
+		}
+	}
+	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
+	switch {
+	case c.Token != "":
+	case isLoopback(host):
+		own, err := token.Or(nil)
+		if err != nil {
+			return end, err
+		}
+		c.Token = string(own.Bytes())
+	case p.task.Manager == manager.Slurm && len(p.task.Hosts) > 0 && munge.Available():
+		if end, err = c.askMunge(ctx, p.task, waits); err != nil {
+			return end, err
+		}
+	default:
+		return end, refusef("%s can be reached from the network and there is no token: write export GORUN_TOKEN=$(openssl rand -hex 32) before %s",
+			p.master, map[string]string{manager.Slurm: "srun", manager.OpenMPI: "mpirun, and mpirun -x GORUN_TOKEN", manager.MPICH: "mpiexec", manager.Flux: "flux run"}[p.task.Manager])
+	}
+	if err := auth.CheckSecret([]byte(c.Token)); err != nil {
+		return end, refusef("%w (GORUN_TOKEN)", err)
+	}
+	// Another job of this user that has the same port is another job.
+	c.Token = auth.Derive([]byte(c.Token), "ranks of "+p.task.String())
+	return end, nil
+}
+
+// askPMI sets the master: rank 0 chooses a free port, and tells the others.
+func (c *Config) askPMI(ctx context.Context, p *place) error {
+	if negotiated.master == "" {
+		mine := ""
+		if p.rank == 0 {
+			var err error
+			if mine, err = c.freeAddress(ctx, p); err != nil {
+				return err
+			}
+		}
+		fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
+		if err != nil {
+			return refusef("PMI_FD=%.64q: want a number", os.Getenv("PMI_FD"))
+		}
+		said, err := pmi.Broadcast(ctx, fd, p.rank, mine)
+		if err != nil {
+			return fmt.Errorf("cannot ask %s by PMI where rank 0 is: %w; set MASTER_ADDR and MASTER_PORT instead", p.task.Manager, err)
+		}
+		if _, err := netip.ParseAddrPort(said); err != nil {
+			return fmt.Errorf("rank 0 says by PMI that it is at %.80q", said)
+		}
+		negotiated.master = said
+	}
+	p.master = negotiated.master
+	p.meet = "the store at " + p.master
+	return nil
+}
+
+// freeAddress returns an address of this machine with a port on which nobody listens.
+func (c *Config) freeAddress(ctx context.Context, p *place) (string, error) {
+	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if p.here != p.size {
+		if err := c.chooseAddress(ctx); err != nil {
+			return "", refuse(err)
+		}
+		if at = c.chosen; !at.IsValid() {
+			var err error
+			if at, _, err = addr.Outward(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// askMunge sets the token: rank 0 makes one, and gives it to the others until all have met.
+func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) (end func(), err error) {
+	end = func() {}
+	port := manager.Port(t.ID) + managedToken
+	switch {
+	case negotiated.token != "":
+	case t.Rank > 0:
+		at := net.JoinHostPort(t.Hosts[0], strconv.Itoa(port))
+		negotiated.token, err = munge.Ask(ctx, at, t.ID, func(reason string) { waits.on(func(context.Context) string { return reason }) })
+		if err != nil {
+			return end, err
+		}
+	default:
+		if err := munge.Check(ctx); err != nil {
+			return end, fmt.Errorf("cannot give the other ranks a token by MUNGE: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", err)
+		}
+		l, err := munge.Listen(ctx, t.Hosts[0], port)
+		if err != nil {
+			return end, err
+		}
+		negotiated.token = munge.NewSecret()
+		server := munge.Serve(l, t.ID, negotiated.token, c.Log.Info)
+		end = func() { _ = server.Close() } // nobody else asks
+	}
+	c.Token = negotiated.token
+	return end, nil
+}
