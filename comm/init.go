@@ -16,8 +16,9 @@ import (
 )
 
 // Init joins the world and returns it, once every rank has come. Without options it takes rank and size from the environment that gorun (or
-// torchrun) sets for its workers. [WithInitMethod] has other ways to meet. If ranks do not come before ctx ends or the timeout is over, the
-// error is a [MissingRanksError]. After the world has been closed, Init joins the next world of the same ranks.
+// torchrun) sets for its workers, or else from that of a resource manager that has started this process: Slurm, Open MPI, MPICH or Flux.
+// [WithInitMethod] has other ways to meet. If ranks do not come before ctx ends or the timeout is over, the error is a [MissingRanksError].
+// After the world has been closed, Init joins the next world of the same ranks.
 func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	if err := connectAgent(ctx, opts); err != nil {
 		return nil, fmt.Errorf("comm: Init: %w", err)

@@ -63,13 +63,12 @@ func (u slurmUser) run(t *testing.T, munge bool, script string, environ ...strin
 func withoutMunge(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"gorun", "ranks", "srun", "sh", "sleep", "hostname", "grep", "true", "openssl"} {
-		path, err := exec.LookPath(name)
-		if err == nil {
-			err = os.Symlink(path, dir+"/"+name)
-		}
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range []string{"gorun", "ranks", "srun", "sh", "sleep", "hostname", "grep", "true", "openssl", "env",
+		"salloc", "mpirun.openmpi", "mpiexec.hydra", "hydra_pmi_proxy", "orted", "ssh"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(path, dir+"/"+name); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return dir
@@ -122,6 +121,57 @@ func TestSrunGorun(t *testing.T) {
 			}
 			if code != c.code || !slices.Equal(stdout, c.stdout) || !regexp.MustCompile(c.stderr).MatchString(said) {
 				t.Errorf("exit code %d, want %d\n got %q\nwant %q\nstderr: %s\nall of it:\n%s", code, c.code, stdout, c.stdout, said, strings.Join(stderr, ""))
+			}
+		})
+	}
+}
+
+// TestInitWithoutGorun: if srun, mpirun or mpiexec has started the ranks, comm.Init needs no variables of anybody else.
+func TestInitWithoutGorun(t *testing.T) {
+	t.Parallel()
+	u := newSlurmUser(t, 3)
+	const token = "GORUN_TOKEN=0123456789abcdef0123456789abcdef"
+	sums := func(ranks int) []string {
+		return slices.Repeat([]string{fmt.Sprintf("sum %d of %d\n", ranks*(ranks-1)/2, ranks)}, ranks)
+	}
+	for _, c := range []struct {
+		name    string
+		munge   bool
+		script  string
+		environ []string
+		ranks   int    // that print their sum; 0: none does
+		stderr  string // of one line, if none does
+	}{
+		{"srun", true, "srun -N3 -n6 ranks sum", nil, 6, ""},
+		{"srun with a token", false, "srun -N2 -n4 ranks sum", []string{token}, 4, ""},
+		{"srun, cyclic", true, "srun -N2 -n5 -m cyclic ranks sum", nil, 5, ""},
+		{"srun on one node", false, "srun -N1 -n3 ranks sum", nil, 3, ""},
+		{"srun of one", false, "srun -N1 -n1 ranks sum", nil, 1, ""},
+		{"two worlds, one after the other", true, "srun -N2 -n4 ranks twice", nil, 4, ""},
+		{"srun without a token", false, "srun -N2 -n2 ranks sum", nil, 0,
+			`n1:\d+ can be reached from the network and there is no token: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun`},
+		{"mpirun", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 ranks sum", nil, 3, ""},
+		{"mpirun on several nodes", false, "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 ranks sum", nil, 0,
+			`Open MPI does not say where rank 0 runs: write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN, where HOST is the host of rank 0`},
+		{"mpirun that says where rank 0 is", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 -x MASTER_ADDR=127.0.0.1 -x MASTER_PORT=29555 ranks sum", nil, 3, ""},
+		{"mpiexec", false, "mpiexec.hydra -n 3 ranks sum", nil, 3, ""},
+		{"mpiexec on several nodes", false, "mpiexec.hydra -launcher fork -hosts h1,h2 -ppn 2 -n 4 ranks sum", []string{token}, 4, ""},
+		{"mpiexec without a token", false, "mpiexec.hydra -launcher fork -hosts h1,h2 -ppn 1 -n 2 ranks sum", nil, 0,
+			`can be reached from the network and there is no token: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before mpiexec`},
+		{"torchrun's variables come first", true, "srun -N2 -n2 env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ranks sum", nil, -2, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if program, _, _ := strings.Cut(c.script, " "); strings.HasPrefix(program, "mpi") {
+				hosttest.Need(t, program, "mpich openmpi-bin")
+			}
+			want := sums(max(c.ranks, 0))
+			if c.ranks < 0 {
+				want = slices.Repeat(sums(1), -c.ranks)
+			}
+			stdout, stderr, code := u.run(t, c.munge, c.script, c.environ...)
+			matches := c.stderr == "" || slices.ContainsFunc(stderr, regexp.MustCompile(c.stderr).MatchString)
+			if !slices.Equal(stdout, want) || (code == 0) != (c.ranks != 0) || !matches {
+				t.Errorf("exit code %d\n got %q\nwant %q\n%s", code, stdout, want, strings.Join(stderr, ""))
 			}
 		})
 	}

@@ -29,6 +29,15 @@ func ranks() {
 var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	"sum": func(ctx context.Context, _ int) error { return inWorld(ctx, printSum) },
 
+	// twice: two worlds, one after the other. Only the second says something.
+	"twice": func(ctx context.Context, _ int) error {
+		silent := func(ctx context.Context, g *comm.Group) error { return comm.Barrier(ctx, g) }
+		if err := inWorld(ctx, silent); err != nil {
+			return err
+		}
+		return inWorld(ctx, printSum)
+	},
+
 	// rejoins: one rank kills itself twice, and the others live on.
 	"rejoins": func(ctx context.Context, odd int) error {
 		g, err := comm.Init(ctx)

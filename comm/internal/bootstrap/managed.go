@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -35,7 +36,7 @@ func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 	port, portSet := lookup("MASTER_PORT")
 	switch {
 	case hostSet != portSet:
-		return p, true, fmt.Errorf("set both MASTER_ADDR and MASTER_PORT, or neither")
+		return p, true, errors.New("set both MASTER_ADDR and MASTER_PORT, or neither")
 	case hostSet:
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 || host == "" {
@@ -48,7 +49,11 @@ func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 	case t.LocalSize == t.Size && t.Manager != manager.MPICH: // whose job may have no name
 		p.master = ownMaster(t)
 	case len(t.Hosts) == 0:
-		return p, true, fmt.Errorf("%s does not say where rank 0 runs: write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN, where HOST is the host of rank 0", t.Manager)
+		write := "set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks"
+		if t.Manager == manager.OpenMPI {
+			write = "write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN"
+		}
+		return p, true, fmt.Errorf("%s does not say where rank 0 runs: %s, where HOST is the host of rank 0", t.Manager, write)
 	case t.Rank == 0 && t.Node != 0:
 		return p, true, fmt.Errorf("%s runs rank 0 on %s, and other ranks look for it on the first node, %s: set MASTER_ADDR and MASTER_PORT", t.Manager, t.Hosts[t.Node], t.Hosts[0])
 	default:
