@@ -39,6 +39,9 @@ func (o *options) completeElastic() error {
 	if _, given := o.given["node-rank"]; !given && o.conf["rank"] == "" {
 		o.nodeRank = -1
 	}
+	if o.nodeRank >= o.nnodes { // a spare takes any place that becomes free
+		o.nodeRank = -1
+	}
 	return o.checkAccess()
 }
 

@@ -55,8 +55,8 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 		return nil, err
 	}
 	o := l.options
-	if n := len(hosts); n < o.minNodes || n > o.nnodes {
-		return nil, usagef("%s and %s: want as many nodes as there are hosts, which is %d, or a range", o.given["nnodes"], source, n)
+	if n := len(hosts) - o.spares; n < o.minNodes || n > o.nnodes {
+		return nil, usagef("%s and %s: want as many nodes as there are hosts (without --spares), which is %d, or a range", o.given["nnodes"], source, n)
 	}
 	if l.dir, err = os.Getwd(); err != nil {
 		return nil, err
@@ -113,6 +113,13 @@ func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 		}
 	}
 	if n := len(l.hosts); n > 1 {
+		if text, given := all.text(here, "spares"); given {
+			spares, err := strconv.Atoi(text)
+			if err == nil && spares >= n {
+				return nil, usagef("--spares=%s: there are %d hosts, so that none would run workers", quote(text), n)
+			}
+			n -= spares
+		}
 		set("nnodes", strconv.Itoa(n))
 		_, hasMaster := all.text(here, "master-addr")
 		_, hasEndpoint := all.text(here, "rdzv-endpoint")
@@ -189,7 +196,7 @@ func (l *launchPlan) nnodes() string {
 	if o := l.options; o.minNodes < o.nnodes {
 		return strconv.Itoa(o.minNodes) + ":" + strconv.Itoa(o.nnodes)
 	}
-	return strconv.Itoa(len(l.hosts))
+	return strconv.Itoa(len(l.hosts) - l.options.spares)
 }
 
 // nprocOf is the number of workers of a host; empty: gorun's default.
@@ -224,14 +231,11 @@ func (l *launchPlan) config() (launch.Config, error) {
 	o := l.options
 	c := launch.Config{
 		Rules: launch.Rules{
-			Least: len(l.hosts), Meets: l.meets, Shared: l.backend != backendStatic,
+			Least: o.minNodes, Meets: l.meets, Shared: l.backend != backendStatic,
 			Connect: l.flags.connect, Silence: l.flags.heartbeat, Grace: o.grace,
 		},
 		Shell: launch.Shell{Words: strings.Fields(l.flags.rsh), Connect: l.flags.connect},
 		Path:  l.flags.remotePath, Version: version, Self: self, Job: l.job,
-	}
-	if o.minNodes < o.nnodes {
-		c.Least = o.minNodes
 	}
 	name, err := os.Hostname()
 	if err != nil {

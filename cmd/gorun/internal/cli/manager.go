@@ -135,14 +135,16 @@ func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 	switch {
 	case !nodesGiven && t.Nodes == 0:
 		return usagef("%s does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1", t.Manager)
+	case !nodesGiven && t.Nodes > 1 && o.spares >= t.Nodes:
+		return usagef("%s: %s has %d nodes (%s), so that none would run workers", o.given["spares"], t, t.Nodes, t.Sources.Nodes)
 	case !nodesGiven && t.Nodes > 1:
-		if err := o.infer("nnodes", strconv.Itoa(t.Nodes), t.Sources.Nodes); err != nil {
+		if err := o.infer("nnodes", strconv.Itoa(t.Nodes-o.spares), t.Sources.Nodes); err != nil {
 			return err
 		}
 	case !nodesGiven:
-	case t.Nodes > 0 && (t.Nodes < o.minNodes || t.Nodes > o.nnodes) && !meetingGiven:
+	case t.Nodes > 0 && (t.Nodes < o.minNodes || t.Nodes > o.nnodes+o.spares) && !meetingGiven:
 		return usagef("%s: %s has %d (%s): leave out --nnodes, or say where nodes of other steps meet, with --rdzv-endpoint", o.given["nnodes"], t, t.Nodes, t.Sources.Nodes)
-	case t.Node >= o.nnodes && !meetingGiven:
+	case t.Node >= o.nnodes+o.spares && !meetingGiven:
 		return usagef("%s: %s says that this is node %d, counted from 0 (%s)", o.given["nnodes"], t.Manager, t.Node, t.Sources.Node)
 	case meetingGiven && t.Nodes != o.nnodes:
 		return nil

@@ -18,6 +18,7 @@ type options struct {
 	given map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 
 	minNodes, nnodes             int // the latter at most
+	spares                       int // nodes beyond that
 	healthCheck                  string
 	healthCooldown               time.Duration
 	preflight                    map[string]bool // names of checks

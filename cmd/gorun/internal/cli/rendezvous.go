@@ -36,12 +36,19 @@ func (o *options) completeRendezvous() error {
 	if _, given := o.given["node-rank"]; !given {
 		o.nodeRank = o.conf.number(o.nodeRank, "rank")
 	}
-	if o.nodeRank >= o.nnodes {
+	if o.nodeRank >= o.nnodes+o.spares {
 		from := o.given["node-rank"]
 		if from == "" {
 			from = o.given["rdzv-conf"]
 		}
+		if o.spares > 0 {
+			return usagef("%s: node ranks are 0 to %d, since --nnodes is %d and --spares is %d", from, o.nnodes+o.spares-1, o.nnodes, o.spares)
+		}
 		return usagef("%s: node ranks are 0 to %d, since --nnodes is %d", from, o.nnodes-1, o.nnodes)
+	}
+	if o.spares > 0 && !o.elastic() {
+		return usagef("%s: a spare needs other nodes, and an etcd over which they meet, as with --nnodes=2 --rdzv-backend=embedded --rdzv-endpoint=node0:%d",
+			o.given["spares"], rendezvous.EmbeddedPort)
 	}
 	switch {
 	case o.elastic():
