@@ -26,7 +26,7 @@ const (
 type Gang interface {
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
-	SetGrace(time.Duration)
+	Interrupted(time.Duration)
 	Kill()
 	Signal(syscall.Signal)
 	Suspend()

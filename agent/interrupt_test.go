@@ -115,6 +115,60 @@ func TestStepInterrupt(t *testing.T) {
 	})
 }
 
+// TestStepSignals: a signal to all processes of a step may end workers before it comes here. This is no failure, and the signal that then
+// comes is not a second one.
+func TestStepSignals(t *testing.T) {
+	of := func(w workerExited, sig syscall.Signal) workerExited {
+		w.Signal, w.Interrupt, w.Stopped = sig, sig, true
+		return w
+	}
+	early := func(rank int) workerExited { return of(exited(rank, 143), syscall.SIGTERM) }
+	departs := []action{stop{syscall.SIGTERM}, leave{syscall.SIGTERM}}
+	stopped := ends(&InterruptError{Signal: syscall.SIGTERM})
+	tellStories(t, []story{
+		{"the signal comes late", []step{
+			{started{3}, nil},
+			{early(1), departs},
+			{early(0), nil},
+			{sigterm, says(syscall.SIGTERM, 1)},
+			{early(2), nil},
+			{gangGone{}, stopped},
+		}, done},
+		{"it comes after all", []step{
+			{started{1}, nil},
+			{early(0), departs},
+			{gangGone{}, stopped},
+			{sigterm, nil},
+		}, done},
+		{"another one kills", []step{
+			{started{3}, nil},
+			{early(1), departs},
+			{sigterm, says(syscall.SIGTERM, 2)},
+			{sigterm, []action{kill{}, answer{syscall.SIGTERM, 2, true}}},
+		}, stopping},
+		{"another signal kills, also before", []step{
+			{started{3}, nil},
+			{early(1), departs},
+			{sigint, []action{kill{}, answer{syscall.SIGINT, 2, true}}},
+		}, stopping},
+		{"a worker that obeyed is no cause", []step{
+			{started{2}, nil},
+			{workerExited{launcher.Exit{Rank: 1, LocalRank: 1, Pid: 101, Stopped: true, Interrupt: syscall.SIGTERM}}, nil},
+			{sigterm, []action{stop{syscall.SIGTERM}, leave{syscall.SIGTERM}, answer{syscall.SIGTERM, 1, false}}},
+			{asked(exited(0, 0)), nil},
+			{gangGone{}, []action{finish{nil, &InterruptError{Signal: syscall.SIGTERM}}}},
+		}, done},
+		{"a failure stays one", []step{
+			{started{3}, nil},
+			{exited(0, 3), tell(exited(0, 3), 2)},
+			{early(1), nil},
+			{sigterm, says(syscall.SIGTERM, 1)},
+			{asked(exited(2, 143)), nil},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{early(1).Exit, asked(exited(2, 143)).Exit}})},
+		}, done},
+	})
+}
+
 // TestAnswer: what the sender of a signal reads.
 func TestAnswer(t *testing.T) {
 	for _, c := range []struct {

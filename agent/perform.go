@@ -137,7 +137,7 @@ func (l *loop) interruptGrace() (grace time.Duration, note string) {
 	}
 	grace, note = l.InterruptGrace()
 	if l.machine.gang {
-		l.gang.SetGrace(grace)
+		l.gang.Interrupted(grace)
 	}
 	return grace, note
 }

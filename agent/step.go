@@ -21,6 +21,7 @@ type stateMachine struct {
 	refusal   *launcher.Exit // of a survivor that has asked for no restart while the next gang was being started; nil: none has
 	startErr  error          // of the next gang, which could not be started: the survivors are being stopped because of it; nil: there is none
 	interrupt syscall.Signal // the first one; 0: none
+	early     bool           // a worker has ended of it before it has come here
 	killed    bool           // a second one has come
 
 	// Of the present round:
@@ -61,6 +62,9 @@ func (m *stateMachine) Step(e event) []action {
 	case workerExited:
 		m.exits = append(m.exits, m.withFailure(e.Exit))
 		switch {
+		case m.state == running && e.Failed() && e.Interrupt != 0: // which comes here too
+			m.interrupt, m.early = e.Interrupt, true
+			return m.depart(e.Interrupt)
 		case m.state == running && e.Failed():
 			return m.onFailure(e.Exit)
 		case m.state == joining && asksForNoRestart(e.Exit):
@@ -218,6 +222,10 @@ func (m *stateMachine) stopSurvivors() []action {
 func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
 	if m.state == done || m.killed {
 		return nil
+	}
+	if m.early && sig == m.interrupt {
+		m.early = false
+		return []action{m.answer(sig)}
 	}
 	if m.interrupt != 0 {
 		m.killed = true

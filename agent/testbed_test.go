@@ -40,7 +40,7 @@ type fakeGang struct {
 
 func (g *fakeGang) Exits() <-chan launcher.Exit { return g.exits }
 func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String()); close(g.stop) }
-func (g *fakeGang) SetGrace(d time.Duration)    { g.record("grace " + d.String()) }
+func (g *fakeGang) Interrupted(d time.Duration) { g.record("grace " + d.String()) }
 func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
 func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.String()) }
 

@@ -16,7 +16,8 @@ type Exit struct {
 	Code        int            // exit code; 128+n if signal n ended it
 	Signal      syscall.Signal // what ended it; 0: it exited by itself
 	At          time.Time      // when the guard saw it, by this machine's clock
-	Stopped     bool           // Stop or Kill came before it ended, so it may be no fault of its own
+	Stopped     bool           // Stop, Kill or Interrupt came before it ended, so it may be no fault of its own
+	Interrupt   syscall.Signal // a signal to all processes of the step that came before Stop and Kill (see Spec.StepSignals); 0: none
 	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
 	OutOfMemory bool           // SIGKILL ended it, not this gang's, and the kernel has killed a process of its cgroup because memory ran out
 	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none

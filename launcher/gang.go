@@ -21,7 +21,8 @@ type Gang struct {
 	exits     chan Exit     // has room for all, so that nobody needs to listen
 	timerFile *timerFile    // nil: the workers set no timers
 	stopping  atomic.Bool   // a stop or kill has been sent
-	grace     atomic.Int64  // Spec.Grace, or that of SetGrace
+	grace     atomic.Int64  // Spec.Grace, or that of Interrupted
+	interrupt atomic.Bool   // Interrupted has been called
 	suspended chan struct{} // has room for one; the guard has suspended all
 	followed  chan struct{} // closed when the guard has nothing more to tell
 	clock     clock
@@ -60,7 +61,7 @@ func (g *Gang) IsBlocked() bool {
 func (g *Gang) Exits() <-chan Exit { return g.exits }
 
 // Stop asks the gang to end: every process in the workers' sessions gets sig, and when these have ended, or
-// Spec.Grace is over (see SetGrace), every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
+// Spec.Grace is over (see Interrupted), every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
 	for i := range g.workers {
@@ -72,12 +73,14 @@ func (g *Gang) Stop(sig syscall.Signal) {
 
 func (g *Gang) sendStop(sig syscall.Signal) {
 	grace := time.Duration(g.grace.Load())
-	g.guard.Stop(sig, grace)
+	g.guard.Stop(sig, grace, g.interrupt.Load())
 	g.answerIn(grace)
 }
 
-// SetGrace changes Spec.Grace. If a Stop is under way, the gang has as long from now on, but not longer than it had.
-func (g *Gang) SetGrace(grace time.Duration) {
+// Interrupted says that the agent has got a signal that ends the job, and changes Spec.Grace. If a Stop is under way, the gang has as
+// long from now on. If not, the one that follows is for that signal, of which the workers may know (see Spec.StepSignals).
+func (g *Gang) Interrupted(grace time.Duration) {
+	g.interrupt.Store(true)
 	if was := g.grace.Swap(int64(grace)); was != int64(grace) && g.stopping.Load() {
 		g.sendStop(syscall.SIGTERM) // which nobody gets a second time
 	}
@@ -150,7 +153,7 @@ func (g *Gang) follow() bool {
 		}
 		switch {
 		case e.Exit != nil && e.Exit.Worker < len(g.workers):
-			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped, OutOfMemory: e.Exit.OutOfMemory}
+			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped, Interrupt: syscall.Signal(e.Exit.Interrupt), OutOfMemory: e.Exit.OutOfMemory}
 			exit.setStatus(syscall.WaitStatus(e.Exit.Status))
 			g.report(e.Exit.Worker, exit)
 		case e.Denied != nil:

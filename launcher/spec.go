@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/launcher/guard"
@@ -25,6 +26,10 @@ type Spec struct {
 	// but at least 5 s and at most 30 s. Then Warn gets a line about processes that have not ended, and the gang ends
 	// without them.
 	Grace time.Duration
+	// StepSignals are the signals that end the job, if whoever sends the agent a signal may send it to every process below the agent
+	// too, as Slurm does with all processes of a step. What so reaches the gang's guard is not sent to the workers a second time, and a
+	// worker that ends after it has been stopped. Empty: nobody does so.
+	StepSignals []syscall.Signal
 	// Stdin is the stdin of the first worker; nil: /dev/null, as for the others. The gang does not close it.
 	Stdin *os.File
 	// Stdout and Stderr are the console: whole lines of the workers' streams arrive here with the worker's

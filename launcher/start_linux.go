@@ -153,6 +153,9 @@ func (g *Gang) ask(pipes []*os.File) error {
 
 func newRequest(spec *Spec) guard.Request {
 	req := guard.Request{KillTimeout: spec.killTimeout(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+	for _, sig := range spec.StepSignals {
+		req.StepSignals = append(req.StepSignals, int(sig))
+	}
 	shared := sharedEnv(spec.Workers)
 	req.Env = guard.Pack(shared)
 	index := map[string]int{} // in Programs, by packed argv

@@ -39,25 +39,30 @@ func TestStopKillsAfterGrace(t *testing.T) {
 	}
 }
 
-func TestSetGrace(t *testing.T) {
+func TestInterrupted(t *testing.T) {
+	const longer = 1200 * time.Millisecond
 	for _, c := range []struct {
 		name  string
 		spec  time.Duration
 		calls func(*Gang)
 	}{
-		{"before Stop, shorter", time.Hour, func(g *Gang) { g.SetGrace(50 * time.Millisecond); g.Stop(syscall.SIGTERM) }},
-		{"after Stop, shorter", time.Hour, func(g *Gang) { g.Stop(syscall.SIGTERM); g.SetGrace(50 * time.Millisecond) }},
-		{"after Stop, longer", 50 * time.Millisecond, func(g *Gang) { g.Stop(syscall.SIGTERM); g.SetGrace(time.Hour) }},
-		{"to nothing", time.Hour, func(g *Gang) { g.Stop(syscall.SIGTERM); g.SetGrace(0) }},
+		{"before Stop, shorter", time.Hour, func(g *Gang) { g.Interrupted(50 * time.Millisecond); g.Stop(syscall.SIGTERM) }},
+		{"after Stop, shorter", time.Hour, func(g *Gang) { g.Stop(syscall.SIGTERM); g.Interrupted(50 * time.Millisecond) }},
+		{"after Stop, longer", 600 * time.Millisecond, func(g *Gang) { g.Stop(syscall.SIGTERM); g.Interrupted(longer) }},
+		{"to nothing", time.Hour, func(g *Gang) { g.Stop(syscall.SIGTERM); g.Interrupted(0) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, con := spec(t, 1, "deaf")
 			s.Grace = c.spec
 			g := start(t, s)
 			con.wait(t, "ready", 1)
+			begun := time.Now()
 			c.calls(g)
 			if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || !e.Stopped {
 				t.Errorf("%+v", e)
+			}
+			if took := time.Since(begun); c.name == "after Stop, longer" && took < longer {
+				t.Errorf("it took %v", took)
 			}
 		})
 	}
@@ -65,7 +70,7 @@ func TestSetGrace(t *testing.T) {
 	s.Grace = 0
 	g := start(t, s)
 	con.wait(t, "ready", 1)
-	g.SetGrace(time.Hour)
+	g.Interrupted(time.Hour)
 	g.Stop(syscall.SIGTERM)
 	if e := exits(t, g)[0]; e.Code != 5 {
 		t.Errorf("a longer time: %+v", e)
@@ -162,4 +167,81 @@ func TestGuardOutlivesSignals(t *testing.T) {
 	if e := exits(t, g)[0]; e.GuardLost || e.Signal != syscall.SIGTERM {
 		t.Errorf("%+v", e)
 	}
+}
+
+// TestStepSignals: what has reached the guard too is not sent to the workers again, unless the agent means something else by it.
+func TestStepSignals(t *testing.T) {
+	const worker = `trap 'echo got; n=$((n+1))' TERM USR1; echo ready; while [ "$n" != 2 ]; do sleep 0.01; done; exit 7`
+	begin := func(t *testing.T, step bool) (*Gang, *screen) {
+		t.Helper()
+		s, con := spec(t, 1, "")
+		s.Argv = []string{"/bin/sh", "-c", worker}
+		if step {
+			s.StepSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
+		}
+		g := start(t, s)
+		con.wait(t, "ready", 1)
+		return g, con
+	}
+	signal := func(t *testing.T, sig syscall.Signal, pids ...int) {
+		t.Helper()
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Run("passed on", func(t *testing.T) {
+		g, con := begin(t, true)
+		signal(t, syscall.SIGUSR1, g.Pids()[0], g.guard.Pid())
+		con.wait(t, "got", 1)
+		g.Signal(syscall.SIGUSR1) // this one is known
+		g.Signal(syscall.SIGUSR1) // this one is not
+		if e := exits(t, g)[0]; e.Code != 7 || e.Stopped {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("stopped", func(t *testing.T) {
+		g, con := begin(t, true)
+		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
+		con.wait(t, "got", 1)
+		g.Interrupted(300 * time.Millisecond)
+		g.Stop(syscall.SIGTERM)
+		if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || !e.Stopped { // it has not got two
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("stopped for another reason", func(t *testing.T) {
+		g, con := begin(t, true)
+		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
+		con.wait(t, "got", 1)
+		g.Stop(syscall.SIGTERM)
+		if e := exits(t, g)[0]; e.Code != 7 {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("not a step", func(t *testing.T) {
+		g, con := begin(t, false)
+		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
+		con.wait(t, "got", 1)
+		g.Interrupted(time.Hour)
+		g.Stop(syscall.SIGTERM)
+		if e := exits(t, g)[0]; e.Code != 7 || e.Interrupt != 0 {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("ended by it", func(t *testing.T) {
+		g, _ := begin(t, true)
+		signal(t, syscall.SIGINT, g.Pids()[0], g.guard.Pid())
+		if e := exits(t, g)[0]; e.Signal != syscall.SIGINT || !e.Stopped || e.Interrupt != syscall.SIGINT {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("killed by somebody", func(t *testing.T) {
+		g, _ := begin(t, true)
+		signal(t, syscall.SIGINT, g.Pids()[0])
+		if e := exits(t, g)[0]; e.Signal != syscall.SIGINT || e.Stopped || e.Interrupt != 0 {
+			t.Errorf("%+v", e)
+		}
+	})
 }

@@ -81,12 +81,12 @@ func (g *Gang) Stop(sig syscall.Signal) {
 	}
 }
 
-// SetGrace changes how long workers have to end, as launcher.Gang's SetGrace does.
-func (g *Gang) SetGrace(grace time.Duration) {
+// Interrupted says that the agent has got a signal, as launcher.Gang's Interrupted does.
+func (g *Gang) Interrupted(grace time.Duration) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	for _, w := range g.group.workers {
-		w.gang.SetGrace(grace)
+		w.gang.Interrupted(grace)
 	}
 }
 

@@ -21,7 +21,7 @@ type WorkerGang interface {
 	Pids() []int
 	Exits() <-chan launcher.Exit
 	Stop(syscall.Signal)
-	SetGrace(time.Duration)
+	Interrupted(time.Duration)
 	Kill()
 	Signal(syscall.Signal)
 	Suspend()

@@ -45,7 +45,7 @@ func (w *fakeWorker) Stop(sig syscall.Signal) {
 	}
 	w.end(launcher.Exit{Code: 143, Signal: sig, Stopped: true})
 }
-func (w *fakeWorker) SetGrace(d time.Duration) { w.say("grace " + d.String()) }
+func (w *fakeWorker) Interrupted(d time.Duration) { w.say("grace " + d.String()) }
 func (w *fakeWorker) Kill() {
 	w.say("kill")
 	if w.stubborn {

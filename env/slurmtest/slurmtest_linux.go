@@ -148,22 +148,34 @@ func (s *Cluster) KillSlurmd(t testing.TB, i int) {
 	}
 }
 
-// AwaitState waits until some nodes are in a state, such as "idle" or "down". Nothing in Slurm tells of it.
+// AwaitState waits until some nodes are in a state, such as "idle" or "down".
 func (s *Cluster) AwaitState(t testing.TB, nodes int, state string) {
 	t.Helper()
+	s.awaitWords(t, nodes, "sinfo", "--noheader", "--Node", "--states="+state, "--format=%N")
+}
+
+// AwaitJob waits until a job is in a state, such as "PENDING".
+func (s *Cluster) AwaitJob(t testing.TB, id, state string) {
+	t.Helper()
+	s.awaitWords(t, 1, "squeue", "--noheader", "--jobs="+id, "--states="+state, "--format=%A")
+}
+
+// awaitWords waits until a command prints so many words. Nothing in Slurm tells of changes.
+func (s *Cluster) awaitWords(t testing.TB, words int, name string, args ...string) {
+	t.Helper()
 	for deadline := time.Now().Add(bound); ; {
-		cmd := s.Command("sinfo", "--noheader", "--Node", "--states="+state, "--format=%N")
+		cmd := s.Command(name, args...)
 		var list strings.Builder
 		cmd.Stdout = &list
 		if err := s.Login.Start(cmd); err != nil {
 			t.Fatal(err)
 		}
 		// An error says that slurmctld does not listen yet.
-		if err := cmd.Wait(); err == nil && len(strings.Fields(list.String())) == nodes {
+		if err := cmd.Wait(); err == nil && len(strings.Fields(list.String())) == words {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v, the nodes that are %s: %q, want %d", bound, state, list.String(), nodes)
+			t.Fatalf("after %v, %s %s: %q, want %d", bound, name, strings.Join(args, " "), list.String(), words)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -143,9 +143,10 @@ func (g *Guard) Next() (e Event, err error) {
 	return e, err
 }
 
-// Stop makes the guard end the gang with sig, and after the grace period with SIGKILL. A later Stop can only make that period shorter.
-func (g *Guard) Stop(sig syscall.Signal, grace time.Duration) {
-	g.send(command{Verb: verbStop, Signal: int(sig), Grace: grace})
+// Stop makes the guard end the gang with sig, and after the grace period with SIGKILL. A second Stop begins another
+// such period. interrupt says that the agent has got sig itself.
+func (g *Guard) Stop(sig syscall.Signal, grace time.Duration, interrupt bool) {
+	g.send(command{Verb: verbStop, Signal: int(sig), Grace: grace, Interrupt: interrupt})
 }
 
 // Kill makes the guard end the gang with SIGKILL.

@@ -24,7 +24,8 @@ func Is() bool { return len(os.Args) > 0 && os.Args[0] == argv0 }
 func Main() int {
 	// A worker's parent-death signal comes when the thread that forked it ends: this one never does.
 	runtime.LockOSThread()
-	if err := shield(); err != nil {
+	signals, err := shield()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -46,7 +47,11 @@ func Main() int {
 		return keep(string(req.TempDir), fromAgent, socket)
 	}
 	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
-		oom: oom, killTimeout: req.KillTimeout}
+		oom: oom, killTimeout: req.KillTimeout, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
+	g.step.await(0, 0) // nobody was there to get these
+	for _, n := range req.StepSignals {
+		g.step.ending = append(g.step.ending, syscall.Signal(n))
+	}
 	g.start(req, files)
 	g.loop(fromAgent)
 	if g.agentLost { // nobody is left to tell
@@ -59,33 +64,33 @@ func Main() int {
 }
 
 // shield makes this process a guard: it adopts orphans, survives signals that are meant for the agent, and
-// keeps its descriptors from the workers.
-func shield() error {
+// keeps its descriptors from the workers. It returns a channel that gets these signals.
+func shield() (<-chan os.Signal, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("cannot become a subreaper: %w", err)
+		return nil, fmt.Errorf("cannot become a subreaper: %w", err)
 	}
 	// A name without "gorun": "pkill -9 gorun" must not kill both the agent and what cleans up after it.
 	_ = os.WriteFile("/proc/self/comm", []byte("guard"), 0) // does without, if it must
 
-	// Caught and dropped. Ignoring them instead would be inherited by the workers, through exec; what nohup has made
+	// Caught, and dropped unless this is a step of Slurm. Ignoring them instead would be inherited by the workers, through exec; what nohup has made
 	// the agent ignore is to be inherited.
-	dropped := make(chan os.Signal, 1)
+	caught := make(chan os.Signal, 64)
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-		syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2} {
+		syscall.SIGPIPE, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH} {
 		if sig != syscall.SIGHUP || !signal.Ignored(sig) {
-			signal.Notify(dropped, sig)
+			signal.Notify(caught, sig)
 		}
 	}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, fd := range fds {
 		if n, err := strconv.Atoi(fd.Name()); err == nil && n > 2 {
 			syscall.CloseOnExec(n)
 		}
 	}
-	return nil
+	return caught, nil
 }
 
 // gang is the state of the guard process. Main's goroutine owns it.
@@ -96,7 +101,8 @@ type gang struct {
 	order       *exitOrder
 	oom         *oomKills
 	phase       phase
-	signal      syscall.Signal   // to stop with
+	step        stepSignals
+	signal      syscall.Signal   // to stop with; 0: the workers have got it
 	grace       <-chan time.Time // nil until a stop is asked
 	graceEnds   time.Time
 	suspended   *suspension      // nil: the gang is not
@@ -132,6 +138,8 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 				g.killEnds = time.After(g.killTimeout) // it goes on
 			}
 			reaped <- struct{}{}
+		case sig := <-g.step.arrived:
+			g.step.add(sig)
 		case c, ok := <-commands:
 			g.reap() // what ended before the command came must not look like its doing
 			if !ok {
@@ -151,7 +159,9 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 func (g *gang) handle(c command) {
 	switch {
 	case c.Verb == verbSignal:
-		g.signalWorkers(syscall.Signal(c.Signal))
+		if sig := syscall.Signal(c.Signal); !g.step.reached(sig) {
+			g.signalWorkers(sig)
+		}
 	case c.Verb == verbSuspend:
 		g.suspend()
 	case c.Verb == verbResume:
@@ -159,11 +169,14 @@ func (g *gang) handle(c command) {
 	case c.Verb == verbKill || c.Grace <= 0:
 		g.transition(killAsked)
 	case g.phase == running:
-		g.signal = syscall.Signal(c.Signal)
 		g.startGrace(c.Grace)
+		g.signal = syscall.Signal(c.Signal)
+		if c.Interrupt && g.step.reached(g.signal) {
+			g.signal = 0
+		}
 		g.transition(stopAsked)
 	case g.phase == stopping:
-		g.shortenGrace(c.Grace)
+		g.changeGrace(c.Grace)
 	}
 }
 
@@ -207,8 +220,12 @@ func (g *gang) collected(pid int, status syscall.WaitStatus) {
 	delete(g.workers, pid)
 	g.order.remove(pid)
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase != killing // and not by this guard
+	var interrupt syscall.Signal
+	if g.phase == running {
+		interrupt = g.step.endedBy(status)
+	}
 	g.send(Event{Exit: &Exit{Worker: worker, Status: uint32(status), At: time.Now().UnixNano(),
-		Stopped: g.phase != running, OutOfMemory: killed && g.oom.take()}})
+		Stopped: g.phase != running || interrupt != 0, Interrupt: int(interrupt), OutOfMemory: killed && g.oom.take()}})
 }
 
 // send sends an event to the agent. If that fails, the agent is dead, and the socket's end of file follows.

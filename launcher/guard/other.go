@@ -27,7 +27,7 @@ func Keep(string) (*Guard, error) { return nil, errors.ErrUnsupported }
 func (g *Guard) Next() (Event, error) { return Event{}, errors.ErrUnsupported }
 
 // Stop does nothing on this system.
-func (g *Guard) Stop(syscall.Signal, time.Duration) {}
+func (g *Guard) Stop(syscall.Signal, time.Duration, bool) {}
 
 // Kill does nothing on this system.
 func (g *Guard) Kill() {}

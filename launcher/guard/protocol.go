@@ -21,6 +21,7 @@ type Request struct {
 	TimerFile []byte // removed if the agent dies; empty: none
 
 	KillTimeout time.Duration // how long processes may take to end after SIGKILL
+	StepSignals []int         `json:",omitempty"` // see launcher.Spec
 }
 
 // A Worker is one process to start.
@@ -37,7 +38,7 @@ const socketFD = 3
 type verb string
 
 const (
-	verbStop    verb = "stop"    // end the gang with Signal, after Grace with SIGKILL
+	verbStop    verb = "stop"    // end the gang with Signal, after Grace with SIGKILL; a second one changes Grace
 	verbKill    verb = "kill"    // end it with SIGKILL
 	verbSignal  verb = "signal"  // pass Signal on
 	verbSuspend verb = "suspend" // suspend all, and let no time count until verbResume
@@ -48,6 +49,8 @@ type command struct {
 	Verb   verb
 	Signal int           `json:",omitempty"`
 	Grace  time.Duration `json:",omitempty"`
+
+	Interrupt bool `json:",omitempty"` // the agent has got Signal itself
 }
 
 // An Event has exactly one field set. Started or NotStarted is the first event, and Gone the last.
@@ -74,7 +77,8 @@ type Exit struct {
 	Worker      int    // index in Request.Workers
 	Status      uint32 // as wait(2) gives it
 	At          int64  // nanoseconds since 1970
-	Stopped     bool   // a stop or kill had been taken in before
+	Stopped     bool   // a stop or kill had been taken in before, or Interrupt
+	Interrupt   int    `json:",omitempty"` // the signal to all processes of the step that had come before; 0: none
 	OutOfMemory bool   // the kernel killed it, it seems
 }
 

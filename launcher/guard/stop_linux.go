@@ -23,7 +23,8 @@ func (g *gang) transition(h trigger) {
 	}
 }
 
-// signalSessions signals all processes in the workers' sessions, and wakes those that are suspended, since they could not act on it.
+// signalSessions signals all processes in the workers' sessions, unless sig is 0, and wakes those that are suspended, since they could
+// not act on it.
 // As long as a worker has not been reaped, no other process group can get its number, so it is safe to signal its group as a whole.
 // Processes in other groups get the signal one by one, checked by pid and start time, until no new ones appear, because the number of
 // such a group may by now belong to a stranger.

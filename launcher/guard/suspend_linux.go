@@ -47,14 +47,13 @@ func (g *gang) resume() {
 	}
 }
 
-// shortenGrace leaves the gang no more time than this.
-func (g *gang) shortenGrace(d time.Duration) {
-	switch {
-	case g.suspended != nil:
-		g.suspended.grace = min(g.suspended.grace, d)
-	case d < time.Until(g.graceEnds):
-		g.startGrace(d)
+// changeGrace gives the gang, which is stopping, this much time from now on.
+func (g *gang) changeGrace(d time.Duration) {
+	if g.suspended != nil {
+		g.suspended.grace = d
+		return
 	}
+	g.startGrace(d)
 }
 
 // startGrace gives the gang some time to stop.

@@ -110,6 +110,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, logger); err != nil {
 		return err
 	}
+	config.Spec.StepSignals = o.stepSignals()
 	config.Start, config.Logger = start, logger
 	if config.Replace {
 		defer o.replace(&config, temp.dir, logger)()

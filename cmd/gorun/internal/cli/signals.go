@@ -56,6 +56,17 @@ func (o *options) suspends() []os.Signal {
 	return slices.DeleteFunc(o.butToStop(suspendSignals), signal.Ignored)
 }
 
+// stepSignals returns the signals that end the job, if this is a job of Slurm, which sends them to every process of a step.
+func (o *options) stepSignals() (list []syscall.Signal) {
+	if _, ok := o.host.lookup("SLURM_JOB_ID"); !ok {
+		return nil
+	}
+	for _, s := range unignored(o.stopSignals) {
+		list = append(list, s.(syscall.Signal))
+	}
+	return list
+}
+
 func (o *options) butToStop(list []os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s os.Signal) bool { return slices.Contains(o.stopSignals, s) })
 }
