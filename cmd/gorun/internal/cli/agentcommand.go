@@ -34,6 +34,7 @@ func agentCommand() *cobra.Command {
 func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	report := os.NewFile(remote.OutcomeFD, "the agent")
 	syscall.CloseOnExec(remote.OutcomeFD)
+	here.launched = true
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		o.launchedOn = args[0]
 		return run(ctx, o, command, stdout, stderr, etcd)

@@ -101,6 +101,8 @@ type host struct {
 	lookup func(string) (string, bool) // as os.LookupEnv
 	root   fs.FS                       // the file system, from /
 
+	launched bool // gorun launch decides which nodes there are, and no resource manager
+
 	hostname   func() (string, error) // as os.Hostname
 	hasProgram func(name string) bool // on PATH
 }

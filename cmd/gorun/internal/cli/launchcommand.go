@@ -41,6 +41,7 @@ const defaultShell = "ssh"
 
 // launchCommand is gorun launch: a job on several hosts, over ssh.
 func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
+	here.launched = true
 	f := launchFlags{rsh: defaultShell, connect: 30 * time.Second, heartbeat: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use: "launch [flags] program [args...]", DisableFlagsInUseLine: true, Short: "Run a job on several hosts, over ssh", Long: aboutLaunch, Example: launchExamples,
@@ -167,15 +168,15 @@ func runLaunch(ctx context.Context, c launch.Config, o *options, stdout, stderr 
 		return err
 	}
 	o.warn(logger)
-	interrupts := notify(o.stopSignals)
+	interrupts := o.catchInterrupts(logger)
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
-		std.watch(logger, interrupts)
+		std.watch(logger, interrupts.caught)
 	}
 	c.Stdin, c.Stdout, c.Stderr = input(), std.out, std.err
-	c.Interrupts, c.Signals = interrupts, notify(o.forwards())
+	c.Interrupts, c.Signals = interrupts.passed, notify(o.forwards())
 	c.Warn = func(text string) { logger.Warn(text) }
 	err = launchError(launch.Run(ctx, c))
-	return std.finish(err, drainTimeouts(err), interrupts)
+	return std.finish(err, drainTimeouts(err), interrupts.passed)
 }
 
 // A launchedError is how a launched job has failed.

@@ -62,7 +62,7 @@ func (o *options) infer(name, value, source string) error {
 // that there is one node, or how many there are and where they meet, the manager does not matter.
 func (o *options) askManager() error {
 	nodesGiven, meetingGiven := o.isSet("nnodes"), o.isSet("rdzv-endpoint") || o.isSet("master-addr")
-	if o.standalone || nodesGiven && o.nnodes == 1 {
+	if o.standalone || nodesGiven && o.nnodes == 1 || o.host.launched {
 		return nil
 	}
 	task, err := manager.Find(o.host.lookup)
