@@ -18,7 +18,7 @@ import (
 
 // A Process is a job that runs on this host: gorun, with the flags of its node.
 type Process struct {
-	Stdin          *os.File // nil: it has none
+	Stdin          io.WriteCloser // nil: it has none
 	Stdout, Stderr io.Reader
 	Signal         func(syscall.Signal)
 	Wait           func() frame.Outcome // returns when it has ended
