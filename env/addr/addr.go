@@ -34,6 +34,9 @@ func Outward(ctx context.Context) (found netip.Addr, doubt string, err error) {
 	return here.outward(ctx)
 }
 
+// Interfaces returns the network interfaces of this machine.
+func Interfaces() ([]Interface, error) { return here.interfaces() }
+
 // IsInterface reports whether this machine has an interface with this name.
 func IsInterface(name string) bool {
 	list, err := here.interfaces()

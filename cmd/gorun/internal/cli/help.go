@@ -24,12 +24,13 @@ var usages = []struct{ line, about string }{
 	{"gorun bench [flags] [operation...]", "measure how fast ranks communicate"},
 	{"gorun drill [flags] [scenario...]", "break jobs on purpose, and check that they recover"},
 	{"gorun etcd [flags]", "host an etcd over which the nodes of jobs meet"},
+	{"gorun env [flags]", "print what gorun finds on this machine"},
 	{"gorun completion bash|zsh|fish|powershell", "print the completion script for a shell"},
 	{"gorun man", "print the manual page"},
 	{"gorun version [--json]", "print the version, and how gorun was built"},
 }
 
-const aboutCommands = "gorun launch --help, gorun bench --help, gorun drill --help and gorun etcd --help describe these commands."
+const aboutCommands = "gorun launch --help, gorun bench --help, gorun drill --help, gorun etcd --help and gorun env --help describe these commands."
 
 // examples come first in the help. A test runs them all, with programs that use package comm.
 var examples = []struct{ about, command string }{

@@ -30,7 +30,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	}
 	cmd := newCommand(here, start)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // behind flags there is always a program
-		addCommands(cmd, etcd)
+		addCommands(cmd, here, etcd)
 		cmd.AddCommand(launchCommand(here, stdout, stderr), agentCommand())
 		cmd.AddCommand(benchCommand(here, start), benchWorkerCommand())
 	}
@@ -116,9 +116,9 @@ func newCommand(here host, start startFunc) *cobra.Command {
 }
 
 // addCommands adds the commands, which take the place of a program.
-func addCommands(cmd *cobra.Command, etcd Etcd) {
+func addCommands(cmd *cobra.Command, here host, etcd Etcd) {
 	cmd.AddCommand(
-		versionCommand(), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
+		versionCommand(), envCommand(here), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
 	)
 }

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// envCommand is gorun env.
+func envCommand(here host) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "env [flags]", DisableFlagsInUseLine: true, Short: "Print what gorun finds on this machine: processors, memory, limits, addresses",
+		Long: "What gorun cannot find out, it leaves out, and says so at the end. docs/environment.md explains the names in the JSON.",
+		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f := find(cmd.Context(), here)
+			if !asJSON {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), f.text())
+				return err
+			}
+			encoder := json.NewEncoder(cmd.OutOrStdout())
+			encoder.SetIndent("", "  ")
+			encoder.SetEscapeHTML(false)
+			return encoder.Encode(f)
+		},
+	}
+	ownFlag(cmd, "json", "", "", "print JSON", setTo(&asJSON, parseSwitch))
+	cmd.SetFlagErrorFunc(commandFlagError)
+	return cmd
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
