@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/health"
+	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -104,6 +105,12 @@ type Config struct {
 	// returns when somebody has continued the process, with the time that has passed. Both are optional.
 	Suspends <-chan os.Signal
 	Suspend  func() (passed time.Duration)
+	// Commands are what else people ask of the job while it runs. Each gets an answer, unless the job has ended.
+	Commands <-chan Command
+	// Publish gets a snapshot of this node after each event. Nobody changes the snapshot. Publish must not wait. nil: nobody wants it.
+	Publish  func(*status.Node)
+	Status   status.Node   // of snapshots: what does not change, and the other fields of Config do not say
+	MinNodes int           // of a round; 0: 1
 	Lease    time.Duration // after which the other nodes give up one that is silent; 0: they do not
 	Logger   *slog.Logger
 }
@@ -185,18 +192,25 @@ type loop struct {
 	barrierEnds time.Time
 
 	barrierLasts <-chan time.Time // this node waits for long enough to say so
+
+	history history
 }
 
 func (l *loop) run() *finish {
 	todo := l.machine.begin()
+	l.history.since = l.begun
 	for {
 		if end := l.perform(todo); end != nil {
 			return end
 		}
+		l.publish()
 		was := l.machine.state
-		todo = l.machine.Step(l.next())
+		e := l.next()
+		l.record(e)
+		todo = l.machine.Step(e)
 		if is := l.machine.state; is != was {
 			l.Logger.Debug(was.String()+" → "+is.String(), "why", l.machine.why)
+			l.history.since = time.Now()
 		}
 	}
 }
@@ -242,14 +256,20 @@ func (l *loop) next() event {
 		}
 		return diagnosed{}
 	case s := <-l.Interrupts:
-		return interrupted{number(s)}
+		return interrupted{sig: number(s)}
 	case s := <-l.Signals:
 		return signalled{number(s)}
 	case <-l.Suspends:
 		return suspended{}
+	case c := <-l.Commands:
+		if err := l.checkCommand(c); err != nil {
+			c.Answer <- Answer{Err: err}
+			return l.next()
+		}
+		return commanded{c}
 	case <-l.cancelled:
 		l.cancelled = nil
-		return interrupted{syscall.SIGTERM}
+		return interrupted{sig: syscall.SIGTERM}
 	}
 }
 

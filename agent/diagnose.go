@@ -35,7 +35,7 @@ func (l *loop) diagnose(hung *launcher.Exit) {
 	found := make(chan diagnosis, 1)
 	l.found, l.diagnosis = found, diagnosis{}
 	gang, workers, several, begun := l.gang, l.watched, l.round.Size > 1, time.Now()
-	if workers == nil { // this node watches nobody
+	if l.monitor == nil { // this node watches nobody
 		found <- diagnosis{}
 		return
 	}

@@ -56,4 +56,6 @@
 //     before they have ended, or when another gang follows.
 //  11. A worker that hangs is killed once, and the gang is asked to stop at the same time. Both wait until it is known what the workers are
 //     doing, or an interrupt comes. If a worker of another node hangs, and the round ends because of it, this gang waits in the same way.
+//  12. Every command gets one answer, before anything else follows from it. After the end it is refused. CommandStop and CommandDrain are
+//     one interrupt, CommandKill is two, and none of them adds to interrupts that have come before.
 package agent

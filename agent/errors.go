@@ -18,15 +18,16 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the rendezvous or of the launcher.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// An InterruptError says that a signal to the agent ended the job before all workers had exited 0.
+// An InterruptError says that a signal to the agent, or a command that counts as one, ended the job before all workers had exited 0.
 type InterruptError struct {
 	Signal syscall.Signal // the first one
+	By     string         // what asked for the end instead of a signal, such as "gorun stop"; empty: it was the signal
 	Killed int            // workers that were killed since they did not stop, or by a second signal
 }
 
 // Error is one line.
 func (e *InterruptError) Error() string {
-	text := "stopped by " + signalName(e.Signal)
+	text := "stopped by " + interrupted{e.Signal, e.By}.name()
 	if e.Signal == syscall.SIGPIPE {
 		text = "stopped: nobody reads the output any more (SIGPIPE)"
 	}

@@ -10,11 +10,13 @@ import (
 
 // departs stops a gang of three, and tells the others, and whoever has sent the signal.
 func departs(sig syscall.Signal) []action {
-	return []action{stop{sig}, leave{sig}, answer{sig, 3, false}}
+	return []action{stop{sig}, leave{sig: sig}, answer{sig: sig, left: 3, kills: false}}
 }
 
 // says tells whoever has sent a signal what it does; left is negative if there is no gang.
-func says(sig syscall.Signal, left int) []action { return []action{answer{sig, left, false}} }
+func says(sig syscall.Signal, left int) []action {
+	return []action{answer{sig: sig, left: left, kills: false}}
+}
 
 // TestStepInterrupt: whole stories with an interrupt.
 func TestStepInterrupt(t *testing.T) {
@@ -50,7 +52,7 @@ func TestStepInterrupt(t *testing.T) {
 		{"interrupted twice", []step{
 			{started{3}, nil},
 			{sigint, departs(syscall.SIGINT)},
-			{sigint, []action{kill{}, answer{syscall.SIGINT, 3, true}}},
+			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 3, kills: true}}},
 			{sigint, nil},
 			{workerExited{launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true}}, nil},
 			{gangGone{}, stopped(syscall.SIGINT, 1)},
@@ -88,14 +90,14 @@ func TestStepInterrupt(t *testing.T) {
 			{asked(exited(0, 143)), nil},
 			{gangGone{}, again},
 			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
-			{sigint, []action{cancelStart{}, answer{syscall.SIGINT, -1, true}}},
+			{sigint, []action{cancelStart{}, answer{sig: syscall.SIGINT, left: -1, kills: true}}},
 			{startFailed{errNoRound}, stopped(syscall.SIGINT, 0)},
 		}, done},
 		{"second interrupt while stopping for a restart", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
 			{sigint, says(syscall.SIGINT, 2)},
-			{sigint, []action{kill{}, answer{syscall.SIGINT, 2, true}}},
+			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 2, kills: true}}},
 		}, stopping},
 		{"interrupt while joining", []step{
 			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
@@ -104,11 +106,11 @@ func TestStepInterrupt(t *testing.T) {
 		{"interrupt while joining comes too late", []step{
 			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
 			{started{3}, departs(syscall.SIGINT)},
-			{sigint, []action{kill{}, answer{syscall.SIGINT, 3, true}}},
+			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 3, kills: true}}},
 		}, stopping},
 		{"two interrupts while joining", []step{
 			{sigint, append([]action{cancelJoin{}}, says(syscall.SIGINT, -1)...)},
-			{sigterm, []action{cancelStart{}, answer{syscall.SIGTERM, -1, true}}},
+			{sigterm, []action{cancelStart{}, answer{sig: syscall.SIGTERM, left: -1, kills: true}}},
 			{sigterm, nil},
 			{started{3}, []action{kill{}}},
 		}, stopping},
@@ -177,14 +179,14 @@ func TestAnswer(t *testing.T) {
 		note  string
 		want  string
 	}{
-		{answer{syscall.SIGINT, 4, false}, 30 * time.Second, "", "signal 2 (SIGINT): stopping 4 workers, and killing what has not ended in 30s. Another signal kills at once"},
-		{answer{syscall.SIGTERM, 4, false}, 25 * time.Second, "it says so", "signal 15 (SIGTERM): stopping 4 workers, and killing what has not ended in 25s (it says so). Another signal kills at once"},
-		{answer{syscall.SIGTERM, 1, false}, 500 * time.Millisecond, "", "signal 15 (SIGTERM): stopping 1 worker, and killing what has not ended in 500ms. Another signal kills at once"},
-		{answer{syscall.SIGINT, 0, false}, time.Second, "", "signal 2 (SIGINT): stopping what the workers left behind, and killing what has not ended in 1s. Another signal kills at once"},
-		{answer{syscall.SIGINT, 4, false}, 0, "", "signal 2 (SIGINT): killing 4 workers"},
-		{answer{syscall.SIGINT, 2, true}, time.Second, "", "signal 2 (SIGINT): killing 2 workers"},
-		{answer{syscall.SIGINT, -1, false}, time.Second, "", "signal 2 (SIGINT): ending; no worker runs here. Another signal ends this at once"},
-		{answer{syscall.SIGINT, -1, true}, time.Second, "", "signal 2 (SIGINT): ending at once"},
+		{answer{sig: syscall.SIGINT, left: 4, kills: false}, 30 * time.Second, "", "signal 2 (SIGINT): stopping 4 workers, and killing what has not ended in 30s. Another signal kills at once"},
+		{answer{sig: syscall.SIGTERM, left: 4, kills: false}, 25 * time.Second, "it says so", "signal 15 (SIGTERM): stopping 4 workers, and killing what has not ended in 25s (it says so). Another signal kills at once"},
+		{answer{sig: syscall.SIGTERM, left: 1, kills: false}, 500 * time.Millisecond, "", "signal 15 (SIGTERM): stopping 1 worker, and killing what has not ended in 500ms. Another signal kills at once"},
+		{answer{sig: syscall.SIGINT, left: 0, kills: false}, time.Second, "", "signal 2 (SIGINT): stopping what the workers left behind, and killing what has not ended in 1s. Another signal kills at once"},
+		{answer{sig: syscall.SIGINT, left: 4, kills: false}, 0, "", "signal 2 (SIGINT): killing 4 workers"},
+		{answer{sig: syscall.SIGINT, left: 2, kills: true}, time.Second, "", "signal 2 (SIGINT): killing 2 workers"},
+		{answer{sig: syscall.SIGINT, left: -1, kills: false}, time.Second, "", "signal 2 (SIGINT): ending; no worker runs here. Another signal ends this at once"},
+		{answer{sig: syscall.SIGINT, left: -1, kills: true}, time.Second, "", "signal 2 (SIGINT): ending at once"},
 	} {
 		if got := c.text(c.grace, c.note); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.answer, got, c.want)
@@ -196,6 +198,6 @@ func TestAnswer(t *testing.T) {
 func TestReaderGone(t *testing.T) {
 	tellStories(t, []story{{"SIGPIPE", []step{
 		{started{3}, nil},
-		{interrupted{syscall.SIGPIPE}, []action{stop{syscall.SIGTERM}, leave{syscall.SIGPIPE}, answer{syscall.SIGPIPE, 3, false}}},
+		{interrupted{sig: syscall.SIGPIPE}, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGPIPE}, answer{sig: syscall.SIGPIPE, left: 3, kills: false}}},
 	}, stopping}})
 }

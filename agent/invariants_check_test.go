@@ -73,14 +73,26 @@ func (w *world) happen(e event) {
 	case barrierOver:
 		w.barrier, w.unheard = false, true
 	case interrupted:
-		w.diagnosing = false
-		w.interrupts++
-		if running {
-			w.reason = "interrupt"
+		w.interrupt(1, running)
+	case commanded:
+		switch e.Kind {
+		case CommandStop, CommandDrain:
+			w.interrupt(1-min(w.interrupts, 1), running)
+		case CommandKill:
+			w.interrupt(2-min(w.interrupts, 2), running)
+		case CommandRestart, CommandStacks:
 		}
 	}
 	actions := w.m.Step(e)
 	w.history = append(w.history, fmt.Sprintf("%T%v -> %s, %s", e, e, w.m.state, show(actions)))
+	if _, asks := e.(commanded); asks {
+		_, collects := actions[0].(collect)
+		_, restarts := actions[0].(restart)
+		answer, answers := actions[0].(reply)
+		w.check(12, answers || collects && w.gangLives || restarts && running, "a command has no answer")
+		w.check(12, !wasFinished || answers && answer.err != nil, "a command is carried out after the end")
+		actions = actions[1:]
+	}
 	w.check(7, !wasFinished || len(actions) == 0, "something is asked for after the end")
 	w.obey(actions)
 	if w.gangLives {
@@ -94,6 +106,17 @@ func (w *world) happen(e event) {
 		w.check(6, !w.joinPending || w.interrupts < 2 || w.cancels == 1, "the second interrupt does not end a start")
 		w.check(7, w.joinPending || w.finished || waits || w.diagnosing, "nothing is left, and nothing follows")
 		w.check(7, !w.joinPending || !w.finished, "finished, and something follows")
+	}
+}
+
+// interrupt counts n interrupts.
+func (w *world) interrupt(n int, running bool) {
+	if n > 0 {
+		w.diagnosing = false
+		w.interrupts += n
+		if running {
+			w.reason = "interrupt"
+		}
 	}
 }
 

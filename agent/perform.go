@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -53,13 +52,19 @@ func (l *loop) perform(todo []action) *finish {
 		case report:
 			l.report(a)
 		case leave:
-			l.leave(a.sig)
+			l.leave(a)
 		case barrier:
 			l.barrierLasts = time.After(noticeDelay)
 			l.barrier, l.barrierEnds = time.After(l.ExitBarrier), time.Now().Add(l.ExitBarrier)
 		case finish:
 			l.complete(a.err)
 			return &a
+		case reply:
+			a.to.Answer <- Answer{Err: a.err}
+		case restart:
+			l.restart(a.Command)
+		case collect:
+			l.collect(a.Command)
 		}
 	}
 	return nil
@@ -99,12 +104,12 @@ func (l *loop) report(a report) {
 }
 
 // leave reports to the rendezvous, in a separate goroutine. If that fails, the other nodes find out by themselves.
-func (l *loop) leave(sig syscall.Signal) {
+func (l *loop) leave(a leave) {
 	round := l.round
 	l.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(l.startCtx, leaveTimeout)
 		defer cancel()
-		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: sig}); err != nil {
+		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: a.sig, By: a.by}); err != nil {
 			l.Logger.Debug("the other nodes do not know that this one leaves", "error", err)
 		}
 	})
@@ -153,7 +158,7 @@ func (l *loop) answer(a answer) {
 
 // text says what an interrupt does, and what the next one will do.
 func (a answer) text(grace time.Duration, note string) string {
-	name, whom := signalName(a.sig), plural(a.left, "worker", "workers")
+	name, whom := interrupted{a.sig, a.by}.name(), plural(a.left, "worker", "workers")
 	if a.left == 0 {
 		whom = "what the workers left behind"
 	}

@@ -95,9 +95,9 @@ func errorFile(c Config, restarts, local int) string {
 	return launcher.ErrorFile(launcher.AttemptDir(dir, restarts), local)
 }
 
-// progressFile returns the path of the file that a worker touches when it makes progress; empty: nobody looks.
+// progressFile returns the path of the file that a worker touches when it makes progress; empty: there is none.
 func progressFile(c Config, local int) string {
-	if c.HangTimeout == 0 {
+	if c.ProgressDir == "" {
 		return ""
 	}
 	return hang.File(c.ProgressDir, local)

@@ -135,7 +135,7 @@ func TestReplaceStep(t *testing.T) {
 			{started{3}, nil},
 			{newRound, revokeAll},
 			{revoked{}, again},
-			{sigint, []action{cancelJoin{}, stop{syscall.SIGINT}, answer{syscall.SIGINT, 3, false}}},
+			{sigint, []action{cancelJoin{}, stop{syscall.SIGINT}, answer{sig: syscall.SIGINT, left: 3, kills: false}}},
 			{startFailed{errNoRound}, nil},
 			{asked(exited(0, 130)), nil},
 			{gangGone{}, ends(&InterruptError{Signal: syscall.SIGINT})},

@@ -52,11 +52,16 @@ type (
 	// barrierOver: the exit barrier has timed out.
 	barrierOver struct{}
 	// interrupted: somebody wants the job to end.
-	interrupted struct{ sig syscall.Signal }
+	interrupted struct {
+		sig syscall.Signal
+		by  string // what has been asked for instead of a signal, such as "gorun stop"; empty: it is a signal
+	}
 	// signalled: a signal for the workers has arrived.
 	signalled struct{ sig syscall.Signal }
 	// suspended: somebody wants to suspend the job.
 	suspended struct{}
+	// commanded: somebody asks something of the job.
+	commanded struct{ Command }
 )
 
 func (started) event()      {}
@@ -73,6 +78,7 @@ func (barrierOver) event()  {}
 func (interrupted) event()  {}
 func (signalled) event()    {}
 func (suspended) event()    {}
+func (commanded) event()    {}
 
 // An action is something to do now.
 type action interface{ action() }
@@ -99,8 +105,9 @@ type (
 	// answer says in the log what an interrupt does.
 	answer struct {
 		sig   syscall.Signal
-		left  int  // workers that have not ended; negative: there is no gang
-		kills bool // it is not the first one
+		by    string // as in interrupted
+		left  int    // workers that have not ended; negative: there is no gang
+		kills bool   // it is not the first one
 	}
 	// suspend suspends the gang and this process, until this is continued.
 	suspend struct{}
@@ -112,11 +119,23 @@ type (
 	// report reports a failure to the rendezvous, or, if it is nil, that all workers exited 0.
 	report struct{ failed *launcher.Exit }
 	// leave reports to the rendezvous that this node ends its workers and leaves the job.
-	leave struct{ sig syscall.Signal }
+	leave struct {
+		sig syscall.Signal
+		by  string // as in interrupted
+	}
 	// barrier starts the exit barrier: the workers of the other nodes get time to end.
 	barrier struct{}
 	// finish ends the job on this node, and gives the rendezvous the reason.
 	finish struct{ err, why error }
+	// reply answers a command: it is carried out, or refused.
+	reply struct {
+		to  Command
+		err error // nil: it is carried out
+	}
+	// restart asks the rendezvous for a new round, and answers the command.
+	restart struct{ Command }
+	// collect finds out what the workers are doing, and answers the command.
+	collect struct{ Command }
 )
 
 func (join) action()        {}
@@ -135,3 +154,6 @@ func (report) action()      {}
 func (leave) action()       {}
 func (barrier) action()     {}
 func (finish) action()      {}
+func (reply) action()       {}
+func (restart) action()     {}
+func (collect) action()     {}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ type stateMachine struct {
 	startErr  error          // of the next gang, which could not be started: the survivors are being stopped because of it; nil: there is none
 	interrupt syscall.Signal // the first one; 0: none
 	early     bool           // a worker has ended of it before it has come here
+	by        string         // of the first one, as in interrupted
 	killed    bool           // a second one has come
 
 	// Of the present round:
@@ -91,7 +93,9 @@ func (m *stateMachine) Step(e event) []action {
 		m.alone = true
 		return m.onNews()
 	case interrupted:
-		return m.onInterrupt(e.sig)
+		return m.onInterrupt(e)
+	case commanded:
+		return m.onCommand(e.Command)
 	case signalled:
 		if m.state == running {
 			return []action{forward(e)}
@@ -118,7 +122,7 @@ func (m *stateMachine) onStarted(workers int) []action {
 		m.reason = interruption
 		return []action{kill{}}
 	default: // the cancelled join was faster
-		return append(m.depart(m.interrupt), m.answer(m.interrupt))
+		return append(m.depart(m.interrupt), m.answer(m.interrupt, m.by))
 	}
 }
 
@@ -131,7 +135,7 @@ func (m *stateMachine) onStartFailed(err error) []action {
 	closed, ok := errors.AsType[*rendezvous.ClosedError](err)
 	switch {
 	case m.interrupt != 0:
-		return m.finish(&InterruptError{Signal: m.interrupt})
+		return m.finish(&InterruptError{Signal: m.interrupt, By: m.by})
 	case ok: // without this node's last gang
 		return m.finish(outcomeError(closed.Outcome, nil))
 	case m.refusal != nil && m.reason == failure: // which came before
@@ -219,7 +223,8 @@ func (m *stateMachine) stopSurvivors() []action {
 }
 
 // onInterrupt handles an interrupt: the first asks the workers to end, the second kills them, and further ones do nothing.
-func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
+func (m *stateMachine) onInterrupt(e interrupted) []action {
+	sig := e.sig
 	if m.state == done || m.killed {
 		return nil
 	}
@@ -236,36 +241,39 @@ func (m *stateMachine) onInterrupt(sig syscall.Signal) []action {
 		if m.join {
 			todo = append(todo, cancelStart{})
 		}
-		return append(todo, m.answer(sig))
+		return append(todo, m.answer(sig, e.by))
 	}
-	m.interrupt = sig
+	m.interrupt, m.by = sig, e.by
 	switch m.state {
 	case joining:
-		m.become(stopping, signalName(sig))
-		return append(append([]action{cancelJoin{}}, m.stopSurvivors()...), m.answer(sig))
+		m.become(stopping, e.name())
+		return append(append([]action{cancelJoin{}}, m.stopSurvivors()...), m.answer(sig, e.by))
 	case running:
-		return append(m.depart(sig), m.answer(sig))
+		return append(m.depart(sig), m.answer(sig, e.by))
 	case diagnosing:
-		return append(m.endHang(forWorkers(sig)), m.answer(sig))
+		return append(m.endHang(forWorkers(sig)), m.answer(sig, e.by))
 	case stopping: // already asked to; what is new is that nothing follows
-		return append(m.stopSurvivors(), m.answer(sig))
+		return append(m.stopSurvivors(), m.answer(sig, e.by))
 	default:
 		return m.onNews()
 	}
 }
 
-func (m *stateMachine) answer(sig syscall.Signal) answer {
+func (m *stateMachine) answer(sig syscall.Signal, by string) answer {
 	left := -1
 	if m.gang {
 		left = m.workers - len(m.exits)
 	}
-	return answer{sig, left, m.killed}
+	return answer{sig, by, left, m.killed}
 }
 
 // depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.
 func (m *stateMachine) depart(sig syscall.Signal) []action {
-	return append(m.stop(interruption, forWorkers(sig), signalName(sig)), leave{sig})
+	return append(m.stop(interruption, forWorkers(sig), interrupted{sig, m.by}.name()), leave{sig, m.by})
 }
+
+// name is what has been asked for, in words.
+func (e interrupted) name() string { return cmp.Or(e.by, signalName(e.sig)) }
 
 // forWorkers is what workers get for an interrupt; 0: there was none.
 func forWorkers(interrupt syscall.Signal) syscall.Signal {

@@ -53,7 +53,7 @@ func (m *stateMachine) endHang(sig syscall.Signal) (todo []action) {
 	case !m.gang: // all have ended meanwhile
 		todo = nil
 	case m.interrupt != 0:
-		m.become(stopping, signalName(m.interrupt))
+		m.become(stopping, interrupted{m.interrupt, m.by}.name())
 		todo = append(todo, stop{sig})
 	default:
 		todo = append(todo, m.stop(m.reason, sig, m.why)...)

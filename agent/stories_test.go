@@ -38,8 +38,8 @@ var (
 	reasoned   = &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}
 	errNoRound = errors.New("no round")
 	errAway    = errors.New("no answer")
-	sigint     = interrupted{syscall.SIGINT}
-	sigterm    = interrupted{syscall.SIGTERM}
+	sigint     = interrupted{sig: syscall.SIGINT}
+	sigterm    = interrupted{sig: syscall.SIGTERM}
 )
 
 // A story is what happens to a machine, what it must answer, and where it is then.

@@ -25,6 +25,14 @@ func show(actions []action) string {
 			out = append(out, map[bool]string{false: "diagnose{}", true: "diagnose{own}"}[a.hung != nil])
 		case fail:
 			out = append(out, fmt.Sprintf("fail{rank %d}", a.Rank))
+		case answer:
+			out = append(out, fmt.Sprintf("answer{%s}", strings.TrimPrefix(fmt.Sprint(a.by, " ", int(a.sig), " ", a.left, " ", a.kills), " ")))
+		case leave:
+			out = append(out, fmt.Sprintf("leave{%s}", strings.TrimPrefix(fmt.Sprint(a.by, " ", int(a.sig)), " ")))
+		case reply:
+			out = append(out, map[bool]string{true: "accept{}", false: "refuse{}"}[a.err == nil])
+		case restart, collect:
+			out = append(out, strings.TrimPrefix(fmt.Sprintf("%T{}", a), "agent."))
 		default:
 			out = append(out, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "agent."))
 		}
@@ -40,6 +48,10 @@ joining    startFailed              -> done       finish{no round}
 joining    interrupted              -> stopping   cancelJoin{} answer{2 -1 false}
 joining    signalled                -> joining
 joining    suspended                -> joining    suspend{}
+joining    commanded stop           -> stopping   accept{} cancelJoin{} answer{gorun stop 15 -1 false}
+joining    commanded kill           -> stopping   accept{} cancelJoin{} answer{gorun stop --kill 15 -1 false} answer{gorun stop --kill 15 -1 true}
+joining    commanded restart        -> joining    refuse{}
+joining    commanded stacks         -> joining    refuse{}
 running    workerExited 0           -> running
 running    workerExited 1           -> stopping   stop{15} report{rank 0} announce{rank 0, 1 others}
 running    gangGone                 -> waiting    report{success}
@@ -50,6 +62,10 @@ running    hung                     -> diagnosing report{rank 1} diagnose{own}
 running    interrupted              -> stopping   stop{2} leave{2} answer{2 2 false}
 running    signalled                -> running    forward{10}
 running    suspended                -> running    suspend{}
+running    commanded stop           -> stopping   accept{} stop{15} leave{gorun stop 15} answer{gorun stop 15 2 false}
+running    commanded kill           -> stopping   accept{} stop{15} leave{gorun stop --kill 15} answer{gorun stop --kill 15 2 false} kill{} answer{gorun stop --kill 15 2 true}
+running    commanded restart        -> running    restart{}
+running    commanded stacks         -> running    collect{}
 diagnosing workerExited 0           -> diagnosing
 diagnosing workerExited 1           -> diagnosing
 diagnosing gangGone                 -> diagnosing
@@ -61,6 +77,10 @@ diagnosing diagnosed                -> stopping   fail{rank 0} stop{15} announce
 diagnosing interrupted              -> stopping   fail{rank 0} stop{2} announce{rank 0, 1 others} answer{2 2 false}
 diagnosing signalled                -> diagnosing
 diagnosing suspended                -> diagnosing suspend{}
+diagnosing commanded stop           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop 15 2 false}
+diagnosing commanded kill           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop --kill 15 2 false} kill{} answer{gorun stop --kill 15 2 true}
+diagnosing commanded restart        -> diagnosing refuse{}
+diagnosing commanded stacks         -> diagnosing collect{}
 stopping   workerExited 0           -> stopping
 stopping   workerExited 1           -> stopping
 stopping   gangGone                 -> waiting
@@ -71,6 +91,10 @@ stopping   reported failed          -> stopping
 stopping   interrupted              -> stopping   answer{2 1 false}
 stopping   signalled                -> stopping
 stopping   suspended                -> stopping   suspend{}
+stopping   commanded stop           -> stopping   accept{} answer{gorun stop 15 1 false}
+stopping   commanded kill           -> stopping   accept{} answer{gorun stop --kill 15 1 false} kill{} answer{gorun stop --kill 15 1 true}
+stopping   commanded restart        -> stopping   refuse{}
+stopping   commanded stacks         -> stopping   collect{}
 waiting    roundOver new            -> joining    join{}
 waiting    roundOver closed         -> done       finish{the job is closed: too few nodes}
 waiting    reported ok              -> waiting    barrier{}
@@ -79,9 +103,17 @@ waiting    barrierOver              -> done       finish{<nil>}
 waiting    interrupted              -> done       finish{<nil>}
 waiting    signalled                -> waiting
 waiting    suspended                -> waiting    suspend{}
+waiting    commanded stop           -> done       accept{} finish{<nil>}
+waiting    commanded kill           -> done       accept{} finish{<nil>}
+waiting    commanded restart        -> waiting    refuse{}
+waiting    commanded stacks         -> waiting    refuse{}
 done       interrupted              -> done
 done       signalled                -> done
 done       suspended                -> done
+done       commanded stop           -> done       refuse{}
+done       commanded kill           -> done       refuse{}
+done       commanded restart        -> done       refuse{}
+done       commanded stacks         -> done       refuse{}
 `
 	into := map[state][]event{
 		joining:    nil,
@@ -93,7 +125,8 @@ done       suspended                -> done
 	}
 	whileJoining, exits, whileGang := []event{started{2}, startFailed{errNoRound}}, []event{exited(0, 0), exited(0, 1)}, []event{gangGone{}}
 	inRound, answers := []event{newRound, roundOver{reasoned}}, []event{reported{nil}, reported{errAway}}
-	always := []event{sigint, signalled{syscall.SIGUSR1}, suspended{}}
+	always := []event{sigint, signalled{syscall.SIGUSR1}, suspended{},
+		commanded{Command{Kind: CommandStop}}, commanded{Command{Kind: CommandKill}}, commanded{Command{Kind: CommandRestart}}, commanded{Command{Kind: CommandStacks}}}
 	possible := map[state][][]event{
 		joining:    {whileJoining, always},
 		running:    {exits, whileGang, inRound, {roundOver{closedBy(hangsFar)}, hangs(1)}, always},
@@ -119,6 +152,8 @@ done       suspended                -> done
 					if isHang(e.err) {
 						name += " by hang"
 					}
+				case commanded:
+					name += " " + string(e.Kind)
 				case reported:
 					name += map[bool]string{true: " ok", false: " failed"}[e.err == nil]
 				}

@@ -9,10 +9,14 @@ import (
 // stragglerPeriod is how often a worker that is slower than the others is named.
 const stragglerPeriod = time.Minute
 
-// prepareProgress creates the files by which n workers report progress, if anybody looks at them.
+// prepareProgress creates the files by which n workers report progress. If nobody looks at them, it creates only their directory, in which
+// workers also answer questions.
 func (l *loop) prepareProgress(n int) []time.Time {
-	if l.HangTimeout == 0 {
+	switch {
+	case l.ProgressDir == "":
 		return nil
+	case l.HangTimeout == 0:
+		n = 0
 	}
 	stamps, err := hang.Prepare(l.ProgressDir, n)
 	if err != nil {
@@ -21,20 +25,26 @@ func (l *loop) prepareProgress(n int) []time.Time {
 	return stamps
 }
 
-// watchProgress begins to watch the workers of a new gang. stamps are the times of their files before it was started. Survivors may have
+// watchProgress begins to watch the workers of a new gang, if they may be killed for a hang. stamps are the times of their files before it was started. Survivors may have
 // touched them since then, in their last round.
 func (l *loop) watchProgress(stamps []time.Time) {
 	before := l.watched
 	l.watchNobody()
-	if l.HangTimeout == 0 {
+	if l.ProgressDir == "" {
 		return
 	}
 	for local, pid := range l.gang.Pids() {
-		w := hang.Worker{Rank: l.round.Place.FirstRank + local, LocalRank: local, Pid: pid, File: hang.File(l.ProgressDir, local), Since: stamps[local]}
+		w := hang.Worker{Rank: l.round.Place.FirstRank + local, LocalRank: local, Pid: pid, File: hang.File(l.ProgressDir, local)}
+		if local < len(stamps) {
+			w.Since = stamps[local]
+		}
 		if local < len(before) && before[local].Pid == pid {
 			w.Since = hang.Stamp(w.File)
 		}
 		l.watched = append(l.watched, w)
+	}
+	if l.HangTimeout == 0 {
+		return
 	}
 	l.monitor = hang.Watch(l.HangTimeout, l.watched, l.gang.IsBlocked)
 	l.hangs = l.monitor.Hangs()

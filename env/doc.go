@@ -30,8 +30,8 @@
 //	                               MASTER_ADDR:MASTER_PORT
 //	GORUN_ROUND_SOCKET             path of a Unix socket by which this worker can hear of the next rounds, and
 //	                               live on in them (see package rounds); empty: it ends with its round
-//	GORUN_PROGRESS_FILE            path of a file that the worker may touch to say that it makes progress (see
-//	                               package progress); empty: nobody watches
+//	GORUN_PROGRESS_FILE            path of a file that the worker may touch to say that it makes progress, and
+//	                               beside which it answers questions (see package progress); empty: none
 //
 // docs/environment.md lists these and every other variable that gorun, workers and package comm use.
 //

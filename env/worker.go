@@ -41,7 +41,7 @@ type Worker struct {
 
 	RoundSocket string // by which the worker can hear of the next rounds (see package rounds); empty: it ends with its round
 
-	ProgressFile string // that the worker may touch to say that it makes progress (see package progress); empty: nobody watches
+	ProgressFile string // that the worker may touch to say that it makes progress, and beside which it answers questions (see package progress); empty: none
 }
 
 // String describes the worker for people. Like every other way to print a Worker, it leaves out the token.

@@ -1,6 +1,11 @@
 package rendezvous
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+)
 
 // A Config describes a rendezvous over etcd.
 type Config struct {
@@ -14,6 +19,7 @@ type Config struct {
 	Settings    map[string]string // more of what must be the same on every node
 	Reserve     ReserveFunc
 	Waiting     func(reason string) // gets what a node waits for
+	Control     func(net.Conn)      // takes connections of people who hold the job's secret; nil: there are none
 	ExitCode    func(error) int     // of this node, which leaves for that reason
 	Logger      *slog.Logger
 }
@@ -27,4 +33,31 @@ type Access struct {
 	TLS                bool
 	CA, Cert, Key      string // PEM files; empty: none
 	User, PasswordFile string // empty: none
+}
+
+// Contacts are the agents of a job, for people who have something to say to them.
+type Contacts struct {
+	Secret []byte // of the job's agents
+	Agents []Contact
+}
+
+// A Contact is an agent of a job.
+type Contact struct {
+	Key  string // to which it answers
+	Node Node
+	Addr string // host:port, where it answers
+}
+
+// A NoJobError says that there is no job of this name.
+type NoJobError struct {
+	RunID string
+	Jobs  []string // that there are, the first ones if they are very many
+}
+
+// Error is one line.
+func (e *NoJobError) Error() string {
+	if len(e.Jobs) == 0 {
+		return fmt.Sprintf("no job %q runs there, and no other", e.RunID)
+	}
+	return fmt.Sprintf("no job %q runs there, only: %s", e.RunID, strings.Join(e.Jobs, ", "))
 }

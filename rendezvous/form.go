@@ -43,6 +43,8 @@ func (s *State) sortReports() {
 		case r.Left != nil:
 			leaving[r.Key] = true
 		case !member:
+		case r.Restart != "":
+			s.restart = r.Restart
 		case r.Failure == nil:
 			s.succeeded[r.Key] = true
 		default:
@@ -129,6 +131,9 @@ func (s *State) watch() Decision {
 	}
 	if d, apart := s.membersApart(); apart && s.Settled {
 		return d
+	}
+	if s.restart != "" {
+		return s.end(s.restart)
 	}
 	for _, m := range s.Last.Members {
 		if now, found := s.here[m.Key]; found && now.Try != m.Try {

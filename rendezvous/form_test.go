@@ -526,3 +526,29 @@ func TestSettingsConflict(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRestart: somebody who wants another round gets it with the same nodes. It costs nothing, and a failure that is known goes first.
+func TestRestart(t *testing.T) {
+	for _, maxRestarts := range []int{0, 1} {
+		c := newCluster(2, 2, maxRestarts)
+		a, b := c.come(0), c.come(1)
+		c.settle(0)
+		c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: b, Restart: "gorun restart"}, rendezvous.Report{Key: "stranger", Restart: "other"})
+		d := rendezvous.Form(c.s)
+		if d.Over == nil || d.Over.Why != "gorun restart" || d.Over.Restarts != 0 || d.Over.Failure != nil {
+			t.Fatalf("%+v", d)
+		}
+		c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: a, Failure: &rendezvous.Failure{Code: 3, Final: true}})
+		if d := rendezvous.Form(c.s); d.Close == nil || d.Close.Code != 3 {
+			t.Errorf("after a failure for good: %+v", d)
+		}
+	}
+	c := newCluster(2, 2, 0)
+	c.come(0)
+	c.come(1)
+	c.settle(0)
+	c.s.Reports = []rendezvous.Report{{Key: "stranger", Restart: "other"}}
+	if d := rendezvous.Form(c.s); d.Over != nil {
+		t.Errorf("somebody who is not in the round has ended it: %+v", d.Over)
+	}
+}

@@ -81,6 +81,19 @@ type Rendezvous interface {
 	Close(ctx context.Context, why error) error
 }
 
+// A Restarter is a Rendezvous that can be asked for another round.
+type Restarter interface {
+	// Restart ends a round, and a newer one is to form. It costs no restart of the budget. Restart returns when it is recorded that this is
+	// wanted, or with an error. If the round is over, it has no effect.
+	Restart(ctx context.Context, round *Round, why string) error
+}
+
+// A Host is a Rendezvous that may depend on this node.
+type Host interface {
+	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round.
+	HostsAlone() bool
+}
+
 // WorldLimit is how many workers a round may have.
 const WorldLimit = 1 << 20
 

@@ -65,6 +65,7 @@ type Ending struct {
 type Report struct {
 	Key     string // Candidate.Key
 	Failure *Failure
+	Restart string   // why somebody wants another round; empty: nobody does
 	Left    *Outcome // it has left the job, which is the job's outcome if too few nodes are left; success: it never is
 }
 
@@ -86,6 +87,7 @@ type State struct {
 	here      map[string]Candidate // Nodes, by Key
 	succeeded map[string]bool      // members that have done their work
 	failures  []Report             // of members, the first one first
+	restart   string               // why somebody wants another round; empty: nobody does
 	late      map[string]int
 	flaps     []Flap
 	apart     pairs

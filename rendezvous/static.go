@@ -138,6 +138,20 @@ func (s *Static) decide(failure *Failure) error {
 	return s.closed
 }
 
+// Restart ends the round of a job on one node. Several nodes are not connected, and so cannot begin another round together.
+func (s *Static) Restart(_ context.Context, round *Round, why string) error {
+	if s.config.Nodes > 1 {
+		return errors.New("static nodes are not connected, so they cannot start their workers again together")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if round.Err() == nil { // it is the current one
+		s.why = why
+		_ = s.end(&NewRoundError{Why: why}) // finish says what has failed
+	}
+	return nil
+}
+
 // Leave has no effect: nodes are not connected.
 func (s *Static) Leave(context.Context, *Round, error) error { return nil }
 

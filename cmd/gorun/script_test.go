@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			for name, value := range goEnv {
 				e.Setenv(name, value)
 			}
-			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", "XDG_CONFIG_HOME="+os.Getenv("XDG_CONFIG_HOME"), raceExitsAtOnce, "TORCH="+torch)
+			e.Vars = append(e.Vars, "OMP_NUM_THREADS=1", "XDG_CONFIG_HOME="+os.Getenv("XDG_CONFIG_HOME"), "XDG_RUNTIME_DIR="+os.Getenv("XDG_RUNTIME_DIR"), raceExitsAtOnce, "TORCH="+torch)
 			if python := pythonWithTorch(); python != "" {
 				e.Vars = append(e.Vars, "PYTHON_EXEC="+python)
 			}

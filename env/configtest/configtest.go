@@ -1,5 +1,5 @@
 // Package configtest gives the tests of a package, and the programs that they start, their own settings directory
-// (XDG_CONFIG_HOME), so that they do not touch the user's.
+// (XDG_CONFIG_HOME), so that they do not touch the user's. Running jobs have their sockets there, too (XDG_RUNTIME_DIR).
 package configtest
 
 import (
@@ -34,5 +34,6 @@ func (m M) Run() int {
 		_ = os.Setenv("GOENV", filepath.Join(theirs, "go", "env"))
 	}
 	_ = os.Setenv("XDG_CONFIG_HOME", settings) // fails only for malformed names
+	_ = os.Setenv("XDG_RUNTIME_DIR", settings)
 	return m.tests.Run()
 }

@@ -1,4 +1,5 @@
-// Package progress is the contract between an agent that watches for workers that hang and these workers (gorun --hang-timeout).
+// Package progress is the contract between workers and an agent that wants to know what they are doing: because somebody asks (gorun status),
+// or because it watches for workers that hang (gorun --hang-timeout).
 //
 // The variable GORUN_PROGRESS_FILE names a file to each worker. A worker says that it makes progress by touching the file: its
 // modification time changes. In Python:

@@ -47,6 +47,18 @@ func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rende
 	return inner.Join(ctx, self)
 }
 
+// Restart is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Restart(ctx context.Context, round *rendezvous.Round, why string) error {
+	return m.inner.Restart(ctx, round, why)
+}
+
+// HostsAlone reports whether this node hosts the only etcd.
+func (m *lazyRendezvous) HostsAlone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.host != nil && len(m.config.Endpoints) == 1
+}
+
 // Report is for rounds, so there has been a Join.
 func (m *lazyRendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
 	return m.inner.Report(ctx, round, failure)
@@ -139,3 +151,23 @@ func (m *lazyRendezvous) connect(t reach.Target) (*etcd.Rendezvous, error) {
 		Explain: func(ctx context.Context) error { return oneLine(reach.Diagnose(ctx, t)) },
 	})
 }
+
+// Contacts returns the agents that a job has now. It does not wait for the etcd or the job, if they are not there.
+func (Etcd) Contacts(ctx context.Context, c rendezvous.Config) (rendezvous.Contacts, error) {
+	target, err := targetOf(c.Access)
+	if err != nil {
+		return rendezvous.Contacts{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, contactsTimeout)
+	defer cancel()
+	if err := reach.Diagnose(ctx, target); err != nil {
+		return rendezvous.Contacts{}, misuse(oneLine(err))
+	}
+	found, err := etcd.Contacts(ctx, etcd.Config{Config: c, TLS: target.TLS, Password: target.Password})
+	if _, ok := errors.AsType[*rendezvous.NoJobError](err); ok {
+		err = misuse(err)
+	}
+	return found, err
+}
+
+const contactsTimeout = 10 * time.Second

@@ -192,9 +192,10 @@ func (d *nodeDoc) check() error {
 type reportDoc struct {
 	Failure *rendezvous.Failure `json:"failure,omitempty"`
 	Left    *rendezvous.Outcome `json:"left,omitempty"`
+	Restart string              `json:"restart,omitempty"` // why somebody wants another round; empty: nobody does
 }
 
-func (d *reportDoc) check() error { return checkFailure(d.Failure) }
+func (d *reportDoc) check() error { return errors.Join(checkFailure(d.Failure), checkTexts(d.Restart)) }
 
 // textLimit bounds the key, the name, or the address of a node, in bytes. The name of a host has at most 255.
 const textLimit = 300

@@ -144,6 +144,7 @@ func (d *driver) listen(host string) (port int, err error) {
 			Ended:   func(key, addr string) { d.post(agentEnded{key, addr}) },
 			Changed: func(key string, more int) { d.post(agentConnected{key, more}) },
 			Dial:    d.config.dial,
+			Control: d.config.Control,
 			Log:     d.config.Logger.With("for", "liveness").Info,
 		})
 	}

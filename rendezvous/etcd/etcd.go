@@ -216,6 +216,11 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 	return r.report(ctx, round, reportDoc{Failure: failure})
 }
 
+// Restart is a report as well: it takes the place of this node's own, since the round is over with it.
+func (r *Rendezvous) Restart(ctx context.Context, round *rendezvous.Round, why string) error {
+	return r.report(ctx, round, reportDoc{Restart: why})
+}
+
 // Leave is a report as well, if there are enough nodes without this one.
 func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
 	if round.Size <= r.driver.config.Min {

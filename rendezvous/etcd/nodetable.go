@@ -145,7 +145,7 @@ func (v *view) readReport(k keys, kv *mvccpb.KeyValue) {
 	if !v.judge(kv, err) {
 		doc = reportDoc{Failure: v.unreadable(key, err)}
 	}
-	v.reports = append(v.reports, rendezvous.Report{Key: key, Failure: doc.Failure, Left: doc.Left})
+	v.reports = append(v.reports, rendezvous.Report{Key: key, Failure: doc.Failure, Left: doc.Left, Restart: doc.Restart})
 }
 
 // unreadable is a failure of the first worker of a node whose report cannot be read: the node has nothing more to say, and would wait

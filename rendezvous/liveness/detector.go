@@ -61,6 +61,7 @@ type Config struct {
 	Secret  []byte                        // that all processes hold
 	Ended   func(key, addr string)        // the process with key, which would answer at addr, has ended; is called from any goroutine
 	Changed func(key string, more int)    // the process with key has so many more connections to this one; may be nil; is called from any goroutine
+	Control func(net.Conn)                // takes the connection of somebody who holds the secret and has called Dial; nil: there are none
 	Log     func(msg string, args ...any) // is told of strangers; nil: nobody is
 	// Dial connects to another process; nil: as package net does.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -87,6 +88,8 @@ type hello struct {
 	To   string `json:"to"`
 	Port int    `json:"port"` // of From's own Detector
 	Stay bool   `json:"stay"` // it is to be monitored
+
+	Control bool `json:"control,omitempty"` // the connection is for Config.Control
 }
 
 // Listen makes a Detector and answers those who call.

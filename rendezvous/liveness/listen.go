@@ -18,6 +18,10 @@ import (
 
 func (d *Detector) answer(conn *admission.Conn) {
 	caller, err := d.welcome(conn)
+	if err == nil && caller.Control {
+		d.handOver(conn)
+		return
+	}
 	if err != nil || !caller.Stay {
 		if err != nil {
 			conn.TurnedAway(err)
@@ -46,8 +50,12 @@ func (d *Detector) welcome(conn *admission.Conn) (caller hello, err error) {
 		}
 		_ = conn.SetDeadline(time.Now().Add(callLimit)) // for what is left to say
 		caller, err = parseHello(text)
-		if err == nil && caller.To != d.config.Key {
+		switch {
+		case err != nil:
+		case caller.To != d.config.Key:
 			err = errors.New("another process answers here")
+		case caller.Control && d.config.Control == nil:
+			err = errors.New("it takes no such connections")
 		}
 		return nil, err
 	})

@@ -161,3 +161,33 @@ func testConcurrentReports(t *testing.T, r rendezvous.Rendezvous) {
 	report(t, r, next, failed(0))
 	wantClosed(t, r, next, rendezvous.Outcome{Code: 137, Failure: failed(0)})
 }
+
+// testRestart: another round follows if somebody wants it, even without a budget.
+func testRestart(t *testing.T, r rendezvous.Rendezvous) {
+	round := join(t, r)
+	restarter, ok := r.(rendezvous.Restarter)
+	if !ok {
+		t.Fatal("it is no Restarter")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	if err := restarter.Restart(ctx, round, "gorun restart"); err != nil {
+		t.Fatal(err)
+	}
+	waitOver(t, round)
+	if over, ok := errors.AsType[*rendezvous.NewRoundError](round.Err()); !ok || over.Why != "gorun restart" || over.Failure != nil {
+		t.Fatalf("round %d ended with %v", round.ID, round.Err())
+	}
+	next := join(t, r)
+	if next.Restarts != 0 || next.Why != "gorun restart" {
+		t.Errorf("the next round has used %d restarts, and is there for %q", next.Restarts, next.Why)
+	}
+	if err := restarter.Restart(ctx, round, "gorun restart"); err != nil { // which is over
+		t.Error(err)
+	}
+	select {
+	case <-next.Done():
+		t.Errorf("the next round is over because somebody wanted it: %v", next.Err())
+	case <-time.After(50 * time.Millisecond):
+	}
+}

@@ -50,6 +50,7 @@ func Run(t *testing.T, fresh func(t *testing.T, maxRestarts int) rendezvous.Rend
 		{"StaleReport", 1, testStaleReport},
 		{"ReportAfterClose", 1, testReportAfterClose},
 		{"ConcurrentReports", 1, testConcurrentReports},
+		{"RestartIsFree", 0, testRestart},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			r := fresh(t, part.maxRestarts)

@@ -122,9 +122,7 @@ func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
 				environ[name] = shown(name, value, hosted)
 			}
 		}
-		if c.HangTimeout > 0 {
-			environ["GORUN_PROGRESS_FILE"] = later
-		}
+		environ["GORUN_PROGRESS_FILE"] = later
 		if c.Replace {
 			environ["GORUN_ROUND_SOCKET"] = later
 		}

@@ -14,6 +14,8 @@ import (
 type Etcd interface {
 	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
 	Rendezvous(rendezvous.Config) rendezvous.Rendezvous
+	// Contacts returns the agents of a running job. It waits for nothing that is not there.
+	Contacts(context.Context, rendezvous.Config) (rendezvous.Contacts, error)
 	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir.
 	Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error
 }
@@ -114,7 +116,7 @@ func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.
 		Settings: map[string]string{
 			"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS), "on_failure": o.onFailure, "hang_timeout": o.hangTimeout.String(),
 		},
-		Reserve: reserve, Waiting: newWaiting(logger).set, ExitCode: exitCode, Logger: logger,
+		Reserve: reserve, ExitCode: exitCode, Logger: logger,
 	}
 }
 

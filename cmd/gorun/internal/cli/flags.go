@@ -107,9 +107,31 @@ type host struct {
 	hasProgram func(name string) bool // on PATH
 }
 
-// options parses every value, from the command line or else from the environment. The variables of workers come first, because some of
-// them say which devices workers see.
+// newValuesOf returns values for the flags with these names.
+func newValuesOf(names ...string) (vs values) {
+	for i := range table {
+		if f := &table[i]; slices.Contains(names, f.name) {
+			vs = append(vs, &value{flag: f})
+		}
+	}
+	return vs
+}
+
+// options parses and checks every value, from the command line or else from the environment.
 func (vs values) options(h host) (*options, error) {
+	o, err := vs.parse(h)
+	if err == nil {
+		err = o.check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// parse parses every value. It does not check whether they are compatible. The variables of workers come first, because some of them say
+// which devices workers see.
+func (vs values) parse(h host) (*options, error) {
 	o := defaults(h)
 	for _, first := range []bool{true, false} {
 		for _, v := range vs {
@@ -123,9 +145,6 @@ func (vs values) options(h host) (*options, error) {
 	}
 	if token, ok := h.lookup("GORUN_TOKEN"); ok {
 		o.token = token
-	}
-	if err := o.check(); err != nil {
-		return nil, err
 	}
 	return o, nil
 }

@@ -25,12 +25,19 @@ var usages = []struct{ line, about string }{
 	{"gorun drill [flags] [scenario...]", "break jobs on purpose, and check that they recover"},
 	{"gorun etcd [flags]", "host an etcd over which the nodes of jobs meet"},
 	{"gorun env [flags]", "print what gorun finds on this machine"},
+	{"gorun ps", "list your running jobs on this machine"},
+	{"gorun status [flags] [job]", "show the nodes, ranks and last events of a running job"},
+	{"gorun logs [flags] [job]", "print the last lines of its workers"},
+	{"gorun stacks [flags] [job]", "write what its workers are doing to files"},
+	{"gorun restart [flags] job", "start its workers again, in a new round"},
+	{"gorun drain [flags] job node", "take one of its nodes out"},
+	{"gorun stop [flags] job", "end it"},
 	{"gorun completion bash|zsh|fish|powershell", "print the completion script for a shell"},
 	{"gorun man", "print the manual page"},
 	{"gorun version [--json]", "print the version, and how gorun was built"},
 }
 
-const aboutCommands = "gorun launch --help, gorun bench --help, gorun drill --help, gorun etcd --help and gorun env --help describe these commands."
+const aboutCommands = "gorun COMMAND --help describes each of these commands, as in gorun status --help."
 
 // examples come first in the help. A test runs them all, with programs that use package comm.
 var examples = []struct{ about, command string }{

@@ -121,6 +121,7 @@ func addCommands(cmd *cobra.Command, here host, etcd Etcd) {
 		versionCommand(), envCommand(here), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
 	)
+	cmd.AddCommand(jobCommands(here, etcd)...)
 }
 
 // printCommand returns a command that prints a text.

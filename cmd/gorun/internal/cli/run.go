@@ -107,7 +107,9 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			return err
 		}
 	}
-	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, logger); err != nil {
+	server := o.control(&config, logger)
+	defer server.Close()
+	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, server, logger); err != nil {
 		return err
 	}
 	config.Spec.StepSignals = o.stepSignals()

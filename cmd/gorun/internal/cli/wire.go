@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/launcher"
@@ -17,8 +18,8 @@ import (
 // A storeHost serves a store for the workers of a round that know token.
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
-// rendezvous returns the job's rendezvous.
-func (o *options) rendezvous(etcd Etcd, tempDir string, logger *slog.Logger) (rendezvous.Rendezvous, error) {
+// rendezvous returns the job's rendezvous. server learns what it waits for, and gets the connections of people who ask over the network.
+func (o *options) rendezvous(etcd Etcd, tempDir string, server *control.Server, logger *slog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.usesMunge():
 		return o.withMunge(func(token string) rendezvous.Rendezvous {
@@ -27,7 +28,14 @@ func (o *options) rendezvous(etcd Etcd, tempDir string, logger *slog.Logger) (re
 			return etcd.Rendezvous(with.elasticConfig(tempDir, logger))
 		}, logger), nil
 	case o.elastic():
-		return etcd.Rendezvous(o.elasticConfig(tempDir, logger)), nil
+		c := o.elasticConfig(tempDir, logger)
+		said := newWaiting(logger)
+		c.Waiting = func(reason string) {
+			said.set(reason)
+			server.SetWaiting(reason)
+		}
+		c.Control = server.ServeConn
+		return etcd.Rendezvous(c), nil
 	case o.nnodes == 1:
 		return o.local(reserve, hostStore(logger)), nil
 	default:

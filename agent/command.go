@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+
+	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// A Command is what somebody asks of the job while it runs.
+type Command struct {
+	Kind   CommandKind
+	Force  bool          // of CommandDrain: the node leaves even if the others cannot go on without it
+	Answer chan<- Answer // gets one, and has room for it
+}
+
+// A CommandKind is what a Command asks for.
+type CommandKind string
+
+// The kinds of commands.
+const (
+	CommandStop    CommandKind = "stop"    // end the job on this node, as SIGTERM does
+	CommandKill    CommandKind = "kill"    // end it now, as a second signal does
+	CommandDrain   CommandKind = "drain"   // end it on this node, if the others can go on without it
+	CommandRestart CommandKind = "restart" // start all workers of the job again, in a new round. This is no failure
+	CommandStacks  CommandKind = "stacks"  // write what the workers are doing to files
+)
+
+// spelling is how people give the command.
+func (k CommandKind) spelling() string {
+	if k == CommandKill {
+		return "gorun stop --kill"
+	}
+	return "gorun " + string(k)
+}
+
+// An Answer says what has become of a Command.
+type Answer struct {
+	Err    error          // why it is refused; nil: it is carried out
+	Stacks []WorkerStacks // of CommandStacks: by local rank
+	Files  string         // of CommandStacks: a pattern of the files that say more; empty: there are none
+}
+
+// WorkerStacks is what a worker was doing.
+type WorkerStacks struct {
+	Rank, LocalRank, Pid int
+	Doing                string // as the end of a sentence about it; empty: not known
+	File                 string // that says more; empty: none
+}
+
+var errEnding = errors.New("the job is ending on this node")
+
+// onCommand returns what a command asks for.
+func (m *stateMachine) onCommand(c Command) []action {
+	refuse := func(err error) []action { return []action{reply{c, err}} }
+	by := c.Kind.spelling()
+	switch c.Kind {
+	case CommandStop, CommandDrain:
+		if m.state == done || m.interrupt != 0 {
+			return refuse(errEnding)
+		}
+		return append([]action{reply{to: c}}, m.onInterrupt(interrupted{syscall.SIGTERM, by})...)
+	case CommandKill:
+		if m.state == done || m.killed {
+			return refuse(errEnding)
+		}
+		todo := []action{reply{to: c}}
+		if m.interrupt == 0 {
+			todo = append(todo, m.onInterrupt(interrupted{syscall.SIGTERM, by})...)
+		}
+		return append(todo, m.onInterrupt(interrupted{syscall.SIGTERM, by})...)
+	case CommandRestart:
+		if m.state != running {
+			return refuse(fmt.Errorf("its workers do not run (%s: %s), so there is nothing to restart", m.state, m.why))
+		}
+		return []action{restart{c}}
+	case CommandStacks:
+		if !m.gang {
+			return refuse(fmt.Errorf("no worker runs (%s: %s)", m.state, m.why))
+		}
+		return []action{collect{c}}
+	default:
+		return refuse(fmt.Errorf("no command %q", c.Kind))
+	}
+}
+
+// checkCommand returns why a command is refused whatever the machine does; nil: it is not.
+func (l *loop) checkCommand(c Command) error {
+	least := max(l.MinNodes, 1)
+	host, hosts := l.Rendezvous.(rendezvous.Host)
+	switch {
+	case c.Kind != CommandDrain || c.Force || l.round == nil || l.round.Err() != nil:
+		return nil
+	case l.round.Size <= least:
+		return fmt.Errorf("the job has %s and needs at least %d: without this node it would end; --force ends it", plural(l.round.Size, "node", "nodes"), least)
+	case hosts && host.HostsAlone():
+		return errors.New("it hosts the etcd over which the nodes meet: without this node the others could not begin another round; --force takes it out")
+	}
+	return nil
+}
+
+// restart asks the rendezvous for a new round, in a separate goroutine.
+func (l *loop) restart(c Command) {
+	round := l.round
+	restarter, ok := l.Rendezvous.(rendezvous.Restarter)
+	if !ok {
+		c.Answer <- Answer{Err: errors.New("its rendezvous cannot start another round")}
+		return
+	}
+	l.calls.Go(func() {
+		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
+		defer cancel()
+		c.Answer <- Answer{Err: restarter.Restart(ctx, round, "gorun restart")}
+	})
+}
+
+// collect finds out what the workers are doing, in a separate goroutine.
+func (l *loop) collect(c Command) {
+	dir := attemptDir(l.Config, l.round.Restarts)
+	var workers []hang.Worker
+	for _, w := range l.watched {
+		if l.machine.indexOf(w.Rank) < 0 {
+			workers = append(workers, w)
+		}
+	}
+	l.calls.Go(func() {
+		report, err := hang.Collect(l.startCtx, workers, dir)
+		answer := Answer{Err: err}
+		for i, w := range workers {
+			s := WorkerStacks{Rank: w.Rank, LocalRank: w.LocalRank, Pid: w.Pid, Doing: Printable(report.Doing[i])}
+			if report.IsGo[i] {
+				s.Doing = "it is a Go program that does not use package comm: only SIGQUIT, which ends it, would show its stacks"
+			}
+			if dir != "" {
+				s.File = filepath.Join(dir, fmt.Sprint(w.LocalRank), hang.StacksFile)
+			}
+			answer.Stacks = append(answer.Stacks, s)
+		}
+		if dir != "" {
+			answer.Files = filepath.Join(dir, "*", hang.StacksFile)
+		}
+		c.Answer <- answer
+	})
+}

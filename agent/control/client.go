@@ -1,0 +1,183 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/agent/status"
+)
+
+// A Client asks one agent.
+type Client struct {
+	http http.Client
+}
+
+// NewClient returns a client of the agent to which dial connects.
+func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	return &Client{http.Client{
+		Transport:     &http.Transport{DialContext: connect, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true, Proxy: nil},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// At returns a client of the agent with this socket.
+func At(path string) *Client {
+	return NewClient(func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", path) })
+}
+
+// HasEnded reports whether err, which a method of a Client has returned, means that the agent has ended.
+func HasEnded(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// Status returns the agent's status. The error is a *status.VersionError if the agent is of another version.
+func (c *Client) Status(ctx context.Context) (*status.Node, error) {
+	body, err := c.ask(ctx, http.MethodGet, "/status")
+	if err != nil {
+		return nil, err
+	}
+	text, err := readAll(body)
+	if err != nil {
+		return nil, err
+	}
+	return status.Decode(text)
+}
+
+// Command asks something of the agent. The error says why the agent refuses, or cannot be asked.
+func (c *Client) Command(ctx context.Context, kind agent.CommandKind, force bool) (*Reply, error) {
+	path := "/" + string(kind)
+	if force {
+		path += "?force"
+	}
+	body, err := c.ask(ctx, http.MethodPost, path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := readAll(body)
+	if err != nil {
+		return nil, err
+	}
+	return parseReply(text)
+}
+
+const maxStacks = 1 << 20 // workers of a Reply
+
+func parseReply(text []byte) (*Reply, error) {
+	r := &Reply{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("its answer cannot be read: %w", err)
+	}
+	if len(r.Stacks) > maxStacks {
+		return nil, fmt.Errorf("its answer has %d workers", len(r.Stacks))
+	}
+	if r.Error != "" {
+		return nil, errors.New(agent.Printable(r.Error))
+	}
+	return r, nil
+}
+
+// Logs calls each with the last lines of the workers, or of one of them if rank is not negative; with follow, also with lines that come,
+// until the job ends on that node, or ctx does.
+func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line)) error {
+	path := "/logs?"
+	if rank >= 0 {
+		path += fmt.Sprintf("rank=%d&", rank)
+	}
+	if follow {
+		path += "follow"
+	}
+	body, err := c.ask(ctx, http.MethodGet, path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxLineSize)
+	for lines.Scan() {
+		line, err := parseLine(lines.Bytes())
+		if err != nil {
+			return err
+		}
+		each(line)
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+		return err
+	}
+	return nil
+}
+
+// maxLineSize is how many bytes a Line may have as JSON, where a byte of its text may need 6, or 10 as agent.Printable writes it.
+const maxLineSize = 16 * maxLine
+
+func parseLine(text []byte) (line Line, err error) {
+	if err := json.Unmarshal(text, &line); err != nil {
+		return Line{}, fmt.Errorf("a line of its logs cannot be read: %w", err)
+	}
+	if line.Rank < 0 || line.LocalRank < 0 || line.Stream != streamNames[0] && line.Stream != streamNames[1] {
+		return Line{}, fmt.Errorf("a line of its logs makes no sense: rank %d, stream %.20q", line.Rank, line.Stream)
+	}
+	line.Text = agent.Printable(line.Text)
+	return line, nil
+}
+
+// ask returns the body of the answer.
+func (c *Client) ask(ctx context.Context, method, path string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://gorun"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, innermost(err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	text, err := readAll(answer.Body)
+	switch {
+	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed:
+		return nil, errors.New("it does not know this request: it is another version of gorun")
+	case err != nil:
+		return nil, err
+	}
+	if _, err := parseReply(text); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("its answer is %s", answer.Status)
+}
+
+// innermost returns an error of the network without what package http says about it.
+func innermost(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op
+	}
+	return err
+}
+
+func readAll(body io.ReadCloser) ([]byte, error) {
+	defer func() { _ = body.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(body, status.MaxSize+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > status.MaxSize:
+		return nil, fmt.Errorf("its answer has more than %d bytes", status.MaxSize)
+	}
+	return text, nil
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

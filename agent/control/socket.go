@@ -1,0 +1,156 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The directories of sockets, of which an agent takes the first that it can. People may look for a job in another environment than that of
+// the job, so they look into all.
+func directories() (list []string) {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && checkOwn(dir) == nil {
+		list = append(list, filepath.Join(dir, "gorun"))
+	}
+	own := strconv.Itoa(os.Geteuid())
+	if dir := filepath.Join("/run", "user", own); len(list) == 0 && checkOwn(dir) == nil {
+		list = append(list, filepath.Join(dir, "gorun"))
+	}
+	return append(list, filepath.Join("/tmp", "gorun-"+own, "jobs"))
+}
+
+// checkOwn returns why a directory cannot be trusted: it must belong to this user, and nobody else may change it.
+func checkOwn(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s is no directory", dir)
+	case !ok || int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user", dir)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s can be changed by other users", dir)
+	}
+	return nil
+}
+
+// prepare creates a directory that only this user can enter, and the one above it.
+func prepare(dir string) error {
+	for _, path := range []string{filepath.Dir(dir), dir} {
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := checkOwn(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	suffix  = ".sock"
+	maxName = 40 // bytes of a job's name in that of a socket: the path of a socket may have 107
+)
+
+// socketName names the socket of an agent: its pid, and the job.
+func socketName(pid int, job string) string {
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '_'
+	}, job)
+	return strconv.Itoa(pid) + "-" + safe[:min(len(safe), maxName)] + suffix
+}
+
+// listen listens in the first directory that can be used. remove removes the socket's file.
+func listen(job string) (l *net.UnixListener, remove func(), err error) {
+	var errs []error
+	for _, dir := range directories() {
+		if err := prepare(dir); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		path := filepath.Join(dir, socketName(os.Getpid(), job))
+		if l, err = listenAt(path); err == nil {
+			return l, func() { _ = os.Remove(path) }, nil // it may have been removed
+		}
+		errs = append(errs, err)
+	}
+	return nil, nil, errors.Join(errs...)
+}
+
+// listenAt listens at path. The socket has another name until it listens, so that nobody takes it for one of an agent that has ended.
+func listenAt(path string) (*net.UnixListener, error) {
+	first := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	_ = os.Remove(first) // of an agent that had the same pid
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: first, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Rename(first, path); err != nil {
+		return nil, errors.Join(err, l.Close(), os.Remove(first))
+	}
+	return l, nil
+}
+
+// Sockets returns the sockets of this user's agents on this machine. Some may have ended.
+func Sockets() (list []string) {
+	for _, dir := range directories() {
+		if checkOwn(dir) != nil {
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if isSocketName(e.Name()) {
+				list = append(list, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func isSocketName(name string) bool {
+	pid, _, found := strings.Cut(name, "-")
+	_, err := strconv.Atoi(pid)
+	return found && err == nil && strings.HasSuffix(name, suffix)
+}
+
+// removeDead removes the sockets of agents that have ended.
+func removeDead() {
+	for _, path := range Sockets() {
+		RemoveIfDead(path)
+	}
+}
+
+const connectTimeout = time.Second
+
+// RemoveIfDead removes a socket if its agent has ended.
+func RemoveIfDead(path string) (dead bool) {
+	conn, err := net.DialTimeout("unix", path, connectTimeout)
+	if err == nil {
+		_ = conn.Close()
+		return false
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	_ = os.Remove(path) // somebody else may have removed it
+	return true
+}

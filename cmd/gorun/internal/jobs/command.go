@@ -1,0 +1,70 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/agent/status"
+)
+
+// A Result is what one agent has made of a command.
+type Result struct {
+	Node  status.Node
+	Reply *control.Reply
+	Err   error // nil: it carries it out
+}
+
+// Command asks all agents for something, at the same time. If only one has to do it, as for another round, it asks them one after the
+// other, until one does it.
+func Command(ctx context.Context, agents []Agent, kind agent.CommandKind, force bool) []Result {
+	results := make([]Result, len(agents))
+	ask := func(i int) {
+		results[i].Node = agents[i].Node
+		results[i].Reply, results[i].Err = agents[i].Client.Command(ctx, kind, force)
+	}
+	if kind == agent.CommandRestart {
+		for i := range agents {
+			if ask(i); results[i].Err == nil {
+				return results[i : i+1]
+			}
+		}
+		return results
+	}
+	var asking sync.WaitGroup
+	for i := range agents {
+		asking.Go(func() { ask(i) })
+	}
+	asking.Wait()
+	return results
+}
+
+// WithRank returns the agent that has the worker with a rank.
+func WithRank(agents []Agent, rank int) ([]Agent, error) {
+	for _, a := range agents {
+		if slices.ContainsFunc(a.Node.Workers, func(w status.Worker) bool { return w.Rank == rank }) {
+			return []Agent{a}, nil
+		}
+	}
+	return nil, &NoJobError{fmt.Sprintf("the job has no rank %d on the nodes that answer", rank)}
+}
+
+// ShowStacks shows what the workers of a node were doing: a line for each, and where the files are.
+func ShowStacks(host string, r *control.Reply) string {
+	var b strings.Builder
+	for _, s := range r.Stacks {
+		doing := s.Doing
+		if doing == "" {
+			doing = "nothing is known of it"
+		}
+		b.WriteString(agent.Printable(fmt.Sprintf("rank %d (local rank %d, pid %d) on %s: %s", s.Rank, s.LocalRank, s.Pid, host, doing)) + "\n")
+	}
+	if r.Files != "" {
+		b.WriteString(agent.Printable(fmt.Sprintf("files on %s: %s", host, r.Files)) + "\n")
+	}
+	return b.String()
+}

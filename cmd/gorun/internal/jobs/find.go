@@ -1,0 +1,126 @@
+// Package jobs is the side of people who look at running jobs: it finds the agents of a job, asks them, and shows what they say. render.go
+// is pure.
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/agent/status"
+)
+
+// answerTimeout is how long an agent may take to say its status. It asks its workers, which may take a second.
+const answerTimeout = 3 * time.Second
+
+// An Agent is one agent of a job.
+type Agent struct {
+	Client *control.Client
+	Node   status.Node // what it says, or, with a Problem, what is known of it otherwise
+}
+
+// Local asks all agents of this user on this machine. It removes the sockets of those that have ended.
+func Local(ctx context.Context) []Agent {
+	paths := control.Sockets()
+	found := make([]*Agent, len(paths))
+	var asking sync.WaitGroup
+	for i, path := range paths {
+		asking.Go(func() {
+			a := Ask(ctx, control.At(path), status.Node{Host: "this machine", Pid: pidIn(path)})
+			if a.dead && control.RemoveIfDead(path) {
+				return
+			}
+			found[i] = &a.Agent
+		})
+	}
+	asking.Wait()
+	var list []Agent
+	for _, a := range found {
+		if a != nil {
+			list = append(list, *a)
+		}
+	}
+	return list
+}
+
+// pidIn returns the pid of the agent in the name of its socket.
+func pidIn(path string) int {
+	text, _, _ := strings.Cut(filepath.Base(path), "-")
+	pid, _ := strconv.Atoi(text) // it is a number, or nobody knows the pid
+	return pid
+}
+
+// An asked agent has answered, or not.
+type asked struct {
+	Agent
+	dead bool // it has ended
+}
+
+// Ask asks one agent, of which something is known.
+func Ask(ctx context.Context, c *control.Client, known status.Node) asked {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("it does not answer within %v", answerTimeout))
+	defer cancel()
+	n, err := c.Status(ctx)
+	if err != nil {
+		known.Problem = cmp.Or(err.Error(), "it does not answer")
+		return asked{Agent{c, known}, control.HasEnded(err)}
+	}
+	return asked{Agent: Agent{c, *n}}
+}
+
+// Nodes returns what agents say.
+func Nodes(agents []Agent) []status.Node {
+	nodes := make([]status.Node, len(agents))
+	for i, a := range agents {
+		nodes[i] = a.Node
+	}
+	return nodes
+}
+
+// A NoJobError says that no job, or more than one, is what somebody means.
+type NoJobError struct{ text string }
+
+// Error is one line.
+func (e *NoJobError) Error() string { return e.text }
+
+// Choose returns the job with this name, which may also be the pid of an agent of it, and its agents. Without a name there must be one job.
+func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
+	answering := slices.DeleteFunc(slices.Clone(agents), func(a Agent) bool { return a.Node.Problem != "" })
+	all := status.Jobs(Nodes(answering))
+	found := all
+	if name != "" {
+		pid, _ := strconv.Atoi(name) // 0: it is no number, and so no pid
+		found = status.Find(all, name, pid)
+	}
+	switch {
+	case len(found) == 1:
+	case len(found) > 1 && name != "":
+		return nil, nil, &NoJobError{fmt.Sprintf("%d jobs here have the name %q: give the pid of one of its agents, as gorun ps shows it", len(found), name)}
+	case len(found) > 1:
+		return nil, nil, &NoJobError{"which job? These run here: " + status.Names(found)}
+	case len(agents) > len(answering):
+		return nil, nil, &NoJobError{fmt.Sprintf("the agent with pid %d does not say its job: %s", silent(agents).Pid, silent(agents).Problem)}
+	case len(all) > 0:
+		return nil, nil, &NoJobError{fmt.Sprintf("no job %q runs here, only: %s", name, status.Names(all))}
+	default:
+		return nil, nil, &NoJobError{"no job of yours runs on this machine; for one that runs elsewhere, give --rdzv-endpoint and --rdzv-id"}
+	}
+	job := found[0]
+	of := slices.DeleteFunc(answering, func(a Agent) bool {
+		return !slices.ContainsFunc(job.Nodes, func(n status.Node) bool { return n.Pid == a.Node.Pid && n.Node == a.Node.Node })
+	})
+	return &job, of, nil
+}
+
+// silent returns an agent that does not answer.
+func silent(agents []Agent) status.Node {
+	i := slices.IndexFunc(agents, func(a Agent) bool { return a.Node.Problem != "" })
+	return agents[i].Node
+}

@@ -1,0 +1,67 @@
+package etcd
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/liveness"
+)
+
+// TestContacts: who can read etcd knows the agents of a job, and can connect to each of them. A job that is not there is told from those
+// that are.
+func TestContacts(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	j := newJob(t, client, 2, 2)
+	connected := make(chan string, 2)
+	var agents []*agent
+	for _, id := range []string{"n0", "n1"} {
+		agents = append(agents, j.agent(id, func(c *Config) {
+			c.Control = func(conn net.Conn) { connected <- id; _ = conn.Close() }
+		}))
+	}
+	together(t, agents)
+	found, err := contacts(t.Context(), client, DefaultPrefix, t.Name())
+	if err != nil || len(found.Agents) != 2 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	for i, a := range found.Agents {
+		_, port, err := net.SplitHostPort(a.Addr)
+		if err != nil || a.Node != agents[i].node {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		conn, err := liveness.Dial(t.Context(), found.Secret, a.Key, net.JoinHostPort("127.0.0.1", port))
+		if err == nil {
+			_ = conn.Close()
+		}
+		if id := <-connected; id != a.Node.ID {
+			t.Errorf("agent %s is %s", a.Node.ID, id)
+		}
+	}
+	_, err = contacts(t.Context(), client, DefaultPrefix, "another")
+	none, ok := errors.AsType[*rendezvous.NoJobError](err)
+	if !ok || !slices.Equal(none.Jobs, []string{t.Name()}) {
+		t.Errorf("of a job that is not there: %v", err)
+	}
+}
+
+// TestRestart: all nodes begin another round if one of them is asked for it, though no restart is left.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 2)
+	j.config.MaxRestarts = 0
+	agents := j.agents(2)
+	rounds := together(t, agents)
+	if err := agents[1].Restart(t.Context(), rounds[1], "gorun restart"); err != nil {
+		t.Fatal(err)
+	}
+	wantNewRound(t, rounds)
+	next := together(t, agents)
+	if r := next[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "gorun restart" {
+		t.Errorf("the next round is %s", show(r))
+	}
+	succeed(t, agents, next)
+}
