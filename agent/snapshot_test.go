@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestSnapshots: what the agent publishes is the job's life: states, rounds, workers with their exits and restarts, failures and events.
+// What has been published does not change.
+func TestSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 1,
+			[]script{{after: time.Hour, code: 7}, {obeys: 0, takes: 5 * time.Second}},
+			[]script{{after: time.Minute}, {after: 2 * time.Minute}})
+		var published []*status.Node
+		var texts []string
+		s.config.Publish = func(n *status.Node) {
+			published = append(published, n)
+			texts = append(texts, fmt.Sprintf("%+v %+v", *n, n.Workers))
+		}
+		s.config.Status = status.Node{Gorun: "1.2", Pid: 7}
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i, n := range published {
+			if again := fmt.Sprintf("%+v %+v", *n, n.Workers); again != texts[i] {
+				t.Errorf("a snapshot has changed:\n%s\n%s", texts[i], again)
+			}
+			if n.Gorun != "1.2" || n.Pid != 7 || n.Job != "job" || n.Program != "prog" || n.Host != "here" || n.MaxRestarts != 1 || n.Version != status.Version {
+				t.Fatalf("%+v", n)
+			}
+			line := string(n.State)
+			if n.Round != nil {
+				line += fmt.Sprintf(" round %d, %d used:", n.Round.ID, n.Round.Restarts)
+			}
+			for _, w := range n.Workers {
+				line += fmt.Sprintf(" %d %s %d", w.Rank, w.State, w.Restarts)
+			}
+			if n.Failure != nil {
+				line += fmt.Sprintf("; rank %d failed", n.Failure.Rank)
+			}
+			got = append(got, line)
+		}
+		want := []string{
+			"joining",
+			"running round 1, 0 used: 0 running 0 1 running 0",
+			"stopping round 1, 0 used: 0 failed 0 1 running 0; rank 0 failed",
+			"stopping round 1, 0 used: 0 failed 0 1 running 0; rank 0 failed", // the report is recorded, and the round is over
+			"stopping round 1, 0 used: 0 failed 0 1 running 0; rank 0 failed",
+			"stopping round 1, 0 used: 0 failed 0 1 stopped 0; rank 0 failed",
+			"joining round 1, 0 used: 0 failed 0 1 stopped 0; rank 0 failed",
+			"running round 2, 1 used: 0 running 1 1 running 1; rank 0 failed",
+			"running round 2, 1 used: 0 succeeded 1 1 running 1; rank 0 failed",
+			"running round 2, 1 used: 0 succeeded 1 1 succeeded 1; rank 0 failed",
+			"finished round 2, 1 used: 0 succeeded 1 1 succeeded 1; rank 0 failed",
+		}
+		got, want = unique(got), unique(want)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		var kinds []status.Kind
+		for _, e := range published[len(published)-1].Events {
+			kinds = append(kinds, e.Kind)
+		}
+		if want := []status.Kind{status.KindRoundBegan, status.KindWorkerFailed, status.KindRoundOver, status.KindRoundBegan}; !reflect.DeepEqual(kinds[:len(want)], want) {
+			t.Errorf("events %q, want %q", kinds, want)
+		}
+	})
+}
+
+// unique removes lines that repeat the one before.
+func unique(lines []string) (list []string) {
+	for i, l := range lines {
+		if i == 0 || l != lines[i-1] {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// ask sends a command after d of the job's time, and passes on the answer.
+func ask(t *testing.T, d time.Duration, commands chan<- Command, kind CommandKind) <-chan Answer {
+	t.Helper()
+	answer := make(chan Answer, 1)
+	time.AfterFunc(d, func() { commands <- Command{Kind: kind, Answer: answer} })
+	return answer
+}
+
+// TestCommandRestart: another round follows at once, and uses no restart.
+func TestCommandRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{obeys: 0, takes: 5 * time.Second}}, []script{{after: time.Second}})
+		commands := make(chan Command)
+		s.config.Commands = commands
+		answer := ask(t, time.Hour, commands, CommandRestart)
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		s.wantStory("0s start", "0s port released", "1h0m0s stop terminated", "1h0m5s start", "1h0m5s port released")
+		if a := <-answer; a.Err != nil {
+			t.Errorf("refused: %v", a.Err)
+		}
+	})
+}
+
+// TestCommandStop: the job ends as after SIGTERM, and says why.
+func TestCommandStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{obeys: -1}})
+		commands := make(chan Command)
+		s.config.Commands = commands
+		first, again := ask(t, time.Hour, commands, CommandStop), ask(t, time.Hour+time.Second, commands, CommandStop)
+		restart, kill := ask(t, time.Hour+2*time.Second, commands, CommandRestart), ask(t, time.Hour+3*time.Second, commands, CommandKill)
+		err := Run(t.Context(), s.config)
+		stopped, ok := errors.AsType[*InterruptError](err)
+		if !ok || stopped.Killed != 1 || !strings.HasPrefix(err.Error(), "stopped by gorun stop; 1 worker") {
+			t.Errorf("Run: %v", err)
+		}
+		s.wantStory("0s start", "0s port released", "1h0m0s stop terminated", "1h0m3s kill")
+		for i, c := range []struct {
+			answer  <-chan Answer
+			refused bool
+		}{{first, false}, {again, true}, {restart, true}, {kill, false}} {
+			if a := <-c.answer; (a.Err != nil) != c.refused {
+				t.Errorf("command %d: %v", i, a.Err)
+			}
+		}
+	})
+}
+
+// TestCommandDrain: a node leaves only if the others can go on.
+func TestCommandDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{obeys: 0}})
+		commands := make(chan Command)
+		s.config.Commands = commands
+		refused := ask(t, time.Hour, commands, CommandDrain)
+		forced := make(chan Answer, 1)
+		time.AfterFunc(2*time.Hour, func() { commands <- Command{Kind: CommandDrain, Force: true, Answer: forced} })
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if a := <-refused; a.Err == nil || !strings.Contains(a.Err.Error(), "the job has 1 node and needs at least 1") {
+			t.Errorf("the last node leaves: %v", a.Err)
+		}
+		if a := <-forced; a.Err != nil {
+			t.Errorf("--force: %v", a.Err)
+		}
+		s.wantStory("0s start", "0s port released", "2h0m0s stop terminated")
+	})
+	l := loop{Config: Config{MinNodes: 2, Rendezvous: alone{}}}
+	l.round, _ = rendezvous.Begin(rendezvous.Round{Size: 3}, nil)
+	if err := l.checkCommand(Command{Kind: CommandDrain}); err == nil || !strings.Contains(err.Error(), "it hosts the etcd") {
+		t.Errorf("the node that hosts the etcd: %v", err)
+	}
+	l.Rendezvous = nil
+	if err := l.checkCommand(Command{Kind: CommandDrain}); err != nil {
+		t.Errorf("one of three, of which two are enough: %v", err)
+	}
+}
+
+// alone is a rendezvous at this node.
+type alone struct{ rendezvous.Rendezvous }
+
+func (alone) HostsAlone() bool { return true }
