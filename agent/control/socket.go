@@ -132,10 +132,14 @@ func isSocketName(name string) bool {
 	return found && err == nil && strings.HasSuffix(name, suffix)
 }
 
-// removeDead removes the sockets of agents that have ended.
+// removeDead removes the sockets of agents that have ended. It asks only those whose process is not to be seen: it may be in another
+// container.
 func removeDead() {
 	for _, path := range Sockets() {
-		RemoveIfDead(path)
+		pid, _, _ := strings.Cut(filepath.Base(path), "-")
+		if number, err := strconv.Atoi(pid); err == nil && errors.Is(syscall.Kill(number, 0), syscall.ESRCH) {
+			RemoveIfDead(path)
+		}
 	}
 }
 
