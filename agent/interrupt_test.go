@@ -125,7 +125,7 @@ func TestStepSignals(t *testing.T) {
 		return w
 	}
 	early := func(rank int) workerExited { return of(exited(rank, 143), syscall.SIGTERM) }
-	departs := []action{stop{syscall.SIGTERM}, leave{syscall.SIGTERM}}
+	departs := []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}}
 	stopped := ends(&InterruptError{Signal: syscall.SIGTERM})
 	tellStories(t, []story{
 		{"the signal comes late", []step{
@@ -146,17 +146,17 @@ func TestStepSignals(t *testing.T) {
 			{started{3}, nil},
 			{early(1), departs},
 			{sigterm, says(syscall.SIGTERM, 2)},
-			{sigterm, []action{kill{}, answer{syscall.SIGTERM, 2, true}}},
+			{sigterm, []action{kill{}, answer{sig: syscall.SIGTERM, left: 2, kills: true}}},
 		}, stopping},
 		{"another signal kills, also before", []step{
 			{started{3}, nil},
 			{early(1), departs},
-			{sigint, []action{kill{}, answer{syscall.SIGINT, 2, true}}},
+			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 2, kills: true}}},
 		}, stopping},
 		{"a worker that obeyed is no cause", []step{
 			{started{2}, nil},
 			{workerExited{launcher.Exit{Rank: 1, LocalRank: 1, Pid: 101, Stopped: true, Interrupt: syscall.SIGTERM}}, nil},
-			{sigterm, []action{stop{syscall.SIGTERM}, leave{syscall.SIGTERM}, answer{syscall.SIGTERM, 1, false}}},
+			{sigterm, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}, answer{sig: syscall.SIGTERM, left: 1, kills: false}}},
 			{asked(exited(0, 0)), nil},
 			{gangGone{}, []action{finish{nil, &InterruptError{Signal: syscall.SIGTERM}}}},
 		}, done},

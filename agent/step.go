@@ -228,9 +228,9 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 	if m.state == done || m.killed {
 		return nil
 	}
-	if m.early && sig == m.interrupt {
+	if m.early && sig == m.interrupt && e.by == "" {
 		m.early = false
-		return []action{m.answer(sig)}
+		return []action{m.answer(sig, "")}
 	}
 	if m.interrupt != 0 {
 		m.killed = true
