@@ -191,18 +191,7 @@ func TestSlurmRequeue(t *testing.T) {
 		}
 	}
 	id := c.Run(t, "sbatch", "--parsable", batch)
-	await := func(text string, times int) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-			said, _ := os.ReadFile(output) // it comes when the job begins
-			if strings.Count(string(said), text) >= times {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%q has not come %d times:\n%s", text, times, said)
-			}
-		}
-	}
+	await := func(text string, times int) { t.Helper(); awaitOutput(t, output, text, times) }
 	await("ready "+id+".0\n", 2)
 	c.Run(t, "scontrol", "requeue", id)
 	await("SIGTERM from elsewhere", 2)
@@ -213,18 +202,77 @@ func TestSlurmRequeue(t *testing.T) {
 	await("SIGTERM from elsewhere", 4)
 }
 
-// TestSlurmNoKill: a job that may have fewer nodes goes on without one that is lost.
-func TestSlurmNoKill(t *testing.T) {
+// TestSlurmBatchFiles: the files that docs/clusters has to copy, with one worker on each node.
+func TestSlurmBatchFiles(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("Slurm takes about ten seconds to see that a node is lost")
 	}
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: 3, KillWait: 4 * time.Second, NodeTimeout: 2 * time.Second})
-	j := startSlurm(t, c, 3, []string{"--no-kill"}, []string{"--nnodes=2:3", "--rdzv-conf=ttl=2"},
-		"sh", "-c", `echo ready one of $WORLD_SIZE; trap 'exit 0' TERM; while :; do sleep 0.05; done`)
-	c.Nodes[2].Cut()
-	c.Nodes[2].Kill()
-	j.await("one of 4", 4)
-	j.scancel("--signal=TERM")
-	j.end(0, `gorun: starting the workers again: n3/\S+ is lost`)
+	dir := t.TempDir()
+	const program = `
+import os, signal, sys, time
+def save(*_):
+    print('saved', flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print('one of', os.environ['WORLD_SIZE'], 'in', os.environ['TORCHELASTIC_RUN_ID'], flush=True)
+while not os.path.exists('release'):
+    time.sleep(0.05)
+`
+	if err := os.WriteFile(filepath.Join(dir, "train.py"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := slurmtest.Start(t, slurmtest.Config{Nodes: 4, KillWait: 4 * time.Second, NodeTimeout: 2 * time.Second})
+	submit := func(name string) (id string, await func(text string, times int)) {
+		t.Helper()
+		text, err := os.ReadFile("../../docs/clusters/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch, output := filepath.Join(dir, name), filepath.Join(dir, name+".output")
+		if err := os.WriteFile(batch, []byte(strings.ReplaceAll(string(text), "--nproc-per-node=8", "--nproc-per-node=1")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		id = c.Run(t, "env", "GORUN_TOKEN=0123456789abcdef0123456789abcdef", "sbatch", "--parsable", "--chdir="+dir, "--output="+output, batch)
+		return id, func(text string, times int) { t.Helper(); awaitOutput(t, output, text, times) }
+	}
+
+	id, await := submit("slurm-elastic.sh")
+	await("one of 4 in "+id+".0\n", 4)
+	c.Nodes[3].Cut()
+	c.Nodes[3].Kill()
+	await("one of 3 in "+id+".0\n", 3)
+	c.AwaitState(t, 1, "down")
+	c.Nodes[3].Boot(t)
+	c.Nodes[3].Heal()
+	c.StartSlurmd(t, 3)
+	c.AwaitState(t, 1, "idle")
+	c.Run(t, "scontrol", "requeue", id)
+	c.AwaitJob(t, id, "PENDING")
+	await("saved", 3+3)                                          // when the node was lost, and now
+	c.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now") // Slurm would let it wait for two minutes
+	await("one of 4 in "+id+".0.1\n", 4)
+	c.Run(t, "scancel", id)
+	await("saved", 3+3+4)
+
+	id, await = submit("slurm-fixed.sh")
+	await("one of 2 in "+id+".0\n", 2)
+	if err := os.WriteFile(filepath.Join(dir, "release"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.AwaitJob(t, id, "COMPLETED")
+}
+
+// awaitOutput waits until a text is in a file so often. The file comes when Slurm starts its job.
+func awaitOutput(t *testing.T, file, text string, times int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		said, err := os.ReadFile(file)
+		if err == nil && strings.Count(string(said), text) >= times {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q has not come %d times (%v):\n%s", text, times, err, said)
+		}
+	}
 }
