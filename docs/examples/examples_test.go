@@ -4,6 +4,7 @@ package examples_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,15 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
+		// Nobody debugs the programs that these tests build, and linking is faster without the tables for it.
+		flags, err := exec.Command("go", "env", "GOFLAGS").Output()
+		if err == nil {
+			err = os.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -ldflags=-w")
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "go env GOFLAGS:", err)
+			return 1
+		}
 		build := exec.Command("go", "build", "-o", dir, "./cmd/gorun")
 		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
@@ -131,35 +141,46 @@ func TestConsoleBlocksOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// A ```go block is the body of a function that has ctx and returns an error.
+// A ```go block is the body of a function that has ctx and returns an error. All of them are files of one program.
 func TestGoBlocksOfTheDocumentationCompile(t *testing.T) {
-	for _, b := range blocks(t, "go") {
-		dir := t.TempDir()
-		real, overlay := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay.json")
-		virtual, err := filepath.Abs(filepath.Join(root, "docs", "examples", "block", "main.go"))
-		if err != nil {
+	program := t.TempDir()
+	folder, err := filepath.Abs(filepath.Join(root, "docs", "examples", "block"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	virtual := make(map[string]string) // what go build takes for a file in that folder
+	add := func(name, text string) {
+		file := filepath.Join(program, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		virtual[filepath.Join(folder, name)] = file
+	}
+	var calls strings.Builder
+	for i, b := range blocks(t, "go") {
 		imports := "\"context\"\n\"github.com/gorun/gorun/comm\"\n"
 		for _, path := range []string{"errors", "log", "github.com/gorun/gorun/comm/elastic"} {
 			if strings.Contains(b.text, filepath.Base(path)+".") {
 				imports += fmt.Sprintf("%q\n", path)
 			}
 		}
-		src := "package main\n\nimport (\n" + imports + ")\n\n" +
-			"func main() { _ = run(context.Background()) }\n\nfunc run(ctx context.Context) error {\n" + b.text + "}\n"
-		write := func(name, text string) {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(real, src)
-		write(overlay, fmt.Sprintf(`{"Replace": {%q: %q}}`, virtual, real))
-		build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "program"), "./docs/examples/block")
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s\n%s", b.page, err, out, src)
-		}
+		add(fmt.Sprintf("block%d_of_%s.go", i, strings.TrimSuffix(b.page, ".md")),
+			fmt.Sprintf("package main\n\nimport (\n%s)\n\nfunc block%d(ctx context.Context) error {\n%s}\n", imports, i, b.text))
+		fmt.Fprintf(&calls, "\t_ = block%d(context.Background())\n", i)
+	}
+	add("main.go", "package main\n\nimport \"context\"\n\nfunc main() {\n"+calls.String()+"}\n")
+	replace, err := json.Marshal(map[string]any{"Replace": virtual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(program, "overlay.json")
+	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", filepath.Join(program, "program"), "./docs/examples/block")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
