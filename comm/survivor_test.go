@@ -105,19 +105,14 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 	},
 	// fill makes every element of what has been allocated a number.
 	"fill": func(_ context.Context, s *survivor, args []string) (string, error) {
-		for i := range s.buf {
-			s.buf[i] = int64(number(args[0]))
-		}
+		n := int64(number(args[0]))
+		repeat(s.buf, 1, func(int) int64 { return n })
 		return "", nil
 	},
 	// holds checks that every element is a number.
 	"holds": func(_ context.Context, s *survivor, args []string) (string, error) {
-		for i, v := range s.buf {
-			if v != int64(number(args[0])) {
-				return "", fmt.Errorf("element %d of %d is %d, want %s", i, len(s.buf), v, args[0])
-			}
-		}
-		return "", nil
+		n := int64(number(args[0]))
+		return "", samePeriods("memory", nil, s.buf, func(int) int64 { return n })
 	},
 	"reduce": func(ctx context.Context, s *survivor, _ []string) (string, error) {
 		return "", AllReduce(ctx, s.world, s.buf, Sum)
@@ -194,16 +189,10 @@ func checkWorld(ctx context.Context, g *Group) error {
 				for r := range g.Size() {
 					want += int64(1000*round + r)
 				}
-				for i := range buf {
-					buf[i] = int64(1000*round + g.Rank())
-				}
-				if err := AllReduce(ctx, g, buf, Sum); err != nil {
+				repeat(buf, 1, func(int) int64 { return int64(1000*round + g.Rank()) })
+				err := AllReduce(ctx, g, buf, Sum)
+				if err := samePeriods(fmt.Sprintf("round %d: AllReduce", round), err, buf, func(int) int64 { return want }); err != nil {
 					return err
-				}
-				for i, v := range buf {
-					if v != want {
-						return fmt.Errorf("round %d: element %d of %d is %d, want %d", round, i, n, v, want)
-					}
 				}
 			}
 			if err := Free(g, shared); err != nil {
