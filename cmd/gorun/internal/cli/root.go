@@ -90,6 +90,7 @@ func newCommand(here host, start startFunc) *cobra.Command {
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // files: the program, and its arguments
 		RunE: func(cmd *cobra.Command, command []string) error {
 			o, err := values.options(here)
 			if err != nil {
