@@ -32,7 +32,10 @@ func (p *Program) Build(ctx context.Context, dir string, output io.Writer) error
 		return nil
 	}
 	from, pkg := p.Source, "."
-	if strings.HasSuffix(p.Source, ".go") {
+	switch {
+	case p.imported:
+		from, pkg = ".", p.Source
+	case strings.HasSuffix(p.Source, ".go"):
 		from, pkg = filepath.Dir(p.Source), "./"+filepath.Base(p.Source)
 	}
 	abs, err := filepath.Abs(p.Source)

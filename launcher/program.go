@@ -15,8 +15,10 @@ import (
 type Program struct {
 	// Argv can be executed, but for Argv[0] while Source is not empty.
 	Argv []string
-	// Source is a package directory or .go file that Build has to build first; empty: there is nothing to build.
+	// Source is a package directory, .go file or import path that Build has to build first; empty: there is nothing to build.
 	Source string
+	// imported says that Source is an import path.
+	imported bool
 	// Python says that an interpreter of Python runs it.
 	Python bool
 }
@@ -49,6 +51,8 @@ func (e *NotExecutableError) Error() string {
 //   - a file x.py, x.pyc or x.pyz, or a directory with __main__.py and no Go files: for the interpreter of Python,
 //     unbuffered (-u);
 //   - a directory with Go files, or a file x.go: Go source, which is not built yet (see Program.Build);
+//   - an import path such as example.com/module/cmd/train, if the current directory is in a module or workspace, and there is no such
+//     file: Go source too, of that module or of one that it requires;
 //   - a file whose first line is #! and an interpreter of Python: for that interpreter, unbuffered, whether
 //     the file is executable or not; $PYTHON_EXEC takes the place of the interpreter and its options;
 //   - anything else: an executable.
@@ -77,6 +81,9 @@ func Resolve(target string, args []string) (*Program, error) {
 	_, missing := errors.AsType[*NotFoundError](err)
 	if missing && isDir {
 		return resolveDir(target, args)
+	}
+	if missing && isImportPath(target) && inModule() {
+		return importPath(target, args)
 	}
 	if missing {
 		return nil, err
@@ -119,6 +126,39 @@ func resolveDir(dir string, args []string) (*Program, error) {
 		return python(dir, []string{dir}, args)
 	}
 	return nil, &NotExecutableError{Path: dir, Reason: "it is a directory without Go files or __main__.py"}
+}
+
+// isImportPath reports whether target can be the import path of a package in a module that others can get: its first element has a dot,
+// as a domain has.
+func isImportPath(target string) bool {
+	first, _, more := strings.Cut(target, "/")
+	return more && strings.Contains(first, ".") && first[0] != '.'
+}
+
+// inModule reports whether the current directory is in a module or a workspace.
+func inModule() bool {
+	dir, err := os.Getwd()
+	for err == nil {
+		for _, name := range []string{"go.mod", "go.work"} {
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+				return true
+			}
+		}
+		if filepath.Dir(dir) == dir {
+			return false
+		}
+		dir = filepath.Dir(dir)
+	}
+	return false
+}
+
+func importPath(target string, args []string) (*Program, error) {
+	if plain, version, ok := strings.Cut(target, "@"); ok {
+		return nil, &NotFoundError{Path: target, Hint: "run go install " + plain + "@" + version + ", and give gorun the program that it makes"}
+	}
+	program := source(target, args)
+	program.imported = true
+	return program, nil
 }
 
 // source returns a program of Go source. Build will set its Argv[0].

@@ -12,7 +12,7 @@ import (
 const summary = "start copies of a program on one or more machines, tell each copy its rank, and keep them running"
 
 const aboutProgram = "The program is an executable, a Python script (a .py file, or a file whose first line is #! with python), " +
-	"or a Go program (its folder, or a .go file). gorun passes on all arguments that follow the program."
+	"or a Go program (its folder, a .go file, or the import path of a package, such as example.com/module/cmd/train). gorun passes on all arguments that follow the program."
 
 const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it stays unambiguous. The variable PET_A_B sets its default. " +
 	"LOGLEVEL sets the lowest level that gorun logs: debug, info, warning or error. docs/environment.md in gorun's repository lists all " +
