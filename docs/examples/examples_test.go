@@ -54,8 +54,14 @@ func TestMain(m *testing.M) {
 // by line, sorted: workers print when they get to it.
 func sh(t *testing.T, command string) []string {
 	t.Helper()
+	return shIn(t, root, command)
+}
+
+// shIn is sh in another folder.
+func shIn(t *testing.T, dir, command string) []string {
+	t.Helper()
 	c := exec.CommandContext(t.Context(), "sh", "-c", command)
-	c.Dir = root
+	c.Dir = dir
 	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"), "GOBIN="+gorun)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
