@@ -43,6 +43,8 @@ import (
 var (
 	// ErrClosed ends a round, and fails a Join, when the job is over. A *ClosedError that wraps it says how it ended.
 	ErrClosed = errors.New("the job is closed")
+	// ErrCredentials fails a Join if what answers at an endpoint has another secret, or other certificates. It is in a *MisuseError.
+	ErrCredentials = errors.New("other credentials")
 	// ErrNewRound ends a round when a newer one is to form.
 	ErrNewRound = errors.New("a newer round is to form")
 )

@@ -36,7 +36,7 @@ func newSlurmUser(t *testing.T, nodes int) slurmUser {
 // run runs a command of the shell, and returns its output and its exit code.
 func (u slurmUser) run(t *testing.T, munge bool, script string, environ ...string) (stdout, stderr []string, code int) {
 	t.Helper()
-	cmd := u.Command("timeout", "60", "sh", "-c", script)
+	cmd := u.Command("timeout", "20", "sh", "-c", script)
 	cmd.Env = append(cmd.Env, raceExitsAtOnce, "LOGLEVEL=info")
 	if munge {
 		cmd.Env = append(cmd.Env, "PATH="+u.path)
@@ -110,6 +110,10 @@ func TestSrunGorun(t *testing.T) {
 		{"jobs of their own", true, "srun -N2 --ntasks-per-node=2 gorun --standalone sh -c 'echo rank $RANK of $WORLD_SIZE'", nil, 0,
 			slices.Repeat([]string{"[0] rank 0 of 1\n"}, 4), `^$`},
 		{"cyclic", true, "srun -N2 -m cyclic gorun" + program, nil, 0, ranks("9.0", "n1", "n2"), `--nnodes=2 `},
+		{"one after the other", true, "srun -N3 sh -c 'for i in 1 2 3; do gorun sh -c \"echo rank \\$RANK\" || exit; done'", nil, 0,
+			slices.Sorted(slices.Values(slices.Repeat([]string{"[0] rank 0\n", "[1] rank 1\n", "[2] rank 2\n"}, 3))), `(?s)^(\S+ \[INFO\]  gorun: Slurm step .*\n){3}$`},
+		{"one after the other, with a token", true, "srun -N2 sh -c 'for i in 1 2 3; do gorun sh -c \"echo rank \\$RANK\" || exit; done'", []string{token}, 0,
+			slices.Sorted(slices.Values(slices.Repeat([]string{"[0] rank 0\n", "[1] rank 1\n"}, 3))), `(?s)^(\S+ \[INFO\]  gorun: Slurm step .*\n){3}$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stdout, stderr, code := u.run(t, c.munge, c.script, c.environ...)

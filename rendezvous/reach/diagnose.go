@@ -202,6 +202,11 @@ func (p *Problem) Error() string { return fmt.Sprintf("%s: %v", p.Endpoint, p.Er
 // Unwrap gives what it is.
 func (p *Problem) Unwrap() error { return p.Err }
 
+// Is reports whether target is rendezvous.ErrCredentials, and this is a problem with credentials.
+func (p *Problem) Is(target error) bool {
+	return target == rendezvous.ErrCredentials && p.Kind == Credentials
+}
+
 // Lasting reports that waiting does not help: somebody has to correct something. The others may be nodes that have not
 // started yet.
 func (p *Problem) Lasting() bool {

@@ -173,10 +173,10 @@ func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) 
 	end = func() {}
 	port := manager.Port(t.ID) + managedToken
 	switch {
-	case negotiated.token != "":
+	case t.Rank > 0 && negotiated.token != "":
 	case t.Rank > 0:
 		at := net.JoinHostPort(t.Hosts[0], strconv.Itoa(port))
-		negotiated.token, err = munge.Ask(ctx, at, t.ID, func(reason string) { waits.on(func(context.Context) string { return reason }) })
+		negotiated.token, err = munge.Ask(ctx, at, t.ID, strconv.Itoa(t.Rank), func(reason string) { waits.on(func(context.Context) string { return reason }) })
 		if err != nil {
 			return end, err
 		}
@@ -188,7 +188,9 @@ func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) 
 		if err != nil {
 			return end, err
 		}
-		negotiated.token = munge.NewSecret()
+		if negotiated.token == "" {
+			negotiated.token = munge.NewSecret()
+		}
 		server := munge.Serve(l, t.ID, negotiated.token, c.Log.Info)
 		end = func() { _ = server.Close() } // nobody else asks
 	}

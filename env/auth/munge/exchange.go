@@ -27,6 +27,7 @@ const (
 	refusedUser    = "user" // what a server answers that refuses
 	refusedJob     = "job"
 	refusedInvalid = "invalid"
+	refusedLater   = "later"
 
 	decoders = 4               // the most programs that strangers make a server run at a time
 	callTime = 8 * time.Second // for one exchange; it includes two programs
@@ -39,7 +40,12 @@ func NewSecret() string {
 	return hex.EncodeToString(secret)
 }
 
-// A Server gives a secret to the processes of this user that ask for it.
+// process is a random text by which a Server knows this process again.
+var process = NewSecret()
+
+// A Server gives a secret to the processes of this user that ask for it. Each member of the job, such as a node, is one process: if another
+// one asks in its name, that belongs to the next job of the same name, which the member has begun earlier than this process has. It has to
+// wait for the next Server.
 type Server struct {
 	listener *admission.Listener
 	job      string
@@ -48,6 +54,9 @@ type Server struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	all      sync.WaitGroup
+
+	mu      sync.Mutex
+	members map[string]string // the process of each member that has asked
 }
 
 // Listen returns a listener at a port of this machine, where others know it as host. It listens at all addresses if host means only
@@ -75,7 +84,7 @@ func isLoopback(host string) bool {
 // Serve gives secret to the processes of this user that ask for it in the name of job, until Close. log, unless it is nil, is told of
 // strangers.
 func Serve(l net.Listener, job, secret string, log func(msg string, args ...any)) *Server {
-	s := &Server{listener: admission.Listen(l, admission.Config{Log: log}), job: job, secret: secret, running: make(chan struct{}, decoders)}
+	s := &Server{listener: admission.Listen(l, admission.Config{Log: log}), job: job, secret: secret, running: make(chan struct{}, decoders), members: make(map[string]string)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.all.Go(func() { s.listener.Serve(&s.all, s.serve) })
 	return s
@@ -119,9 +128,13 @@ func (s *Server) exchange(conn *admission.Conn) error {
 		_, _ = io.WriteString(conn, word+"\n") // the other end may have gone
 		return err
 	}
-	nonce, err := s.check(text)
+	nonce, refusal, err := s.check(text)
 	if err != nil {
-		_, _ = io.WriteString(conn, refusedJob+"\n")
+		_, _ = io.WriteString(conn, refusal+"\n")
+		return err
+	}
+	if refusal != "" { // it is one of us
+		_, err = io.WriteString(conn, refusal+"\n")
 		return err
 	}
 	if !conn.Admit() {
@@ -136,16 +149,23 @@ func (s *Server) exchange(conn *admission.Conn) error {
 	return err
 }
 
-// check returns the nonce of a request for this job.
-func (s *Server) check(text string) (nonce string, err error) {
+// check returns the nonce of a request for this job, or a refusal. The refusal of a process that is no stranger comes without an error.
+func (s *Server) check(text string) (nonce, refusal string, err error) {
 	parts := strings.Split(text, "\n")
-	if len(parts) != 3 || parts[0] != request {
-		return "", errors.New("a credential that does not ask for a token")
+	if len(parts) != 5 || parts[0] != request {
+		return "", refusedJob, errors.New("a credential that does not ask for a token")
 	}
-	if parts[1] != s.job {
-		return "", fmt.Errorf("it is of job %.80q", parts[1])
+	job, member, asks := parts[1], parts[2], parts[3]
+	if job != s.job {
+		return "", refusedJob, fmt.Errorf("it is of job %.80q", job)
 	}
-	return parts[2], nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, ok := s.members[member]; ok && first != asks {
+		return "", refusedLater, nil
+	}
+	s.members[member] = asks
+	return parts[4], "", nil
 }
 
 // readLine reads a line of bounded length.
@@ -169,13 +189,13 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("no token from %s: %s
 // pauses between two attempts.
 const firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
 
-// Ask returns the secret of job from the Server at addr, host:port. It waits for a server that does not run yet, and for a name that
+// Ask returns the secret of job from the Server at addr, host:port, for a member of the job. It waits for a server that does not run yet, and for a name that
 // cannot be looked up yet, and calls waiting with the reason. The error is a [*RefusedError], an error of this machine's MUNGE, or the cause
 // of ctx's end with the last reason.
-func Ask(ctx context.Context, addr, job string, waiting func(reason string)) (secret string, err error) {
+func Ask(ctx context.Context, addr, job, member string, waiting func(reason string)) (secret string, err error) {
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		secret, final, err := ask(ctx, addr, job)
+		secret, final, err := ask(ctx, addr, job, member)
 		switch {
 		case err == nil:
 			return secret, nil
@@ -194,7 +214,7 @@ func Ask(ctx context.Context, addr, job string, waiting func(reason string)) (se
 }
 
 // ask asks once. If final is true, another attempt does not help.
-func ask(ctx context.Context, addr, job string) (secret string, final bool, err error) {
+func ask(ctx context.Context, addr, job, member string) (secret string, final bool, err error) {
 	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", addr)
 	if err != nil {
 		return "", false, cause(err)
@@ -202,7 +222,7 @@ func ask(ctx context.Context, addr, job string) (secret string, final bool, err 
 	defer func() { _ = conn.Close() }() // all has been said
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	nonce := NewSecret()
-	credential, err := encode(ctx, strings.Join([]string{request, job, nonce}, "\n"))
+	credential, err := encode(ctx, strings.Join([]string{request, job, member, process, nonce}, "\n"))
 	if err != nil {
 		return "", true, err
 	}
@@ -219,6 +239,8 @@ func ask(ctx context.Context, addr, job string) (secret string, final bool, err 
 		return "", true, refused("it belongs to another user's job: choose another port, as in --rdzv-endpoint=HOST:PORT")
 	case reply == refusedJob:
 		return "", true, refused("it belongs to another job of yours: choose another port, as in --rdzv-endpoint=HOST:PORT")
+	case reply == refusedLater:
+		return "", false, errors.New("the job before this one, which has the same name, has not ended there")
 	case reply == refusedInvalid:
 		return "", true, refused("its MUNGE does not accept this node's credential: do both machines belong to one cluster, and have the same time?")
 	case !isCredential(reply):

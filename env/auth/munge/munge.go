@@ -4,7 +4,7 @@
 //
 // One process has the secret and is a [Server]. The others call [Ask]. What they exchange, one line each:
 //
-//	caller  a credential that only its own user can decode: purpose, nonce
+//	caller  a credential that only its own user can decode: purpose, member and process, nonce
 //	server  a credential that only its own user can decode: purpose, nonce, secret; or a word that says why not
 //
 // The server decodes the first, which proves that the caller belongs to its own user on the same cluster; the caller decodes the second,

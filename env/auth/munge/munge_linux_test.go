@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -54,15 +55,15 @@ func TestAsk(t *testing.T) {
 	secret := NewSecret()
 	addr := serve(t, "17.0", secret, nil)
 	var all sync.WaitGroup
-	for range 20 {
+	for member := range 20 {
 		all.Go(func() {
-			if got, err := Ask(within(t, 30*time.Second), addr, "17.0", noWait(t)); err != nil || got != secret {
+			if got, err := Ask(within(t, 30*time.Second), addr, "17.0", strconv.Itoa(member), noWait(t)); err != nil || got != secret {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
 	}
 	all.Wait()
-	_, err := Ask(within(t, 10*time.Second), addr, "18.0", noWait(t))
+	_, err := Ask(within(t, 10*time.Second), addr, "18.0", "1", noWait(t))
 	if refused, ok := errors.AsType[*RefusedError](err); !ok || !strings.Contains(refused.Why, "another job of yours") {
 		t.Errorf("the secret of another job: %v", err)
 	}
@@ -80,7 +81,7 @@ func TestAskWaits(t *testing.T) {
 	secret, waits := NewSecret(), make(chan string, 1000)
 	got := make(chan error, 1)
 	go func() {
-		text, err := Ask(within(t, 30*time.Second), addr, "17.0", func(reason string) { waits <- reason })
+		text, err := Ask(within(t, 30*time.Second), addr, "17.0", "1", func(reason string) { waits <- reason })
 		if err == nil && text != secret {
 			err = fmt.Errorf("got %q", text)
 		}
@@ -97,9 +98,51 @@ func TestAskWaits(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	_, err = Ask(within(t, 200*time.Millisecond), "no-such-host.invalid:1", "17.0", func(string) {})
+	_, err = Ask(within(t, 200*time.Millisecond), "no-such-host.invalid:1", "17.0", "1", func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "out of time") || !strings.Contains(err.Error(), "no-such-host.invalid") {
 		t.Errorf("a name that never means anything: %v", err)
+	}
+}
+
+// TestNextJob: a process that begins the next job of the same name while the server of the last one still runs waits for the next server.
+// The same process may ask twice, since the answer may be lost.
+func TestNextJob(t *testing.T) {
+	mungetest.Start(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, last, next := l.Addr().String(), NewSecret(), NewSecret()
+	s := Serve(l, "17.0", last, nil)
+	for range 2 {
+		if got, err := Ask(within(t, 20*time.Second), addr, "17.0", "1", noWait(t)); err != nil || got != last {
+			t.Fatalf("the first job: %q, %v", got, err)
+		}
+	}
+	defer func(before string) { process = before }(process)
+	process = NewSecret()
+	if got, err := Ask(within(t, 20*time.Second), addr, "17.0", "2", noWait(t)); err != nil || got != last {
+		t.Errorf("another node of the first job: %q, %v", got, err)
+	}
+	waits, got := make(chan string, 1000), make(chan string)
+	go func() {
+		text, err := Ask(within(t, 30*time.Second), addr, "17.0", "1", func(reason string) { waits <- reason })
+		if err != nil {
+			text = err.Error()
+		}
+		got <- text
+	}()
+	if reason := <-waits; !strings.Contains(reason, "the job before this one") {
+		t.Errorf("waits for %s", reason)
+	}
+	_ = s.Close()
+	if l, err = net.Listen("tcp", addr); err != nil {
+		t.Skipf("another process has taken the port: %v", err)
+	}
+	s = Serve(l, "17.0", next, nil)
+	defer func() { _ = s.Close() }()
+	if text := <-got; text != next {
+		t.Errorf("the next job: %q", text)
 	}
 }
 
@@ -124,7 +167,7 @@ func TestStrangers(t *testing.T) {
 		return strings.TrimSpace(string(reply))
 	}
 	mine := func() string {
-		credential, err := encode(t.Context(), request+"\n17.0\nnonce")
+		credential, err := encode(t.Context(), request+"\n17.0\n1\nprocess\nnonce")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +196,7 @@ func TestStrangers(t *testing.T) {
 		"another user's, for themselves": {"--restrict-uid=65534"},
 	} {
 		cmd := exec.Command("setpriv", append([]string{"--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/munge", "--socket=" + socket}, args...)...)
-		cmd.Stdin = strings.NewReader(request + "\n17.0\nnonce")
+		cmd.Stdin = strings.NewReader(request + "\n17.0\n1\nprocess\nnonce")
 		credential, err := cmd.Output()
 		if err != nil || os.Geteuid() != 0 {
 			t.Logf("no credential of another user: %v", err)
@@ -187,7 +230,7 @@ func TestStrangers(t *testing.T) {
 			_, _ = io.WriteString(conn, reply()+"\n")
 			_ = conn.Close()
 		}()
-		got, err := Ask(within(t, 20*time.Second), l.Addr().String(), "17.0", noWait(t))
+		got, err := Ask(within(t, 20*time.Second), l.Addr().String(), "17.0", "1", noWait(t))
 		if _, ok := errors.AsType[*RefusedError](err); !ok || got != "" {
 			t.Errorf("%s as answer: %q, %v", name, got, err)
 		}

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os/exec"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/gorun/gorun/env/auth/munge"
 	"github.com/gorun/gorun/env/manager"
@@ -61,7 +63,10 @@ type mungeRendezvous struct {
 	waiting func(reason string)
 	logger  *slog.Logger
 
+	joined bool // by Join, which the agent calls once at a time
+
 	mu     sync.Mutex
+	secret string
 	server *munge.Server // nil: another node has it
 }
 
@@ -77,13 +82,39 @@ func (o *options) withMunge(open func(token string) rendezvous.Rendezvous, logge
 	}
 }
 
-// Join gets the token if that has not been done.
+// lastJobTime is how long the etcd of the last job may take to end, if a step runs one job after the other.
+const lastJobTime, lastJobPause = 20 * time.Second, 200 * time.Millisecond
+
+// Join gets the token if that has not been done. The nodes agree about the token, so that an etcd with other credentials is that of the
+// job before this one in the same step, which ends soon.
 func (m *mungeRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
-	inner, err := m.get(ctx)
-	if err != nil {
-		return nil, err
+	defer m.waiting("")
+	for begun := time.Now(); ; {
+		inner, err := m.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		round, err := inner.Join(ctx, self)
+		if !errors.Is(err, rendezvous.ErrCredentials) || m.joined || time.Since(begun) > lastJobTime {
+			m.joined = m.joined || err == nil
+			return round, err
+		}
+		m.waiting("the last job of this step to end: " + err.Error())
+		select {
+		case <-time.After(lastJobPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+		m.reopen(ctx, err)
 	}
-	return inner.Join(ctx, self)
+}
+
+// reopen replaces the rendezvous by a new one with the same token.
+func (m *mungeRendezvous) reopen(ctx context.Context, why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.Rendezvous.Close(ctx, why) // nobody has joined by it
+	m.Rendezvous = m.open(m.secret)
 }
 
 func (m *mungeRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, error) {
@@ -98,7 +129,7 @@ func (m *mungeRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, error
 	if err != nil {
 		return nil, err
 	}
-	m.Rendezvous = m.open(token)
+	m.secret, m.Rendezvous = token, m.open(token)
 	return m.Rendezvous, nil
 }
 
@@ -106,7 +137,7 @@ func (m *mungeRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, error
 func (m *mungeRendezvous) token(ctx context.Context) (string, error) {
 	if m.task.Node > 0 {
 		defer m.waiting("")
-		token, err := munge.Ask(ctx, m.addr.String(), m.task.ID, m.waiting)
+		token, err := munge.Ask(ctx, m.addr.String(), m.task.ID, strconv.Itoa(m.task.Node), m.waiting)
 		if ctx.Err() == nil && err != nil {
 			err = &rendezvous.MisuseError{Err: err}
 		}
