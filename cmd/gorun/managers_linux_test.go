@@ -97,22 +97,22 @@ func TestSrunGorun(t *testing.T) {
 	}{
 		{"three nodes by MUNGE", true, "srun -N3 gorun" + program, nil, 0, ranks("1.0", "n1", "n2", "n3"),
 			`^\S+ \[INFO\]  gorun: Slurm step 1.0: --nnodes=3 \(SLURM_STEP_NUM_NODES\) --node-rank=0 \(SLURM_NODEID\) .* --rdzv-endpoint=n1:(\d+),n2:\d+,n3:\d+ \(.*; token: from the node of rank 0, by MUNGE\n$`},
-		{"two nodes with a token", false, "srun -N2 gorun" + program, []string{token}, 0, ranks("2.0", "n1", "n2"),
+		{"two nodes with a token", false, "srun -N2 -w n[1-2] gorun" + program, []string{token}, 0, ranks("2.0", "n1", "n2"),
 			`^\S+ \[INFO\]  gorun: Slurm step 2.0: --nnodes=2 [^;]* --rdzv-endpoint=n1:\d+ \(SLURM_STEP_NODELIST; the port from SLURM_JOB_ID, SLURM_STEP_ID\)\n$`},
-		{"no token", false, "srun -N2 gorun true", nil, 2, nil,
+		{"no token", false, "srun -N2 -w n[1-2] gorun true", nil, 2, nil,
 			`(?s)^(gorun: Slurm step 3.0: the nodes need a token, so that nobody else can start programs at n1:\d+: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun\n){2}$`},
-		{"the line to write", false, "export GORUN_TOKEN=$(openssl rand -hex 32); srun -N2 gorun" + program, nil, 0, ranks("4.0", "n1", "n2"), `--nnodes=2 `},
-		{"without srun", true, "salloc -Q -N2 --ntasks-per-node=2 gorun true", nil, 2, nil,
+		{"the line to write", false, "export GORUN_TOKEN=$(openssl rand -hex 32); srun -N2 -w n[1-2] gorun" + program, nil, 0, ranks("4.0", "n1", "n2"), `--nnodes=2 `},
+		{"without srun", true, "salloc -Q -N2 -w n[1-2] --ntasks-per-node=2 gorun true", nil, 2, nil,
 			`^gorun: Slurm job 5 has 2 nodes \(SLURM_JOB_NUM_NODES\), and without srun gorun would run on one of them: write srun --ntasks=2 --ntasks-per-node=1 gorun ...; to run on one node, add --nnodes=1\n$`},
-		{"with the srun that it says", true, "salloc -Q -N2 --ntasks-per-node=2 srun --ntasks=2 --ntasks-per-node=1 gorun" + program, nil, 0, ranks("6.0", "n1", "n2"), `--nnodes=2 `},
-		{"several on a node", true, "srun -N2 --ntasks-per-node=2 gorun true", nil, 2, nil,
+		{"with the srun that it says", true, "salloc -Q -N2 -w n[1-2] --ntasks-per-node=2 srun --ntasks=2 --ntasks-per-node=1 gorun" + program, nil, 0, ranks("6.0", "n1", "n2"), `--nnodes=2 `},
+		{"several on a node", true, "srun -N2 -w n[1-2] --ntasks-per-node=2 gorun true", nil, 2, nil,
 			`^(gorun: Slurm step 7.0 has started several gorun on this node: want one for each node, as in srun --ntasks=2 --ntasks-per-node=1 gorun --nproc-per-node=2 ...; if each is a job of its own, add --standalone\n){4}$`},
-		{"jobs of their own", true, "srun -N2 --ntasks-per-node=2 gorun --standalone sh -c 'echo rank $RANK of $WORLD_SIZE'", nil, 0,
+		{"jobs of their own", true, "srun -N2 -w n[1-2] --ntasks-per-node=2 gorun --standalone sh -c 'echo rank $RANK of $WORLD_SIZE'", nil, 0,
 			slices.Repeat([]string{"[0] rank 0 of 1\n"}, 4), `^$`},
-		{"cyclic", true, "srun -N2 -m cyclic gorun" + program, nil, 0, ranks("9.0", "n1", "n2"), `--nnodes=2 `},
+		{"cyclic", true, "srun -N2 -w n[1-2] -m cyclic gorun" + program, nil, 0, ranks("9.0", "n1", "n2"), `--nnodes=2 `},
 		{"one after the other", true, "srun -N3 sh -c 'for i in 1 2 3; do gorun sh -c \"echo rank \\$RANK\" || exit; done'", nil, 0,
 			slices.Sorted(slices.Values(slices.Repeat([]string{"[0] rank 0\n", "[1] rank 1\n", "[2] rank 2\n"}, 3))), `(?s)^(\S+ \[INFO\]  gorun: Slurm step .*\n){3}$`},
-		{"one after the other, with a token", true, "srun -N2 sh -c 'for i in 1 2 3; do gorun sh -c \"echo rank \\$RANK\" || exit; done'", []string{token}, 0,
+		{"one after the other, with a token", true, "srun -N2 -w n[1-2] sh -c 'for i in 1 2 3; do gorun sh -c \"echo rank \\$RANK\" || exit; done'", []string{token}, 0,
 			slices.Sorted(slices.Values(slices.Repeat([]string{"[0] rank 0\n", "[1] rank 1\n"}, 3))), `(?s)^(\S+ \[INFO\]  gorun: Slurm step .*\n){3}$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -147,12 +147,12 @@ func TestInitWithoutGorun(t *testing.T) {
 		stderr  string // of one line, if none does
 	}{
 		{"srun", true, "srun -N3 -n6 ranks sum", nil, 6, ""},
-		{"srun with a token", false, "srun -N2 -n4 ranks sum", []string{token}, 4, ""},
-		{"srun, cyclic", true, "srun -N2 -n5 -m cyclic ranks sum", nil, 5, ""},
+		{"srun with a token", false, "srun -N2 -w n[1-2] -n4 ranks sum", []string{token}, 4, ""},
+		{"srun, cyclic", true, "srun -N2 -w n[1-2] -n5 -m cyclic ranks sum", nil, 5, ""},
 		{"srun on one node", false, "srun -N1 -n3 ranks sum", nil, 3, ""},
 		{"srun of one", false, "srun -N1 -n1 ranks sum", nil, 1, ""},
-		{"two worlds, one after the other", true, "srun -N2 -n4 ranks twice", nil, 4, ""},
-		{"srun without a token", false, "srun -N2 -n2 ranks sum", nil, 0,
+		{"two worlds, one after the other", true, "srun -N2 -w n[1-2] -n4 ranks twice", nil, 4, ""},
+		{"srun without a token", false, "srun -N2 -w n[1-2] -n2 ranks sum", nil, 0,
 			`n1:\d+ can be reached from the network and there is no token: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun`},
 		{"mpirun", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 ranks sum", nil, 3, ""},
 		{"mpirun on several nodes", false, "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 ranks sum", nil, 0,
@@ -162,7 +162,7 @@ func TestInitWithoutGorun(t *testing.T) {
 		{"mpiexec on several nodes", false, "mpiexec.hydra -launcher fork -hosts h1,h2 -ppn 2 -n 4 ranks sum", []string{token}, 4, ""},
 		{"mpiexec without a token", false, "mpiexec.hydra -launcher fork -hosts h1,h2 -ppn 1 -n 2 ranks sum", nil, 0,
 			`can be reached from the network and there is no token: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before mpiexec`},
-		{"torchrun's variables come first", true, "srun -N2 -n2 env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ranks sum", nil, -2, ""},
+		{"torchrun's variables come first", true, "srun -N2 -w n[1-2] -n2 env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ranks sum", nil, -2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if program, _, _ := strings.Cut(c.script, " "); strings.HasPrefix(program, "mpi") {
