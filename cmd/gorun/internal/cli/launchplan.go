@@ -56,7 +56,11 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 	}
 	o := l.options
 	if n := len(hosts) - o.spares; n < o.minNodes || n > o.nnodes {
-		return nil, usagef("%s and %s: want as many nodes as there are hosts (without --spares), which is %d, or a range", o.given["nnodes"], source, n)
+		spares := ""
+		if o.spares > 0 {
+			spares = " without --spares"
+		}
+		return nil, usagef("%s and %s: want as many nodes as there are hosts%s, which is %d, or a range", o.given["nnodes"], source, spares, n)
 	}
 	if l.dir, err = os.Getwd(); err != nil {
 		return nil, err
@@ -65,9 +69,7 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 	if l.runID = o.runID; o.given["rdzv-id"] == "" || l.runID == "" {
 		l.runID = "launch-" + randomID()
 	}
-	if l.token = o.token; l.token == "" && len(hosts) > 1 {
-		l.token = randomToken()
-	}
+	l.token = o.token
 	return l, nil
 }
 
@@ -120,6 +122,7 @@ func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 			}
 			n -= spares
 		}
+		here.lookup = withToken(here.lookup, randomToken())
 		set("nnodes", strconv.Itoa(n))
 		_, hasMaster := all.text(here, "master-addr")
 		_, hasEndpoint := all.text(here, "rdzv-endpoint")
@@ -137,6 +140,17 @@ func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 		}
 	}
 	return known.options(here)
+}
+
+// withToken returns a lookup that finds this token if there is no other.
+func withToken(lookup func(string) (string, bool), token string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := lookup(name)
+		if name == "GORUN_TOKEN" && value == "" {
+			return token, true
+		}
+		return value, ok
+	}
 }
 
 // named returns the value of a flag.

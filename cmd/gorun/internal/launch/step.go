@@ -53,8 +53,8 @@ func (m *stateMachine) begin(now time.Time) (actions []action) {
 	return actions
 }
 
-// chooseEndpoints chooses the first three hosts, any one of which may fail, or the first one if there are fewer. It reports whether
-// their agents are there.
+// chooseEndpoints chooses the first host. If the job can do without some of three or more hosts, it chooses the first three, any one of
+// which may then fail. It reports whether their agents are there.
 func (m *stateMachine) chooseEndpoints() bool {
 	if m.endpoints != nil {
 		return true
@@ -66,7 +66,7 @@ func (m *stateMachine) chooseEndpoints() bool {
 		}
 	}
 	n := min(1, len(first))
-	if len(first) >= 3 {
+	if len(first) >= 3 && m.rules.Least < len(m.nodes) {
 		n = 3
 	}
 	first = first[:n]

@@ -134,7 +134,12 @@ func TestSuccess(t *testing.T) {
 }
 
 func TestWhereNodesMeet(t *testing.T) {
-	b := newBed(4, 4)
+	b := newBed(4, 4) // none of them may be lost
+	b.turns(t, turn{at(3), ""}, turn{at(2), ""}, turn{at(0), "start a, start c, start d"}, turn{at(1), "start b"})
+	if !slices.Equal(b.m.endpoints, []int{0}) {
+		t.Errorf("endpoints %v", b.m.endpoints)
+	}
+	b = newBed(4, 3)
 	b.turns(t, turn{at(3), ""}, turn{at(2), ""}, turn{at(0), ""}, turn{at(1), "start a, start b, start c, start d"})
 	if !slices.Equal(b.m.endpoints, []int{0, 1, 2}) {
 		t.Errorf("endpoints %v", b.m.endpoints)
@@ -158,14 +163,14 @@ func TestWhereNodesMeet(t *testing.T) {
 
 func TestFailureOfWorker(t *testing.T) {
 	b := newBed(3, 3)
-	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{finished{0, elsewhere}, "drop a"},
 		turn{finished{1, failed}, "drop b"},
 		turn{finished{2, elsewhere}, "drop c"})
 	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
 
 	b = newBed(3, 3) // one does not end
-	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{finished{0, elsewhere}, "drop a"}, turn{finished{1, elsewhere}, "drop b"})
 	for _, want := range []struct {
 		after time.Duration
@@ -181,7 +186,7 @@ func TestFailureOfWorker(t *testing.T) {
 
 func TestFailureOfNode(t *testing.T) {
 	b := newBed(3, 3)
-	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{finished{0, missing}, "drop a, signal b 15, signal c 15"},
 		turn{finished{1, missing}, "drop b"},
 		turn{finished{2, stopped}, "drop c"})
@@ -195,11 +200,11 @@ func TestFailureOfNode(t *testing.T) {
 
 func TestLostHost(t *testing.T) {
 	b := newBed(3, 3)
-	b.turns(t, turn{at(0), ""}, turn{lost{1, refused}, "drop b, drop a, drop c"}, turn{at(2), ""})
+	b.turns(t, turn{at(2), ""}, turn{lost{1, refused}, "drop b, drop a, drop c"}, turn{at(0), ""})
 	b.wantResult(t, Result{Code: 75, Text: "gorun: host b: connecting: refused\n"})
 
 	b = newBed(3, 3)
-	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{lost{1, broken}, "drop b, signal a 15, signal c 15"},
 		turn{lost{1, refused}, ""},
 		turn{finished{0, stopped}, "drop a"}, turn{finished{2, stopped}, "drop c"})
@@ -238,7 +243,7 @@ func TestSilence(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	b := newBed(3, 3)
-	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{signalled{10}, "signal a 10, signal b 10, signal c 10"},
 		turn{interrupted{2}, "signal a 2, signal b 2, signal c 2"},
 		turn{finished{0, stopped}, "drop a"},

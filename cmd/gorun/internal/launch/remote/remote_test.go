@@ -147,7 +147,7 @@ func TestJob(t *testing.T) {
 		line := make([]byte, 10)
 		n, err := b.stdin.Read(line)
 		b.send(frame.Stdin, nil)
-		if _, end := b.stdin.Read(line[n:]); string(line[:n]) != "line\n" || err != nil || end != io.EOF {
+		if _, end := b.stdin.Read(line[n:]); string(line[:n]) != "line\n" || err != nil || !errors.Is(end, io.EOF) {
 			t.Errorf("the job reads %q, %v, then %v", line[:n], err, end)
 		}
 		time.Sleep(3500 * time.Millisecond)
