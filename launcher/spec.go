@@ -28,8 +28,9 @@ type Spec struct {
 	// without them.
 	Grace time.Duration
 	// StepSignals are the signals that end the job, if whoever sends the agent a signal may send it to every process below the agent
-	// too, as Slurm does with all processes of a step. What so reaches the gang's guard is not sent to the workers a second time, and a
-	// worker that ends after it has been stopped. Empty: nobody does so.
+	// too. Slurm does that with proctrack/linuxproc; with proctrack/cgroup and proctrack/pgid, it signals the agent only. What reaches the
+	// gang's guard has reached the workers: it is not sent to them a second time, and a worker that ends after it has been stopped. Empty:
+	// nobody does so.
 	StepSignals []syscall.Signal
 	// Stdin is the stdin of the first worker; nil: /dev/null, as for the others. The gang does not close it.
 	Stdin *os.File

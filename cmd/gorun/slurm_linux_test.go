@@ -174,6 +174,26 @@ func TestSlurmSignals(t *testing.T) {
 	})
 }
 
+// TestSlurmSignalsTasks: if Slurm signals only the tasks that it has started, gorun passes the signals on.
+func TestSlurmSignalsTasks(t *testing.T) {
+	t.Parallel()
+	c := slurmtest.Start(t, slurmtest.Config{Nodes: 1, ProctrackType: "proctrack/pgid"})
+	logger := filepath.Join(t.TempDir(), "signals.py")
+	if err := os.WriteFile(logger, []byte(signalLog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := startSlurm(t, c, 1, nil, nil, "python3", logger, "0.2")
+	j.scancel("--signal=USR1")
+	j.await("SIGUSR1", 2)
+	j.scancel()
+	j.end(0, `stopping 2 workers, and killing what has not ended in 25s`)
+	for _, name := range []string{"SIGUSR1", "SIGTERM"} {
+		if said := j.stdout.String(); strings.Count(said, name+" from its guard") != 2 || strings.Count(said, name) != 2 {
+			t.Errorf("want %s twice, from the guard:\n%s", name, said)
+		}
+	}
+}
+
 // TestSlurmRequeue: a job that Slurm puts back in the queue ends in time, and comes back as another job of gorun, whose nodes do not meet
 // those of the first.
 func TestSlurmRequeue(t *testing.T) {

@@ -20,6 +20,10 @@ type Config struct {
 	CPUs        int           // of a node; 0: 8
 	KillWait    time.Duration // from SIGTERM to SIGKILL; 0: 30 s, Slurm's default
 	NodeTimeout time.Duration // a node that has not answered for as long is down (SlurmdTimeout); 0: 10 s
+
+	// ProctrackType says whom Slurm signals: proctrack/linuxproc, all processes of a step; proctrack/pgid, only its tasks, as proctrack/cgroup
+	// does, for which there must be cgroups. Empty: the first.
+	ProctrackType string
 }
 
 // A Cluster is running. It ends with its test, and so does everything that it runs.
@@ -86,10 +90,13 @@ func (s *Cluster) config(c Config) string {
 	if c.CPUs == 0 {
 		c.CPUs = 8
 	}
+	if c.ProctrackType == "" {
+		c.ProctrackType = "proctrack/linuxproc"
+	}
 	lines := []string{
 		"ClusterName=test", "SlurmctldHost=login(" + s.Login.Addr + ")", "SlurmUser=root", "SlurmdUser=root",
 		"AuthType=auth/munge", "AuthInfo=socket=" + s.path("munge/socket"), "CredType=cred/munge",
-		"MpiDefault=none", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none", "SwitchType=switch/none",
+		"MpiDefault=none", "ProctrackType=" + c.ProctrackType, "TaskPlugin=task/none", "SwitchType=switch/none",
 		"JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
 		"SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU", "PropagateResourceLimits=NONE",
 		// These start a job, and begin again after a failure, as soon as they can.

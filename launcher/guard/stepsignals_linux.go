@@ -14,8 +14,8 @@ const (
 	passDelay = 5 * time.Second
 )
 
-// stepSignals are the signals that this process gets itself. If whoever signals the agent signals every process below it too, as Slurm
-// does, then these have reached the workers.
+// stepSignals are the signals that this process gets itself. If whoever signals the agent may signal every process below it too, as Slurm
+// does with some of its plugins, then these have reached the workers, and the others have not.
 type stepSignals struct {
 	ending  []syscall.Signal // those that end the job; empty: nobody does so, and this process drops its signals
 	arrived <-chan os.Signal

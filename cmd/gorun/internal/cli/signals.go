@@ -56,7 +56,7 @@ func (o *options) suspends() []os.Signal {
 	return slices.DeleteFunc(o.butToStop(suspendSignals), signal.Ignored)
 }
 
-// stepSignals returns the signals that end the job, if this is a job of Slurm, which sends them to every process of a step.
+// stepSignals returns the signals that end the job, if this is a job of Slurm, which may send them to every process of a step.
 func (o *options) stepSignals() (list []syscall.Signal) {
 	if _, ok := o.host.lookup("SLURM_JOB_ID"); !ok {
 		return nil
