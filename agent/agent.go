@@ -108,11 +108,10 @@ type Config struct {
 	// Commands are what else people ask of the job while it runs. Each gets an answer, unless the job has ended.
 	Commands <-chan Command
 	// Publish gets a snapshot of this node after each event. Nobody changes the snapshot. Publish must not wait. nil: nobody wants it.
-	Publish  func(*status.Node)
-	Status   status.Node   // of snapshots: what does not change, and the other fields of Config do not say
-	MinNodes int           // of a round; 0: 1
-	Lease    time.Duration // after which the other nodes give up one that is silent; 0: they do not
-	Logger   *slog.Logger
+	Publish func(*status.Node)
+	Status  status.Node   // of snapshots: what does not change, and the other fields of Config do not say
+	Lease   time.Duration // after which the other nodes give up one that is silent; 0: they do not
+	Logger  *slog.Logger
 }
 
 // Run runs the job on this node to its end, and closes the rendezvous. The error is nil if the job succeeded or if,

@@ -14,6 +14,7 @@ import (
 // A Command is what somebody asks of the job while it runs.
 type Command struct {
 	Kind   CommandKind
+	Nodes  [2]int        // of CommandScale: the least and the most
 	Force  bool          // of CommandDrain: the node leaves even if the others cannot go on without it
 	Answer chan<- Answer // gets one, and has room for it
 }
@@ -27,6 +28,7 @@ const (
 	CommandKill    CommandKind = "kill"    // end it now, as a second signal does
 	CommandDrain   CommandKind = "drain"   // end it on this node, if the others can go on without it
 	CommandRestart CommandKind = "restart" // start all workers of the job again, in a new round. This is no failure
+	CommandScale   CommandKind = "scale"   // change how many nodes a round may have
 	CommandStacks  CommandKind = "stacks"  // write what the workers are doing to files
 )
 
@@ -78,6 +80,11 @@ func (m *stateMachine) onCommand(c Command) []action {
 			return refuse(fmt.Errorf("its workers do not run (%s: %s), so there is nothing to restart", m.state, m.why))
 		}
 		return []action{restart{c}}
+	case CommandScale:
+		if m.state == done || m.interrupt != 0 {
+			return refuse(errEnding)
+		}
+		return []action{scale{c}}
 	case CommandStacks:
 		if !m.gang {
 			return refuse(fmt.Errorf("no worker runs (%s: %s)", m.state, m.why))
@@ -90,7 +97,10 @@ func (m *stateMachine) onCommand(c Command) []action {
 
 // checkCommand returns why a command is refused whatever the machine does; nil: it is not.
 func (l *loop) checkCommand(c Command) error {
-	least := max(l.MinNodes, 1)
+	least := 1
+	if scaler, ok := l.Rendezvous.(rendezvous.Scaler); ok && c.Kind == CommandDrain && l.round != nil {
+		least, _ = scaler.Limits()
+	}
 	host, hosts := l.Rendezvous.(rendezvous.Host)
 	switch {
 	case c.Kind != CommandDrain || c.Force || l.round == nil || l.round.Err() != nil:
@@ -116,6 +126,24 @@ func (l *loop) restart(c Command) {
 		defer cancel()
 		c.Answer <- Answer{Err: restarter.Restart(ctx, round, "gorun restart")}
 	})
+}
+
+// scale changes how many nodes a round may have, in a separate goroutine.
+func (l *loop) scale(c Command) {
+	scaler, ok := l.Rendezvous.(rendezvous.Scaler)
+	least, most := c.Nodes[0], c.Nodes[1]
+	switch {
+	case !ok:
+		c.Answer <- Answer{Err: errors.New("its number of nodes cannot change: only the nodes of a job over etcd may come and go")}
+		return
+	case l.round == nil:
+		c.Answer <- Answer{Err: errors.New("it has no round yet")}
+		return
+	case most > rendezvous.WorldLimit/l.Node.Nproc:
+		c.Answer <- Answer{Err: fmt.Errorf("%d nodes with %d workers each: want at most %d workers", most, l.Node.Nproc, rendezvous.WorldLimit)}
+		return
+	}
+	l.calls.Go(func() { c.Answer <- Answer{Err: scaler.Scale(l.startCtx, least, most)} })
 }
 
 // collect finds out what the workers are doing, in a separate goroutine.

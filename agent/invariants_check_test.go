@@ -80,7 +80,7 @@ func (w *world) happen(e event) {
 			w.interrupt(1-min(w.interrupts, 1), running)
 		case CommandKill:
 			w.interrupt(2-min(w.interrupts, 2), running)
-		case CommandRestart, CommandStacks:
+		case CommandRestart, CommandScale, CommandStacks:
 		}
 	}
 	actions := w.m.Step(e)
@@ -88,8 +88,9 @@ func (w *world) happen(e event) {
 	if _, asks := e.(commanded); asks {
 		_, collects := actions[0].(collect)
 		_, restarts := actions[0].(restart)
+		_, scales := actions[0].(scale)
 		answer, answers := actions[0].(reply)
-		w.check(12, answers || collects && w.gangLives || restarts && running, "a command has no answer")
+		w.check(12, answers || scales && !wasFinished || collects && w.gangLives || restarts && running, "a command has no answer")
 		w.check(12, !wasFinished || answers && answer.err != nil, "a command is carried out after the end")
 		actions = actions[1:]
 	}

@@ -63,6 +63,8 @@ func (l *loop) perform(todo []action) *finish {
 			a.to.Answer <- Answer{Err: a.err}
 		case restart:
 			l.restart(a.Command)
+		case scale:
+			l.scale(a.Command)
 		case collect:
 			l.collect(a.Command)
 		}

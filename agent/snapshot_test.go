@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -157,7 +158,7 @@ func TestCommandDrain(t *testing.T) {
 		}
 		s.wantStory("0s start", "0s port released", "2h0m0s stop terminated")
 	})
-	l := loop{Config: Config{MinNodes: 2, Rendezvous: alone{}}}
+	l := loop{Config: Config{Rendezvous: alone{}}}
 	l.round, _ = rendezvous.Begin(rendezvous.Round{Size: 3}, nil)
 	if err := l.checkCommand(Command{Kind: CommandDrain}); err == nil || !strings.Contains(err.Error(), "it hosts the etcd") {
 		t.Errorf("the node that hosts the etcd: %v", err)
@@ -168,7 +169,10 @@ func TestCommandDrain(t *testing.T) {
 	}
 }
 
-// alone is a rendezvous at this node.
+// alone is a rendezvous at this node, of at least two.
 type alone struct{ rendezvous.Rendezvous }
+
+func (alone) Limits() (least, most int)             { return 2, 4 }
+func (alone) Scale(context.Context, int, int) error { return nil }
 
 func (alone) HostsAlone() bool { return true }

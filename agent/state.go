@@ -134,6 +134,8 @@ type (
 	}
 	// restart asks the rendezvous for a new round, and answers the command.
 	restart struct{ Command }
+	// scale changes how many nodes a round may have, and answers the command.
+	scale struct{ Command }
 	// collect finds out what the workers are doing, and answers the command.
 	collect struct{ Command }
 )
@@ -156,4 +158,5 @@ func (barrier) action()     {}
 func (finish) action()      {}
 func (reply) action()       {}
 func (restart) action()     {}
+func (scale) action()       {}
 func (collect) action()     {}

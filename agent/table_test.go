@@ -31,7 +31,7 @@ func show(actions []action) string {
 			out = append(out, fmt.Sprintf("leave{%s}", strings.TrimPrefix(fmt.Sprint(a.by, " ", int(a.sig)), " ")))
 		case reply:
 			out = append(out, map[bool]string{true: "accept{}", false: "refuse{}"}[a.err == nil])
-		case restart, collect:
+		case restart, scale, collect:
 			out = append(out, strings.TrimPrefix(fmt.Sprintf("%T{}", a), "agent."))
 		default:
 			out = append(out, strings.TrimPrefix(fmt.Sprintf("%T%v", a, a), "agent."))
@@ -51,6 +51,7 @@ joining    suspended                -> joining    suspend{}
 joining    commanded stop           -> stopping   accept{} cancelJoin{} answer{gorun stop 15 -1 false}
 joining    commanded kill           -> stopping   accept{} cancelJoin{} answer{gorun stop --kill 15 -1 false} answer{gorun stop --kill 15 -1 true}
 joining    commanded restart        -> joining    refuse{}
+joining    commanded scale          -> joining    scale{}
 joining    commanded stacks         -> joining    refuse{}
 running    workerExited 0           -> running
 running    workerExited 1           -> stopping   stop{15} report{rank 0} announce{rank 0, 1 others}
@@ -65,6 +66,7 @@ running    suspended                -> running    suspend{}
 running    commanded stop           -> stopping   accept{} stop{15} leave{gorun stop 15} answer{gorun stop 15 2 false}
 running    commanded kill           -> stopping   accept{} stop{15} leave{gorun stop --kill 15} answer{gorun stop --kill 15 2 false} kill{} answer{gorun stop --kill 15 2 true}
 running    commanded restart        -> running    restart{}
+running    commanded scale          -> running    scale{}
 running    commanded stacks         -> running    collect{}
 diagnosing workerExited 0           -> diagnosing
 diagnosing workerExited 1           -> diagnosing
@@ -80,6 +82,7 @@ diagnosing suspended                -> diagnosing suspend{}
 diagnosing commanded stop           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop 15 2 false}
 diagnosing commanded kill           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop --kill 15 2 false} kill{} answer{gorun stop --kill 15 2 true}
 diagnosing commanded restart        -> diagnosing refuse{}
+diagnosing commanded scale          -> diagnosing scale{}
 diagnosing commanded stacks         -> diagnosing collect{}
 stopping   workerExited 0           -> stopping
 stopping   workerExited 1           -> stopping
@@ -94,6 +97,7 @@ stopping   suspended                -> stopping   suspend{}
 stopping   commanded stop           -> stopping   accept{} answer{gorun stop 15 1 false}
 stopping   commanded kill           -> stopping   accept{} answer{gorun stop --kill 15 1 false} kill{} answer{gorun stop --kill 15 1 true}
 stopping   commanded restart        -> stopping   refuse{}
+stopping   commanded scale          -> stopping   scale{}
 stopping   commanded stacks         -> stopping   collect{}
 waiting    roundOver new            -> joining    join{}
 waiting    roundOver closed         -> done       finish{the job is closed: too few nodes}
@@ -106,6 +110,7 @@ waiting    suspended                -> waiting    suspend{}
 waiting    commanded stop           -> done       accept{} finish{<nil>}
 waiting    commanded kill           -> done       accept{} finish{<nil>}
 waiting    commanded restart        -> waiting    refuse{}
+waiting    commanded scale          -> waiting    scale{}
 waiting    commanded stacks         -> waiting    refuse{}
 done       interrupted              -> done
 done       signalled                -> done
@@ -113,6 +118,7 @@ done       suspended                -> done
 done       commanded stop           -> done       refuse{}
 done       commanded kill           -> done       refuse{}
 done       commanded restart        -> done       refuse{}
+done       commanded scale          -> done       refuse{}
 done       commanded stacks         -> done       refuse{}
 `
 	into := map[state][]event{
@@ -126,7 +132,7 @@ done       commanded stacks         -> done       refuse{}
 	whileJoining, exits, whileGang := []event{started{2}, startFailed{errNoRound}}, []event{exited(0, 0), exited(0, 1)}, []event{gangGone{}}
 	inRound, answers := []event{newRound, roundOver{reasoned}}, []event{reported{nil}, reported{errAway}}
 	always := []event{sigint, signalled{syscall.SIGUSR1}, suspended{},
-		commanded{Command{Kind: CommandStop}}, commanded{Command{Kind: CommandKill}}, commanded{Command{Kind: CommandRestart}}, commanded{Command{Kind: CommandStacks}}}
+		commanded{Command{Kind: CommandStop}}, commanded{Command{Kind: CommandKill}}, commanded{Command{Kind: CommandRestart}}, commanded{Command{Kind: CommandScale}}, commanded{Command{Kind: CommandStacks}}}
 	possible := map[state][][]event{
 		joining:    {whileJoining, always},
 		running:    {exits, whileGang, inRound, {roundOver{closedBy(hangsFar)}, hangs(1)}, always},

@@ -135,6 +135,9 @@ func (s *State) watch() Decision {
 	if s.restart != "" {
 		return s.end(s.restart)
 	}
+	if most := s.Max; len(s.Last.Members) > most { // the limit has changed
+		return s.end(fmt.Sprintf("the job has at most %d nodes now", most))
+	}
 	for _, m := range s.Last.Members {
 		if now, found := s.here[m.Key]; found && now.Try != m.Try {
 			why := m.name() + " does not take part"

@@ -552,3 +552,20 @@ func TestRestart(t *testing.T) {
 		t.Errorf("somebody who is not in the round has ended it: %+v", d.Over)
 	}
 }
+
+// TestFewerNodes: a round with more nodes than the job may have now is over. The first ones go on; the others wait.
+func TestFewerNodes(t *testing.T) {
+	c := newCluster(1, 4, 0)
+	a, b, d := c.come(0), c.come(1), c.come(2)
+	c.settle(0)
+	c.settle(waits)
+	c.s.Max = 2
+	if over := rendezvous.Form(c.s).Over; over == nil || over.Why != "the job has at most 2 nodes now" || over.Restarts != 0 {
+		t.Fatalf("%+v", over)
+	}
+	c.settle(0)
+	c.again(a, b, d)
+	c.settle(0)
+	c.settle(waits)
+	c.wantRound(t, 2, "n1 n2", 0, "the job has at most 2 nodes now")
+}

@@ -90,6 +90,14 @@ type Restarter interface {
 	Restart(ctx context.Context, round *Round, why string) error
 }
 
+// A Scaler is a Rendezvous whose limits may change while the job runs.
+type Scaler interface {
+	// Scale sets how many nodes a round may have. It returns when that is recorded. Nodes beyond the maximum become spares.
+	Scale(ctx context.Context, least, most int) error
+	// Limits returns how many nodes a round may have now.
+	Limits() (least, most int)
+}
+
 // A Host is a Rendezvous that may depend on this node.
 type Host interface {
 	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round.

@@ -54,10 +54,13 @@ func (c *Client) Status(ctx context.Context) (*status.Node, error) {
 	return status.Decode(text)
 }
 
-// Command asks something of the agent. The error says why the agent refuses, or cannot be asked.
-func (c *Client) Command(ctx context.Context, kind agent.CommandKind, force bool) (*Reply, error) {
-	path := "/" + string(kind)
-	if force {
+// Command asks something of the agent. Its Answer is not used. The error says why the agent refuses, or cannot be asked.
+func (c *Client) Command(ctx context.Context, command agent.Command) (*Reply, error) {
+	path := "/" + string(command.Kind)
+	switch {
+	case command.Kind == agent.CommandScale:
+		path += fmt.Sprintf("?nodes=%d:%d", command.Nodes[0], command.Nodes[1])
+	case command.Force:
 		path += "?force"
 	}
 	body, err := c.ask(ctx, http.MethodPost, path)

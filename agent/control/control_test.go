@@ -98,9 +98,11 @@ func TestCommands(t *testing.T) {
 	s, c, _ := startServer(t, Config{})
 	var agents sync.WaitGroup
 	agents.Go(func() {
-		for range 3 {
+		for range 4 {
 			command := <-s.Commands()
 			switch command.Kind {
+			case agent.CommandScale:
+				command.Answer <- agent.Answer{Err: fmt.Errorf("nodes %v", command.Nodes)}
 			case agent.CommandDrain:
 				command.Answer <- agent.Answer{Err: fmt.Errorf("force is %t\nhere", command.Force)}
 			case agent.CommandStacks:
@@ -110,22 +112,28 @@ func TestCommands(t *testing.T) {
 			}
 		}
 	})
-	if _, err := c.Command(t.Context(), agent.CommandStop, false); err != nil {
+	if _, err := c.Command(t.Context(), agent.Command{Kind: agent.CommandStop, Force: false}); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Command(t.Context(), agent.CommandDrain, true); err == nil || err.Error() != "force is true; here" {
+	if _, err := c.Command(t.Context(), agent.Command{Kind: agent.CommandDrain, Force: true}); err == nil || err.Error() != "force is true; here" {
 		t.Error(err)
 	}
-	if r, err := c.Command(t.Context(), agent.CommandStacks, false); err != nil || len(r.Stacks) != 1 || r.Stacks[0].Doing != "sleeps" || r.Files != "dir/*" {
+	if r, err := c.Command(t.Context(), agent.Command{Kind: agent.CommandStacks, Force: false}); err != nil || len(r.Stacks) != 1 || r.Stacks[0].Doing != "sleeps" || r.Files != "dir/*" {
 		t.Errorf("%+v, %v", r, err)
 	}
+	if _, err := c.Command(t.Context(), agent.Command{Kind: agent.CommandScale, Nodes: [2]int{2, 5}}); err == nil || err.Error() != "nodes [2 5]" {
+		t.Error(err)
+	}
 	agents.Wait()
-	if _, err := c.Command(t.Context(), "dance", false); err == nil || !strings.Contains(err.Error(), "another version of gorun") {
+	if _, err := c.Command(t.Context(), agent.Command{Kind: agent.CommandScale, Nodes: [2]int{5, 2}}); err == nil || !strings.Contains(err.Error(), "exceeds") {
+		t.Error(err)
+	}
+	if _, err := c.Command(t.Context(), agent.Command{Kind: "dance", Force: false}); err == nil || !strings.Contains(err.Error(), "another version of gorun") {
 		t.Error(err)
 	}
 	failed := make(chan error)
 	go func() { // nobody takes it, and then the job ends
-		_, err := c.Command(t.Context(), agent.CommandStop, false)
+		_, err := c.Command(t.Context(), agent.Command{Kind: agent.CommandStop, Force: false})
 		failed <- err
 	}()
 	time.Sleep(20 * time.Millisecond)

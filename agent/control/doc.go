@@ -3,7 +3,7 @@
 //
 //	GET  /status             a status.Node
 //	GET  /logs?rank=R&follow the last lines of the workers, one Line of JSON for each, and, with follow, those that come
-//	POST /stop, /kill, /drain?force, /restart, /stacks
+//	POST /stop, /kill, /drain?force, /restart, /scale?nodes=MIN:MAX, /stacks
 //	                         an agent.Command, which gets a Reply
 //
 // Server.ServeConn serves connections that others have accepted: in jobs over etcd, those that package liveness hands over.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func New(c Config) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", s.serveStatus)
 	mux.HandleFunc("GET /logs", s.serveLogs)
-	for _, kind := range []agent.CommandKind{agent.CommandStop, agent.CommandKill, agent.CommandDrain, agent.CommandRestart, agent.CommandStacks} {
+	for _, kind := range []agent.CommandKind{agent.CommandStop, agent.CommandKill, agent.CommandDrain, agent.CommandRestart, agent.CommandScale, agent.CommandStacks} {
 		mux.HandleFunc("POST /"+string(kind), func(w http.ResponseWriter, r *http.Request) { s.serveCommand(w, r, kind) })
 	}
 	s.http = &http.Server{
@@ -304,9 +305,17 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, kind agent
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	command := agent.Command{Kind: kind, Force: force}
+	if kind == agent.CommandScale {
+		if command.Nodes, err = parseNodes(r); err != nil {
+			refuse(w, http.StatusBadRequest, err)
+			return
+		}
+	}
 	answer := make(chan agent.Answer, 1)
+	command.Answer = answer
 	select {
-	case s.commands <- agent.Command{Kind: kind, Force: force, Answer: answer}:
+	case s.commands <- command:
 	case <-time.After(commandTimeout):
 		refuse(w, http.StatusServiceUnavailable, errors.New("the agent does not take commands now"))
 		return
@@ -325,6 +334,21 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, kind agent
 		refuse(w, http.StatusGatewayTimeout, fmt.Errorf("no answer within %v", answerTimeout))
 	case <-r.Context().Done():
 	}
+}
+
+// parseNodes reads how many nodes a round may have: nodes=MIN:MAX.
+func parseNodes(r *http.Request) (nodes [2]int, err error) {
+	text := r.URL.Query().Get("nodes")
+	low, high, _ := strings.Cut(text, ":")
+	for i, part := range []string{low, high} {
+		if nodes[i], err = strconv.Atoi(part); err != nil || nodes[i] < 1 {
+			return nodes, fmt.Errorf("nodes=%.20q: want MIN:MAX", text)
+		}
+	}
+	if nodes[0] > nodes[1] {
+		return nodes, fmt.Errorf("nodes=%.20q: the minimum exceeds the maximum", text)
+	}
+	return nodes, nil
 }
 
 // parseSwitch reads a parameter that is there or not, or a number.

@@ -52,6 +52,14 @@ func (m *lazyRendezvous) Restart(ctx context.Context, round *rendezvous.Round, w
 	return m.inner.Restart(ctx, round, why)
 }
 
+// Scale is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Scale(ctx context.Context, least, most int) error {
+	return m.inner.Scale(ctx, least, most)
+}
+
+// Limits is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Limits() (least, most int) { return m.inner.Limits() }
+
 // HostsAlone reports whether this node hosts the only etcd.
 func (m *lazyRendezvous) HostsAlone() bool {
 	m.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -64,4 +65,45 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the next round is %s", show(r))
 	}
 	succeed(t, agents, next)
+}
+
+// TestScale: a node that waits as a spare gets in when the job may have more nodes, and all nodes learn of it.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 2)
+	agents := j.agents(2)
+	rounds := together(t, agents)
+	if err := agents[0].Scale(t.Context(), 3, 2); err == nil {
+		t.Error("a minimum that exceeds the maximum")
+	}
+	third := j.agent("n2", nil)
+	if err := agents[0].Scale(t.Context(), 3, 3); err != nil {
+		t.Fatal(err)
+	}
+	joined := make(chan *rendezvous.Round, 1)
+	go func() {
+		round, err := third.join()
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- round
+	}()
+	wantNewRound(t, rounds)
+	var all sync.WaitGroup
+	for _, a := range agents {
+		all.Go(func() {
+			if round, err := a.join(); err != nil || round.Size != 3 {
+				t.Errorf("%+v, %v", round, err)
+			}
+		})
+	}
+	all.Wait()
+	if round := <-joined; round.Size != 3 {
+		t.Errorf("the third node is in a round of %d", round.Size)
+	}
+	for _, a := range append(agents, third) {
+		if least, most := a.Limits(); least != 3 || most != 3 {
+			t.Errorf("%s knows the limits %d and %d", a.node.ID, least, most)
+		}
+	}
 }

@@ -151,6 +151,19 @@ type statusDoc struct {
 	Wait string `json:"wait"`
 }
 
+// limitsDoc is what job/limits says.
+type limitsDoc struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
+
+func (d *limitsDoc) check() error {
+	if d.Min < 1 || d.Max < d.Min || d.Max > nodesLimit {
+		return fmt.Errorf("%d to %d nodes: want at least 1, a minimum that does not exceed the maximum, and at most %d", d.Min, d.Max, nodesLimit)
+	}
+	return nil
+}
+
 // probeDoc is what job/probe says.
 type probeDoc struct {
 	Round int `json:"round"`

@@ -223,7 +223,7 @@ func (r *Rendezvous) Restart(ctx context.Context, round *rendezvous.Round, why s
 
 // Leave is a report as well, if there are enough nodes without this one.
 func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	if round.Size <= r.driver.config.Min {
+	if least, _ := r.Limits(); round.Size <= least {
 		return nil
 	}
 	left := rendezvous.OutcomeOf(why)

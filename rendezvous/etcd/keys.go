@@ -19,6 +19,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/established    the job has lasted: another of its name does not take its place
 //	job/probe          the round whose members are to find out whether they reach each other
 //	job/state          how the job has ended; missing: it has not
+//	job/limits         how many nodes a round may have, if that has changed since the job began
 //	job/status         what the next round waits for, for people
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round
 //	ranks/<r>          leased: which node has the node rank r that it has asked for
@@ -28,7 +29,7 @@ const DefaultPrefix = "/gorun/v1/"
 // What is leased is deleted when its node has gone. All the rest has the lease of job/config, which the leader renews: it is deleted some
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
-// Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
+// Any node writes limits, if somebody asks it to. Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
 // written. Any node puts back what etcd has lost.
 type keys struct{ root string }
 
@@ -41,6 +42,7 @@ func (k keys) current() string { return k.job() + "current" }
 func (k keys) state() string   { return k.job() + "state" }
 func (k keys) status() string  { return k.job() + "status" }
 func (k keys) probe() string   { return k.job() + "probe" }
+func (k keys) limits() string  { return k.job() + "limits" }
 
 func (k keys) established() string { return k.job() + "established" }
 

@@ -175,6 +175,7 @@ func (l *leader) decide() rendezvous.Decision {
 	s := rendezvous.State{
 		Rules: l.config.Rules, Reports: v.reports, Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
 	}
+	s.Min, s.Max = v.nodeLimits(l.config)
 	s.Nodes, s.Unreachable = v.candidates()
 	for i, n := range s.Nodes { // only a lease shows of nodes without a liveness connection to this one whether they have ended
 		s.Nodes[i].LeaseOnly = n.Key != l.key && l.connected[n.Key] == 0

@@ -176,6 +176,9 @@ func (r *restoreJob) do(ctx context.Context, x *executor) error {
 	if other || !now.established {
 		t.put(k.established(), nil, lease)
 	}
+	if past.limits != nil && now.limits == nil {
+		t.put(k.limits(), past.limits, lease)
+	}
 	if past.round != nil && past.round.ID == past.current.Round {
 		t.put(k.round(past.round.ID, initial(x.key)), past.round, lease)
 	}

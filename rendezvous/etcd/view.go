@@ -21,9 +21,10 @@ type view struct {
 	stateRev    int64
 	stateLease  clientv3.LeaseID
 	status      statusDoc
-	probe       probeDoc  // the round whose members are to find out whether they reach each other; 0: none
-	ownRev      int64     // at which this node was written; 0: it is not
-	round       *roundDoc // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
+	limits      *limitsDoc // nil: those of the nodes' flags
+	probe       probeDoc   // the round whose members are to find out whether they reach each other; 0: none
+	ownRev      int64      // at which this node was written; 0: it is not
+	round       *roundDoc  // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
 	whole bool // it is what a leader reads
 	nodeTable
@@ -101,6 +102,8 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.state, err = pointer(decode[stateDoc](kv))
 	case k.status():
 		v.status, err = decode[statusDoc](kv)
+	case k.limits():
+		v.limits, err = pointer(decode[limitsDoc](kv))
 	case k.probe():
 		v.probe, err = decode[probeDoc](kv)
 	}

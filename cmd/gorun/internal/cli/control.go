@@ -16,7 +16,7 @@ import (
 func (o *options) control(config *agent.Config, logger *slog.Logger) *control.Server {
 	config.Spec.Recent = recent.New(o.nproc)
 	server := control.New(control.Config{Recent: config.Spec.Recent})
-	config.Commands, config.Publish, config.MinNodes = server.Commands(), server.Publish, o.minNodes
+	config.Commands, config.Publish = server.Commands(), server.Publish
 	config.Status = status.Node{Gorun: version, Pid: os.Getpid(), Endpoint: o.meetingPoint()}
 	go func() {
 		if err := server.Listen(o.runID); err != nil {

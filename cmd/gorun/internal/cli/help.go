@@ -30,6 +30,7 @@ var usages = []struct{ line, about string }{
 	{"gorun logs [flags] [job]", "print the last lines of its workers"},
 	{"gorun stacks [flags] [job]", "write what its workers are doing to files"},
 	{"gorun restart [flags] job", "start its workers again, in a new round"},
+	{"gorun scale [flags] job MIN:MAX", "change how many nodes it may have"},
 	{"gorun drain [flags] job node", "take one of its nodes out"},
 	{"gorun stop [flags] job", "end it"},
 	{"gorun completion bash|zsh|fish|powershell", "print the completion script for a shell"},

@@ -31,7 +31,7 @@ const aboutElsewhere = "For a job whose nodes meet over an etcd, give the same -
 // jobCommands are the commands for people who look at running jobs and steer them.
 func jobCommands(here host, etcd Etcd) []*cobra.Command {
 	return []*cobra.Command{
-		psCommand(), statusCommand(here, etcd), logsCommand(here, etcd), stacksCommand(here, etcd), restartCommand(here, etcd), drainCommand(here, etcd),
+		psCommand(), statusCommand(here, etcd), logsCommand(here, etcd), stacksCommand(here, etcd), restartCommand(here, etcd), scaleCommand(here, etcd), drainCommand(here, etcd),
 		stopCommand(here, etcd),
 	}
 }
@@ -263,7 +263,7 @@ func stopCommand(here host, etcd Etcd) *cobra.Command {
 		if kill {
 			kind = agent.CommandKill
 		}
-		return command(cmd, job, agents, kind, false, "is stopping")
+		return command(cmd, job, agents, agent.Command{Kind: kind}, "is stopping on")
 	}
 	long := "It ends as after SIGTERM to each gorun of the job: the workers have --shutdown-timeout to end. Its exit code is 143, unless all workers exit 0."
 	return newJobCommand(here, etcd, "stop [flags] JOB", "End a running job", long, run, func(cmd *cobra.Command) {
@@ -277,7 +277,7 @@ func restartCommand(here host, etcd Etcd) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return command(cmd, job, agents, agent.CommandRestart, false, "is starting another round")
+		return command(cmd, job, agents, agent.Command{Kind: agent.CommandRestart}, "is starting another round on")
 	}
 	long := "This is no failure: it does not count for --max-restarts. With --on-failure=replace, workers that take part live on, and enter the new round."
 	return newJobCommand(here, etcd, "restart [flags] JOB", "Start all workers of a running job again, in a new round", long, run, nil)
@@ -297,7 +297,7 @@ func drainCommand(here host, etcd Etcd) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return command(cmd, job, []jobs.Agent{node}, agent.CommandDrain, force, "goes on without the node")
+		return command(cmd, job, []jobs.Agent{node}, agent.Command{Kind: agent.CommandDrain, Force: force}, "goes on without the node on")
 	}
 	long := "The node leaves as after SIGTERM to its gorun, and the others go on in a new round. This is refused if they were fewer than --nnodes allows. " +
 		"NODE is its host, its name or its node rank."
@@ -306,23 +306,44 @@ func drainCommand(here host, etcd Etcd) *cobra.Command {
 	})
 }
 
+func scaleCommand(here host, etcd Etcd) *cobra.Command {
+	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
+		if len(args) < 2 {
+			return usagef("gorun scale: want a job, and its number of nodes: N or MIN:MAX")
+		}
+		var o options
+		if err := setNnodes(&o, args[1]); err != nil {
+			return usagef("gorun scale %s: %w", quote(args[1]), err)
+		}
+		job, agents, err := find.job(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		c := agent.Command{Kind: agent.CommandScale, Nodes: [2]int{o.minNodes, o.nnodes}}
+		return command(cmd, job, agents, c, fmt.Sprintf("may have %d to %d nodes from now on: recorded by", o.minNodes, o.nnodes))
+	}
+	long := "If the present round has more nodes than MAX, another one begins at once: the nodes with the lowest ranks stay, and the others wait as spares, " +
+		"without workers. If it has fewer than MIN, it goes on, but no other one begins before there are enough."
+	return newJobCommand(here, etcd, "scale [flags] JOB MIN:MAX", "Change how many nodes a running job may have", long, run, nil)
+}
+
 // command asks agents of a job for something, and says in a line for each that it is done.
-func command(cmd *cobra.Command, job *status.Job, agents []jobs.Agent, kind agent.CommandKind, force bool, done string) error {
+func command(cmd *cobra.Command, job *status.Job, agents []jobs.Agent, c agent.Command, done string) error {
 	var failed []error
 	for _, n := range job.Nodes {
-		if n.Problem != "" && kind != agent.CommandDrain {
+		if n.Problem != "" && c.Kind != agent.CommandDrain {
 			failed = append(failed, fmt.Errorf("job %s on %s: %s", job.ID, n.Host, n.Problem))
 		}
 	}
-	for _, r := range jobs.Command(cmd.Context(), agents, kind, force) {
+	for _, r := range jobs.Command(cmd.Context(), agents, c) {
 		if r.Err != nil {
 			failed = append(failed, fmt.Errorf("job %s on %s: %w", job.ID, r.Node.Host, r.Err))
 			continue
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "job %s %s on %s (pid %d)\n", job.ID, done, r.Node.Host, r.Node.Pid); err != nil {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "job %s %s %s (pid %d)\n", job.ID, done, r.Node.Host, r.Node.Pid); err != nil {
 			return err
 		}
-		if kind == agent.CommandRestart { // one is enough
+		if jobs.IsForOne(c.Kind) {
 			return nil
 		}
 	}
@@ -339,7 +360,7 @@ func stacksCommand(here host, etcd Etcd) *cobra.Command {
 			return err
 		}
 		var failed []error
-		for _, r := range jobs.Command(cmd.Context(), agents, agent.CommandStacks, false) {
+		for _, r := range jobs.Command(cmd.Context(), agents, agent.Command{Kind: agent.CommandStacks}) {
 			if r.Err != nil {
 				failed = append(failed, fmt.Errorf("job %s on %s: %w", job.ID, r.Node.Host, r.Err))
 				continue

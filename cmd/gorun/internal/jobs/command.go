@@ -19,15 +19,19 @@ type Result struct {
 	Err   error // nil: it carries it out
 }
 
-// Command asks all agents for something, at the same time. If only one has to do it, as for another round, it asks them one after the
-// other, until one does it.
-func Command(ctx context.Context, agents []Agent, kind agent.CommandKind, force bool) []Result {
+// IsForOne reports whether one agent has to carry out a command, for the whole job.
+func IsForOne(kind agent.CommandKind) bool {
+	return kind == agent.CommandRestart || kind == agent.CommandScale
+}
+
+// Command asks all agents for something, at the same time. If one has to do it for all, it asks them one after the other, until one does it.
+func Command(ctx context.Context, agents []Agent, command agent.Command) []Result {
 	results := make([]Result, len(agents))
 	ask := func(i int) {
 		results[i].Node = agents[i].Node
-		results[i].Reply, results[i].Err = agents[i].Client.Command(ctx, kind, force)
+		results[i].Reply, results[i].Err = agents[i].Client.Command(ctx, command)
 	}
-	if kind == agent.CommandRestart {
+	if IsForOne(command.Kind) {
 		for i := range agents {
 			if ask(i); results[i].Err == nil {
 				return results[i : i+1]

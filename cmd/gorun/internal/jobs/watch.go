@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 )
 
@@ -66,7 +67,7 @@ func Watch(ctx context.Context, stdin, stdout *os.File, look func(context.Contex
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			last = fmt.Sprintf("job %s has ended here\r\n", job.ID)
+			last = agent.Printable(fmt.Sprintf("job %s is gone: %v", job.ID, err)) + "\r\n"
 			return nil
 		}
 		job = now

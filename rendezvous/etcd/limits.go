@@ -1,0 +1,74 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// nodeLimits returns how many nodes a round may have.
+func (v *view) nodeLimits(c *Config) (least, most int) {
+	if v.limits != nil {
+		return v.limits.Min, v.limits.Max
+	}
+	return c.Min, c.Max
+}
+
+// Limits returns how many nodes a round may have now, as far as this node knows.
+func (r *Rendezvous) Limits() (least, most int) {
+	least, most = r.driver.config.Min, r.driver.config.Max
+	limits := make(chan [2]int, 1)
+	if r.driver.turn(func() {
+		least, most := r.driver.machine.conn.view.nodeLimits(r.driver.config)
+		limits <- [2]int{least, most}
+	}) {
+		l := <-limits
+		least, most = l[0], l[1]
+	}
+	return least, most
+}
+
+// Scale sets how many nodes a round may have. If the present one has more, it is over; the nodes with the lowest ranks stay, and the others
+// wait as spares. If it has fewer, it goes on.
+func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
+	doc := limitsDoc{Min: least, Max: most}
+	if err := doc.check(); err != nil {
+		return &rendezvous.MisuseError{Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.driver.executor.scale(ctx, doc)
+}
+
+var errNoJob = errors.New("the job is over")
+
+// scale writes the limits, unless the job is closed.
+func (w *writer) scale(ctx context.Context, doc limitsDoc) error {
+	for {
+		answer, err := w.client.Get(ctx, w.keys.config())
+		if err != nil {
+			return fmt.Errorf("etcd: %w", err)
+		}
+		if len(answer.Kvs) == 0 {
+			return errNoJob
+		}
+		config, err := readJobConfig(answer.Kvs[0])
+		if err != nil {
+			return err
+		}
+		done, err := w.when(append(w.isStill(config), isMissing(w.keys.state()))...).put(w.keys.limits(), doc, config.lease).
+			orGet(clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly())).commit(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("etcd: %w", err)
+		case done.Succeeded:
+			return nil
+		case done.Responses[0].GetResponseRange().Count > 0:
+			return errNoJob
+		}
+	}
+}
