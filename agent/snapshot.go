@@ -73,6 +73,9 @@ func (l *loop) record(e event) {
 		text := "the job is over"
 		if again, ok := errors.AsType[*rendezvous.NewRoundError](e.err); ok {
 			text = again.Why
+			for _, gone := range again.Gone {
+				l.event(status.KindNodeLost, nil, "%s", gone.Why)
+			}
 		} else if e.err != nil {
 			text = e.err.Error()
 		}

@@ -137,6 +137,7 @@ type Kind string
 const (
 	KindRoundBegan    Kind = "round_began"    // the node's workers are in a new round
 	KindRoundOver     Kind = "round_over"     // and that is over
+	KindNodeLost      Kind = "node_lost"      // another node of the round has left or is lost
 	KindWorkerFailed  Kind = "worker_failed"  // a worker has failed
 	KindWorkerHangs   Kind = "worker_hangs"   // a worker makes no progress
 	KindRoundRevoked  Kind = "round_revoked"  // a worker has ended its round
