@@ -145,6 +145,8 @@ var table = []flag{
 	{group: groupOutput, name: "event-log-handler", value: "NAME", choices: eventHandlers,
 		set:  setChoice(eventHandlers, func(o *options) *string { return &o.events }),
 		help: "where gorun writes a line of JSON for each worker that has ended: null (nowhere) or console (default null)"},
+	{group: groupOutput, name: "event-log", value: "FILE", own: true, set: setText("a file", func(o *options) *string { return &o.eventLog }),
+		help: "file to which gorun adds a line of JSON for everything that happens to the job on this node, such as rounds, failures and workers that start or exit"},
 
 	{group: groupProcessors, name: "numa-binding", value: "NAME", choices: numaPolicies, set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
 		help: "processors to which each worker is bound: node (its NUMA node), socket (its socket), exclusive (its share of the NUMA node's cores), " +

@@ -60,6 +60,7 @@ type options struct {
 	logMaxSize                   int64
 	logKeep                      int
 	events                       string
+	eventLog                     string // file; empty: none
 
 	numa             string // a policy of package topology; empty: no binding
 	threads          int    // OMP_NUM_THREADS; 0: not asked for

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
 )
@@ -109,6 +110,18 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	server := o.control(&config, logger)
 	defer server.Close()
+	events, err := interruptible(interrupts.passed, func() (*eventLog, error) { return o.eventLogTo(std.spool, logger) })
+	if err != nil {
+		return err
+	}
+	defer func() { events.end(o.orTimeout(ctx, err)) }()
+	systemd := notifySystemd(logger)
+	defer systemd.end()
+	config.Publish = func(n *status.Node) {
+		server.Publish(n)
+		events.publish(n)
+		systemd.publish(n)
+	}
 	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, server, logger); err != nil {
 		return err
 	}
@@ -184,7 +197,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		HangTimeout: o.hangTimeout,
-		Environ:     o.withCommAddr(o.environ(o.withVariables(os.Environ()), procs.threads)), Prefix: o.prefix, Show: o.show,
+		Environ:     o.withCommAddr(o.environ(o.withVariables(withoutNotify(os.Environ())), procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,
