@@ -173,37 +173,34 @@ func translate(n *status.Node, i int) (e Event, ok bool) {
 	}
 	e = newEvent(n, kind, from.At)
 	e.Rank, e.Text = from.Rank, from.Text
-	switch kind {
-	case RoundFormed:
-		r := n.Round
+	if r := n.Round; kind == RoundFormed {
 		e.NodeRank, e.Nodes, e.WorldSize, e.Restarts = &r.Node, r.Nodes, r.WorldSize, &r.Restarts
-	case Failure:
+	}
+	if kind == Failure {
 		e.Cause = causeOf(n, from)
 	}
 	return e, true
 }
 
+// early are the causes of failures that are reported before the worker has ended.
+var early = map[status.Kind]Cause{status.KindWorkerHangs: CauseHang, status.KindRoundRevoked: CauseRevoked}
+
 // isKnown reports whether the failure of a rank in this round has been reported already, before it ended.
 func isKnown(earlier []status.Event, rank int) bool {
 	for _, e := range slices.Backward(earlier) {
-		switch e.Kind {
-		case status.KindRoundBegan:
+		if e.Kind == status.KindRoundBegan {
 			return false
-		case status.KindWorkerHangs, status.KindRoundRevoked:
-			if *e.Rank == rank {
-				return true
-			}
+		}
+		if early[e.Kind] != "" && *e.Rank == rank {
+			return true
 		}
 	}
 	return false
 }
 
 func causeOf(n *status.Node, e *status.Event) Cause {
-	switch e.Kind {
-	case status.KindWorkerHangs:
-		return CauseHang
-	case status.KindRoundRevoked:
-		return CauseRevoked
+	if cause := early[e.Kind]; cause != "" {
+		return cause
 	}
 	for _, w := range n.Workers {
 		if w.Rank == *e.Rank && w.Exit != nil && w.Exit.Signal != 0 {

@@ -21,6 +21,7 @@ const (
 	etcdNodes  = "etcd, for nodes"
 	etcdPeers  = "etcd, for its other members (three endpoints)"
 	agentPeers = "connections between agents; status and commands over the network"
+	statusPage = "status page and metrics (`--status-addr`)"
 	ranksStore = "store of the ranks"
 	eachRank   = "each rank"
 )
@@ -41,6 +42,8 @@ func TestWhatListens(t *testing.T) {
 	}{
 		{"one node", 1, nil,
 			map[string]string{agentStore: "127.0.0.1"}, map[string]string{eachRank: "127.0.0.1"}},
+		{"one node with a status page", 1, []string{"--status-addr=:0"},
+			map[string]string{agentStore: "127.0.0.1", statusPage: "127.0.0.1"}, map[string]string{eachRank: "127.0.0.1"}},
 		{"static nodes on loopback", 2, []string{"--master-addr=127.0.0.1", "--master-port=" + portOf(loopback(t, 1))},
 			nil, map[string]string{ranksStore: "127.0.0.1", eachRank: "127.0.0.1"}},
 		{"a hosted etcd on loopback", 2, []string{"--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 1)},
@@ -138,7 +141,7 @@ func documentedListeners(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	for _, what := range []string{agentStore, etcdNodes, etcdPeers, agentPeers, ranksStore, eachRank} {
+	for _, what := range []string{agentStore, etcdNodes, etcdPeers, agentPeers, statusPage, ranksStore, eachRank} {
 		if _, ok := rows[what]; !ok {
 			t.Fatalf("docs/security.md does not say that %q listens", what)
 		}

@@ -20,11 +20,13 @@ const module = "github.com/gorun/gorun"
 
 // outside says what the names in the import table mean that are not packages of this module: modules, with what they bring.
 var outside = map[string]string{
-	"x/sys":   "golang.org/x/sys/...",
-	"x/term":  "golang.org/x/term|golang.org/x/sys/...",
-	"hclog":   "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/...",
-	"cobra":   "github.com/spf13/...",
-	"cbor":    "github.com/fxamacker/...|github.com/x448/...",
+	"x/sys":  "golang.org/x/sys/...",
+	"x/term": "golang.org/x/term|golang.org/x/sys/...",
+	"hclog":  "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/...",
+	"cobra":  "github.com/spf13/...",
+	"cbor":   "github.com/fxamacker/...|github.com/x448/...",
+	"prometheus": "github.com/prometheus/...|github.com/beorn7/perks/...|github.com/cespare/xxhash/...|github.com/munnerz/goautoneg|" +
+		"google.golang.org/protobuf/...|go.yaml.in/...|golang.org/x/...",
 	"systemd": "github.com/coreos/go-systemd/...",
 	"etcd client": "go.etcd.io/etcd/api/...|go.etcd.io/etcd/client/...|google.golang.org/...|golang.org/x/...|go.uber.org/...|" +
 		"github.com/coreos/...|github.com/golang/protobuf/...|github.com/grpc-ecosystem/grpc-gateway/...",

@@ -69,6 +69,9 @@ func TestChanged(t *testing.T) {
 	w.Add(1, 1, []byte("text"))
 	<-changed
 	pieces, _, missed := w.Since(1, next)
+	if w.Bytes(1) != 4 || w.Bytes(2) != 0 {
+		t.Errorf("%d and %d bytes, want 4 and 0", w.Bytes(1), w.Bytes(2))
+	}
 	if len(pieces) != 1 || string(pieces[0].Text) != "text" || missed {
 		t.Errorf("pieces %q, missed %t", pieces, missed)
 	}

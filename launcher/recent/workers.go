@@ -8,6 +8,7 @@ import (
 // Workers keeps the last bytes of each worker of a node, by local rank, over all rounds. Several goroutines may use it.
 type Workers struct {
 	buffers []Buffer
+	bytes   [4]atomic.Uint64 // by stream
 
 	awaited atomic.Bool // somebody waits for changed
 	mu      sync.Mutex
@@ -26,6 +27,7 @@ func (w *Workers) Add(local int, stream byte, text []byte) {
 		return
 	}
 	w.buffers[local].Add(stream, text)
+	w.bytes[stream%4].Add(uint64(len(text)))
 	if w.awaited.Load() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -36,6 +38,9 @@ func (w *Workers) Add(local int, stream byte, text []byte) {
 		}
 	}
 }
+
+// Bytes is how many bytes all workers have written to a stream, which is less than 4.
+func (w *Workers) Bytes(stream byte) uint64 { return w.bytes[stream%4].Load() }
 
 // Since returns what the worker with a local rank has written since next, as Buffer.Since does.
 func (w *Workers) Since(local int, next uint64) (pieces []Piece, now uint64, missed bool) {

@@ -17,23 +17,37 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// loopbackName is the name of the file with the user's own token.
-const loopbackName = "loopback-token"
+// The names of the files with the user's own tokens.
+const (
+	loopbackName   = "loopback-token"
+	statusPageName = "status-page-token"
+)
 
 // Loopback returns the user's own token, and the path of its file. The user's programs on this machine use it to recognize each
 // other if they were given no token. Only this user can read the file. The first program that needs it creates it, in
 // $XDG_CONFIG_HOME/gorun or ~/.config/gorun, or, if that is not possible, in a directory of the user in /tmp.
 func Loopback() (token, file string, err error) { return loopbackIn(directories()) }
 
-// loopbackIn returns the token in the first of the directories that has one or in which it can create one.
 func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
+	if token, file, err = ownIn(loopbackName, dirs); err != nil {
+		err = fmt.Errorf("%w, and your own cannot be used (%w)", auth.ErrNoToken, err)
+	}
+	return token, file, err
+}
+
+// StatusPage returns the token of people who look at the status pages of this user's jobs, and the path of its file, which is beside that of
+// Loopback, and is created in the same way.
+func StatusPage() (token, file string, err error) { return ownIn(statusPageName, directories()) }
+
+// ownIn returns the token in the first of the directories that has one or in which it can create one.
+func ownIn(name string, dirs iter.Seq[string]) (token, file string, err error) {
 	var problems []string
 	for dir := range dirs {
-		file := filepath.Join(dir, loopbackName)
-		token, err := readLoopback(dir, file)
+		file := filepath.Join(dir, name)
+		token, err := readOwn(dir, file)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err = makeLoopback(dir, file); err == nil {
-				token, err = readLoopback(dir, file)
+			if err = makeOwn(dir, file); err == nil {
+				token, err = readOwn(dir, file)
 			}
 		}
 		if err == nil {
@@ -41,7 +55,7 @@ func loopbackIn(dirs iter.Seq[string]) (token, file string, err error) {
 		}
 		problems = append(problems, err.Error())
 	}
-	return "", "", fmt.Errorf("%w, and your own cannot be used (%s)", auth.ErrNoToken, strings.Join(problems, "; "))
+	return "", "", errors.New(strings.Join(problems, "; "))
 }
 
 // directories yields the directories for the file, the best one first. It uses the environment only if that names a directory of this
@@ -77,8 +91,8 @@ func isOurDirectory(path string) bool {
 	return err == nil && filepath.IsAbs(path) && info.IsDir() && isOurs(info)
 }
 
-// makeLoopback creates the file. If another program has created it in the meantime, that file stays.
-func makeLoopback(dir, file string) error {
+// makeOwn creates the file. If another program has created it in the meantime, that file stays.
+func makeOwn(dir, file string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -94,7 +108,7 @@ func makeLoopback(dir, file string) error {
 	}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
-	temp, err := os.CreateTemp(dir, "."+loopbackName+"-*")
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(file)+"-*")
 	if err != nil {
 		return err
 	}
@@ -109,9 +123,9 @@ func makeLoopback(dir, file string) error {
 	return nil
 }
 
-// readLoopback reads the file. It returns an error if another user can have read or written it, or if the file is empty, as it may
+// readOwn reads the file. It returns an error if another user can have read or written it, or if the file is empty, as it may
 // be after a power failure.
-func readLoopback(dir, path string) (string, error) {
+func readOwn(dir, path string) (string, error) {
 	info, err := os.Lstat(dir)
 	if err == nil {
 		err = checkOwn(dir, info)

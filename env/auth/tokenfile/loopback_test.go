@@ -139,3 +139,20 @@ func swap(path, moved string) error {
 	}
 	return os.Symlink(moved, path)
 }
+
+// TestStatusPage: the token of status pages is another one, in another file.
+func TestStatusPage(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	loopback, _, err := Loopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, file, err := StatusPage()
+	if err != nil || token == loopback || file != filepath.Join(home, "gorun", statusPageName) {
+		t.Errorf("token %q of %s, %v", token, file, err)
+	}
+	if again, _, err := StatusPage(); again != token {
+		t.Errorf("then %q, %v", again, err)
+	}
+}

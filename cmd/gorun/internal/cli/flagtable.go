@@ -9,7 +9,7 @@ const (
 	groupStopping   = "Failures and stopping"
 	groupOutput     = "Output"
 	groupProcessors = "Processors and devices"
-	groupView       = "Previewing a job"
+	groupView       = "Seeing a job"
 )
 
 // table is every flag of gorun, in the order of the help.
@@ -157,6 +157,9 @@ var table = []flag{
 	{group: groupProcessors, name: "virtual-local-rank", set: setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),
 		help: "give every worker LOCAL_RANK=0, and let it see only the device of its real local rank"},
 
+	{group: groupView, name: "status-addr", value: "[HOST]:PORT", own: true, set: setStatusAddr,
+		help: "where gorun serves a page that shows the job, and Prometheus metrics, while it runs: only for you and on this machine, unless a host is given, " +
+			"which may be 0.0.0.0; then others need a token from a file of yours (default: nowhere)"},
 	{group: groupView, name: "dry-run", own: true, set: setSwitch(func(o *options) *bool { return &o.dryRun }),
 		help: "print what gorun would start on this node, without starting it"},
 	{group: groupView, name: "json", own: true, set: setSwitch(func(o *options) *bool { return &o.json }),

@@ -61,6 +61,7 @@ type options struct {
 	logKeep                      int
 	events                       string
 	eventLog                     string // file; empty: none
+	statusAddr                   string // host:port of the status page; empty: there is none
 
 	numa             string // a policy of package topology; empty: no binding
 	threads          int    // OMP_NUM_THREADS; 0: not asked for

@@ -117,12 +117,23 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	defer func() { events.end(o.orTimeout(ctx, err)) }()
 	systemd := notifySystemd(logger)
 	defer systemd.end()
+	met := &etcdMemory{Etcd: etcd}
+	page, err := o.statusPage(server, config.Spec.Recent, met, logger)
+	if err != nil {
+		return err
+	}
+	if page != nil {
+		defer page.Close()
+	}
 	config.Publish = func(n *status.Node) {
 		server.Publish(n)
 		events.publish(n)
 		systemd.publish(n)
+		if page != nil {
+			page.Publish(n)
+		}
 	}
-	if config.Rendezvous, err = o.rendezvous(etcd, temp.dir, server, logger); err != nil {
+	if config.Rendezvous, err = o.rendezvous(met, temp.dir, server, logger); err != nil {
 		return err
 	}
 	config.Spec.StepSignals = o.stepSignals()

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
+	"github.com/gorun/gorun/env/auth/tokenfile"
+	"github.com/gorun/gorun/launcher/recent"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// setStatusAddr accepts a host and a port. Without a host it means loopback.
+func setStatusAddr(o *options, s string) error {
+	if !strings.Contains(s, ":") {
+		s = ":" + s
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err == nil && host != "" {
+		err = setHost(func(*options) *string { return new(string) })(o, "["+host+"]")
+	}
+	if err != nil {
+		return errors.New("want host:port, or :port for loopback")
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	o.statusAddr = net.JoinHostPort(host, port)
+	return nil
+}
+
+// An etcdMemory remembers how a job uses its etcd.
+type etcdMemory struct {
+	Etcd
+	config atomic.Pointer[rendezvous.Config]
+}
+
+// Rendezvous implements Etcd.
+func (e *etcdMemory) Rendezvous(c rendezvous.Config) rendezvous.Rendezvous {
+	e.config.Store(&c)
+	return e.Etcd.Rendezvous(c)
+}
+
+// contacts returns the agents of the job.
+func (e *etcdMemory) contacts(ctx context.Context) (rendezvous.Contacts, error) {
+	c := e.config.Load()
+	if c == nil {
+		return rendezvous.Contacts{}, errors.New("the nodes have not met yet")
+	}
+	return e.Contacts(ctx, rendezvous.Config{Access: c.Access, RunID: c.RunID, Prefix: c.Prefix})
+}
+
+// statusPage serves the status page, if the user wants it. nil: it does not.
+func (o *options) statusPage(server *control.Server, written *recent.Workers, etcd *etcdMemory, logger *slog.Logger) (*statuspage.Server, error) {
+	if o.statusAddr == "" {
+		return nil, nil
+	}
+	flag := o.given["status-addr"]
+	l, err := net.Listen("tcp", o.statusAddr)
+	if err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err
+		}
+		if call, ok := errors.AsType[*os.SyscallError](err); ok {
+			err = call.Err
+		}
+		return nil, usagef("%s: the status page cannot listen there: %w", flag, cause(err))
+	}
+	token, file, err := tokenfile.StatusPage()
+	addr, _ := netip.ParseAddrPort(l.Addr().String()) // package net has made it
+	if err != nil && !addr.Addr().IsLoopback() {
+		_ = l.Close() // err says it all
+		return nil, usagef("%s: those who look from other machines need a token, and its file cannot be used (%w): use a port without a host", flag, err)
+	}
+	c := statuspage.Config{
+		Own:    control.NewClient(inProcess(server)),
+		Recent: written, RunID: o.runID, Endpoint: o.meetingPoint(), Version: version, Token: token, Logger: logger,
+	}
+	if o.elastic() {
+		c.Contacts = etcd.contacts
+	}
+	page := statuspage.New(c)
+	page.Serve(l)
+	text := fmt.Sprintf("status page at http://%s/", pageHost(addr))
+	if token != "" && !addr.Addr().IsLoopback() {
+		text += "; log in with the token in " + file
+	}
+	logger.Info(text)
+	return page, nil
+}
+
+// pageHost is how people reach the page.
+func pageHost(addr netip.AddrPort) string {
+	if !addr.Addr().IsUnspecified() {
+		return addr.String()
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(addr.Port())))
+}
+
+// inProcess connects to a server of this process.
+func inProcess(server *control.Server) func(context.Context) (net.Conn, error) {
+	return func(context.Context) (net.Conn, error) {
+		here, there := net.Pipe()
+		go server.ServeConn(there)
+		return here, nil
+	}
+}

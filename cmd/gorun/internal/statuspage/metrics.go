@@ -1,0 +1,148 @@
+package statuspage
+
+import (
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gorun/gorun/agent/eventlog"
+	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/launcher/recent"
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("gorun_"+name, help, labels, nil)
+}
+
+// The metrics of a node. docs/status.md has a table of them.
+var (
+	descBuild    = desc("build_info", "Version of gorun and of Go. The value is 1.", "version", "goversion")
+	descJob      = desc("job_info", "Name of the job, and its program. The value is 1.", "job", "program")
+	descStart    = desc("start_time_seconds", "When gorun started on this node, in seconds since 1970.")
+	descState    = desc("state", "What this node does: 1 for the present state, else 0.", "state")
+	descRound    = desc("round", "Number of the round; 0: there was none.")
+	descNodes    = desc("nodes", "Nodes of the round.")
+	descRanks    = desc("ranks", "Ranks of the round.")
+	descRestarts = desc("restarts", "Restarts of --max-restarts that the job has used.")
+	descMax      = desc("max_restarts", "Restarts that the job may use (--max-restarts).")
+	descWorkers  = desc("workers", "Workers of this node, by state.", "state")
+	descFailures = desc("worker_failures_total", "Failures of workers of this node, by cause.", "cause")
+	descRecovery = desc("last_recovery_seconds", "Time from the first failure of a worker of this node in a round until the next round began here, the last time.")
+	descProgress = desc("worker_last_progress_time_seconds", "When a worker last said that it makes progress, in seconds since 1970.", "rank")
+	descOutput   = desc("output_bytes_total", "Bytes that the workers of this node have written.", "stream")
+)
+
+var (
+	states       = []status.State{status.Joining, status.Running, status.Diagnosing, status.Stopping, status.Finished, status.Ended}
+	workerStates = []status.WorkerState{status.WorkerRunning, status.WorkerSucceeded, status.WorkerFailed, status.WorkerStopped}
+)
+
+// metrics implements prometheus.Collector.
+type metrics struct {
+	version string
+	recent  *recent.Workers
+
+	mu       sync.Mutex
+	node     *status.Node // the newest snapshot; nil: none
+	failures map[eventlog.Cause]int
+	failed   time.Time     // of the first failure since the last round began; zero: there is none
+	recovery time.Duration // zero: there was none
+}
+
+func newMetrics(c Config) *metrics {
+	return &metrics{version: c.Version, recent: c.Recent, failures: make(map[eventlog.Cause]int)}
+}
+
+func (m *metrics) registry() *prometheus.Registry {
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(m)
+	return r
+}
+
+// observe takes a snapshot.
+func (m *metrics) observe(n *status.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range eventlog.Changes(m.node, n) {
+		if e.Event == eventlog.Failure {
+			m.failures[e.Cause]++
+			if m.failed.IsZero() {
+				m.failed = e.Time
+			}
+		}
+		if e.Event == eventlog.RoundFormed && !m.failed.IsZero() {
+			m.recovery, m.failed = e.Time.Sub(m.failed), time.Time{}
+		}
+	}
+	m.node = n
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descBuild, descJob, descStart, descState, descRound, descNodes, descRanks, descRestarts, descMax, descWorkers, descFailures, descRecovery,
+		descProgress, descOutput,
+	} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	count := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
+	gauge(descBuild, 1, m.version, runtime.Version())
+	count(descOutput, float64(m.recent.Bytes(byte(launcher.Stdout))), "stdout")
+	count(descOutput, float64(m.recent.Bytes(byte(launcher.Stderr))), "stderr")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, cause := range eventlog.Causes() {
+		count(descFailures, float64(m.failures[cause]), string(cause))
+	}
+	if m.recovery > 0 {
+		gauge(descRecovery, m.recovery.Seconds())
+	}
+	n := m.node
+	if n == nil {
+		return
+	}
+	gauge(descJob, 1, n.Job, n.Program)
+	gauge(descStart, seconds(n.Begun))
+	for _, s := range states {
+		value := 0.0
+		if s == n.State {
+			value = 1
+		}
+		gauge(descState, value, string(s))
+	}
+	gauge(descMax, float64(n.MaxRestarts))
+	round := status.Round{}
+	if n.Round != nil {
+		round = *n.Round
+	}
+	gauge(descRound, float64(round.ID))
+	gauge(descNodes, float64(round.Nodes))
+	gauge(descRanks, float64(round.WorldSize))
+	gauge(descRestarts, float64(round.Restarts))
+	workers := make(map[status.WorkerState]int)
+	for _, w := range n.Workers {
+		workers[w.State]++
+		if at := hang.Stamp(w.ProgressFile); w.State == status.WorkerRunning && !at.IsZero() {
+			gauge(descProgress, seconds(at), strconv.Itoa(w.Rank))
+		}
+	}
+	for _, s := range workerStates {
+		gauge(descWorkers, float64(workers[s]), string(s))
+	}
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
