@@ -73,12 +73,12 @@ func TestWatch(t *testing.T) {
 		if _, err := ours.WriteString(key); err != nil {
 			t.Fatal(err)
 		}
-		end := readUntil(t, ours, leaveScreen)
+		readUntil(t, ours, leaveScreen)
 		if err := <-done; err != nil {
 			t.Errorf("%q: %v", key, err)
 		}
 		if key == "" {
-			end += readUntil(t, ours, "job train17 is gone: no such job")
+			readUntil(t, ours, "job train17 is gone: no such job")
 		}
 		after, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
 		if err != nil || *after != *before {
