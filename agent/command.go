@@ -98,10 +98,10 @@ func (m *stateMachine) onCommand(c Command) []action {
 // checkCommand returns why a command is refused whatever the machine does; nil: it is not.
 func (l *loop) checkCommand(c Command) error {
 	least := 1
-	if scaler, ok := l.Rendezvous.(rendezvous.Scaler); ok && c.Kind == CommandDrain && l.round != nil {
+	if scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous); ok && c.Kind == CommandDrain && l.round != nil {
 		least, _ = scaler.Limits()
 	}
-	host, hosts := l.Rendezvous.(rendezvous.Host)
+	host, hosts := rendezvous.As[rendezvous.Host](l.Rendezvous)
 	switch {
 	case c.Kind != CommandDrain || c.Force || l.round == nil || l.round.Err() != nil:
 		return nil
@@ -116,7 +116,7 @@ func (l *loop) checkCommand(c Command) error {
 // restart asks the rendezvous for a new round, in a separate goroutine.
 func (l *loop) restart(c Command) {
 	round := l.round
-	restarter, ok := l.Rendezvous.(rendezvous.Restarter)
+	restarter, ok := rendezvous.As[rendezvous.Restarter](l.Rendezvous)
 	if !ok {
 		c.Answer <- Answer{Err: errors.New("its rendezvous cannot start another round")}
 		return
@@ -130,7 +130,7 @@ func (l *loop) restart(c Command) {
 
 // scale changes how many nodes a round may have, in a separate goroutine.
 func (l *loop) scale(c Command) {
-	scaler, ok := l.Rendezvous.(rendezvous.Scaler)
+	scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous)
 	least, most := c.Nodes[0], c.Nodes[1]
 	switch {
 	case !ok:

@@ -83,6 +83,21 @@ type Rendezvous interface {
 	Close(ctx context.Context, why error) error
 }
 
+// As returns r as a T, or a rendezvous inside r that r.Unwrap returns. T is an interface of something that not every rendezvous can.
+func As[T any](r Rendezvous) (as T, ok bool) {
+	for r != nil {
+		if as, ok = r.(T); ok {
+			return as, true
+		}
+		outer, wraps := r.(interface{ Unwrap() Rendezvous })
+		if !wraps {
+			break
+		}
+		r = outer.Unwrap()
+	}
+	return as, false
+}
+
 // A Restarter is a Rendezvous that can be asked for another round.
 type Restarter interface {
 	// Restart ends a round, and a newer one is to form. It costs no restart of the budget. Restart returns when it is recorded that this is

@@ -140,15 +140,24 @@ func (c *Client) ask(ctx context.Context, method, path string) (io.ReadCloser, e
 	if err != nil {
 		return nil, err
 	}
+	answer, err := c.send(request)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+// send returns the answer if it is of use, and otherwise what it says.
+func (c *Client) send(request *http.Request) (*http.Response, error) {
 	answer, err := c.http.Do(request)
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx := request.Context(); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, innermost(err)
 	}
 	if answer.StatusCode == http.StatusOK {
-		return answer.Body, nil
+		return answer, nil
 	}
 	text, err := readAll(answer.Body)
 	switch {

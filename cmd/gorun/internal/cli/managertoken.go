@@ -66,19 +66,19 @@ type mungeRendezvous struct {
 	joined bool // by Join, which the agent calls once at a time
 
 	mu     sync.Mutex
-	secret string
+	secret string        // the token; empty: there is none yet
 	server *munge.Server // nil: another node has it
 }
 
 // withMunge returns the rendezvous that open makes of a token, once there is one.
-func (o *options) withMunge(open func(token string) rendezvous.Rendezvous, logger *slog.Logger) rendezvous.Rendezvous {
+func (o *options) withMunge(open func(token string) rendezvous.Rendezvous, waiting func(reason string), logger *slog.Logger) rendezvous.Rendezvous {
 	timeout := o.joinTimeout()
 	return &mungeRendezvous{
 		open: open, task: o.task, addr: rendezvous.Endpoint{Host: o.endpoints[0].Host, Port: o.endpoints[0].Port + tokenPort},
 		limit: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no rendezvous within %v", timeout))
 		},
-		waiting: newWaiting(logger).set, logger: logger,
+		waiting: waiting, logger: logger,
 	}
 }
 
@@ -170,4 +170,11 @@ func (m *mungeRendezvous) Close(ctx context.Context, why error) (err error) {
 		m.server = nil
 	}
 	return err
+}
+
+// Unwrap returns the rendezvous with the token; nil: there is none yet.
+func (m *mungeRendezvous) Unwrap() rendezvous.Rendezvous {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Rendezvous
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // run runs the job, or prints its plan. command is the program and its arguments.
@@ -141,7 +142,9 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Replace {
 		defer o.replace(&config, temp.dir, logger)()
 	}
-	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr), o.healthCooldown
+	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr, func(ctx context.Context) (rendezvous.Contacts, error) {
+		return o.contacts(ctx, etcd, config.Rendezvous)
+	}), o.healthCooldown
 	config.Interrupts, config.Signals = interrupts.passed, signals
 	config.InterruptGrace = func() (time.Duration, string) { return interrupts.grace(o) }
 	config.Suspends, config.Suspend = notify(o.suspends()), suspend

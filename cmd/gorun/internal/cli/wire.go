@@ -21,26 +21,43 @@ type storeHost func(token string) (addr string, store io.Closer, err error)
 // rendezvous returns the job's rendezvous. server learns what it waits for, and gets the connections of people who ask over the network.
 func (o *options) rendezvous(etcd Etcd, tempDir string, server *control.Server, logger *slog.Logger) (rendezvous.Rendezvous, error) {
 	switch {
-	case o.usesMunge():
-		return o.withMunge(func(token string) rendezvous.Rendezvous {
-			with := *o
-			with.token = token
-			return etcd.Rendezvous(with.elasticConfig(tempDir, logger))
-		}, logger), nil
 	case o.elastic():
-		c := o.elasticConfig(tempDir, logger)
 		said := newWaiting(logger)
-		c.Waiting = func(reason string) {
+		waiting := func(reason string) {
 			said.set(reason)
 			server.SetWaiting(reason)
 		}
-		c.Control = server.ServeConn
-		return etcd.Rendezvous(c), nil
+		open := func(token string) rendezvous.Rendezvous {
+			c := o.withToken(token).elasticConfig(tempDir, logger)
+			c.Waiting, c.Control = waiting, server.ServeConn
+			return etcd.Rendezvous(c)
+		}
+		if o.usesMunge() {
+			return o.withMunge(open, waiting, logger), nil
+		}
+		return open(o.token), nil
 	case o.nnodes == 1:
 		return o.local(reserve, hostStore(logger)), nil
 	default:
 		return o.static(reserve)
 	}
+}
+
+func (o *options) withToken(token string) *options {
+	with := *o
+	with.token = token
+	return &with
+}
+
+// contacts returns the agents of the job that r is to join.
+func (o *options) contacts(ctx context.Context, etcd Etcd, r rendezvous.Rendezvous) (rendezvous.Contacts, error) {
+	if m, ok := r.(*mungeRendezvous); ok {
+		if _, err := m.get(ctx); err != nil {
+			return rendezvous.Contacts{}, err
+		}
+		o = o.withToken(m.secret)
+	}
+	return etcd.Contacts(ctx, rendezvous.Config{Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix()})
 }
 
 func (o *options) local(reserve rendezvous.ReserveFunc, host storeHost) rendezvous.Rendezvous {
