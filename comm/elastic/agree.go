@@ -21,6 +21,7 @@ func (c commitID) compare(d commitID) int {
 type holding struct {
 	commitID
 	partial bool // the rank has no commit, and has received a part of one: its variables are no longer those with which it began
+	streams int  // from how many sources it can receive at the same time
 }
 
 // An agreement says how the ranks of a world come to the same state.
@@ -28,6 +29,7 @@ type agreement struct {
 	number    uint64 // of the commit with which all begin
 	holders   []int  // ranks that have it, in order: one at least
 	receivers []int  // the other ranks, in order
+	streams   int    // from how many sources each of them can receive at the same time
 }
 
 // errNothingWhole says that a world has no state to begin with.
@@ -43,6 +45,9 @@ func agree(all []holding) (agreement, error) {
 			a.holders = append(a.holders, rank)
 		} else {
 			a.receivers = append(a.receivers, rank)
+			if a.streams == 0 || h.streams < a.streams {
+				a.streams = h.streams
+			}
 		}
 	}
 	if len(a.holders) == 0 {

@@ -17,16 +17,17 @@ func TestAgree(t *testing.T) {
 		all  []holding
 		want agreement
 	}{
-		{[]holding{{}}, agreement{1, []int{0}, nil}},
-		{[]holding{{}, {}, {}}, agreement{1, []int{0}, []int{1, 2}}},
-		{[]holding{has(1, 7), has(1, 7)}, agreement{7, []int{0, 1}, nil}},
-		{[]holding{{}, has(1, 7), has(1, 8)}, agreement{8, []int{2}, []int{0, 1}}},               // one was quicker
-		{[]holding{has(1, 9), has(2, 8), has(2, 8), {}}, agreement{8, []int{1, 2}, []int{0, 3}}}, // rank 0 was cut off in round 1
-		{[]holding{has(0, 3), has(0, 3), {}, has(0, 2)}, agreement{3, []int{0, 1}, []int{2, 3}}}, // without gorun
-		{[]holding{part, has(1, 1), {}}, agreement{1, []int{1}, []int{0, 2}}},                    // a death in the first sync
-		{[]holding{part, {}, {}}, agreement{1, []int{1}, []int{0, 2}}},                           // rank 0 had a part only
-		{[]holding{has(3, 5), has(2, 50), has(1, 500)}, agreement{5, []int{0}, []int{1, 2}}},     // the round counts first
-		{[]holding{has(1, 1<<63), has(1, 1<<63+1)}, agreement{1<<63 + 1, []int{1}, []int{0}}},    // unsigned
+		{[]holding{{}}, agreement{1, []int{0}, nil, 0}},
+		{[]holding{{}, {}, {}}, agreement{1, []int{0}, []int{1, 2}, 0}},
+		{[]holding{has(1, 7), has(1, 7)}, agreement{7, []int{0, 1}, nil, 0}},
+		{[]holding{{}, has(1, 7), has(1, 8)}, agreement{8, []int{2}, []int{0, 1}, 0}},                 // one was quicker
+		{[]holding{has(1, 9), has(2, 8), has(2, 8), {}}, agreement{8, []int{1, 2}, []int{0, 3}, 0}},   // rank 0 was cut off in round 1
+		{[]holding{has(0, 3), has(0, 3), {}, has(0, 2)}, agreement{3, []int{0, 1}, []int{2, 3}, 0}},   // without gorun
+		{[]holding{part, has(1, 1), {}}, agreement{1, []int{1}, []int{0, 2}, 0}},                      // a death in the first sync
+		{[]holding{part, {}, {}}, agreement{1, []int{1}, []int{0, 2}, 0}},                             // rank 0 had a part only
+		{[]holding{has(3, 5), has(2, 50), has(1, 500)}, agreement{5, []int{0}, []int{1, 2}, 0}},       // the round counts first
+		{[]holding{{streams: 1}, {streams: 4}, {streams: 3}}, agreement{1, []int{0}, []int{1, 2}, 3}}, // that of a holder does not matter
+		{[]holding{has(1, 1<<63), has(1, 1<<63+1)}, agreement{1<<63 + 1, []int{1}, []int{0}, 0}},      // unsigned
 	} {
 		if got, err := agree(c.all); err != nil || fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("agree(%v) is %v, %v, want %v", c.all, got, err, c.want)
@@ -73,7 +74,7 @@ func TestAgreementKeepsHistory(t *testing.T) {
 			round++
 			all := make([]holding, len(members))
 			for r, m := range members {
-				all[r] = holding{m.id, m.partial}
+				all[r] = holding{m.id, m.partial, 1}
 			}
 			a, err := agree(all)
 			if err != nil {
@@ -167,18 +168,22 @@ func TestSplit(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
-	ten := agreement{holders: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}
+	ten := agreement{holders: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, streams: 8}
+	two, one := ten, ten
+	two.streams, one.streams = 2, 1
 	for _, c := range []struct {
 		a     agreement
 		bytes int
 		want  []int
 	}{
-		{agreement{holders: []int{3}}, 1 << 30, []int{3}},
+		{agreement{holders: []int{3}, streams: 8}, 1 << 30, []int{3}},
 		{ten, 1000, []int{0}},
 		{ten, 2*minPart - 1, []int{0}},
 		{ten, 2 * minPart, []int{0, 5}},
 		{ten, 1 << 30, []int{0, 2, 5, 7}},
-		{agreement{holders: []int{1, 4}}, 1 << 30, []int{1, 4}},
+		{agreement{holders: []int{1, 4}, streams: 8}, 1 << 30, []int{1, 4}},
+		{two, 1 << 30, []int{0, 5}},
+		{one, 1 << 30, []int{0}},
 	} {
 		if got := c.a.sources(c.bytes); !slices.Equal(got, c.want) {
 			t.Errorf("sources of %v for %d bytes are %v, want %v", c.a.holders, c.bytes, got, c.want)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	runtime.GOMAXPROCS(2 * maxSources) // also where there are fewer processors, a commit is to come from several ranks
 	goleak.VerifyTestMain(configtest.With(m))
 }
 

@@ -1,15 +1,19 @@
 package elastic
 
-// A commit comes from at most maxSources ranks, and each of several sources sends at least minPart bytes.
+// A commit comes from at most maxSources ranks, and each of several sources sends at least minPart bytes. A receiver needs two processors for
+// each: one to take the bytes, and one for what the network, or a source on its own machine, does. With fewer, one source is faster.
 const (
 	maxSources = 4
 	minPart    = 2 << 20
 )
 
+// streamsOf is from how many sources a rank with so many processors can receive at the same time.
+func streamsOf(processors int) int { return max(processors/2, 1) }
+
 // sources returns the holders that send a commit of so many bytes. They are as far apart as possible, because neighbors are often on one
 // machine.
 func (a agreement) sources(bytes int) []int {
-	n := min(len(a.holders), maxSources, max(bytes/minPart, 1))
+	n := max(min(len(a.holders), maxSources, a.streams, bytes/minPart), 1)
 	list := make([]int, n)
 	for i := range list {
 		list[i] = a.holders[i*len(a.holders)/n]

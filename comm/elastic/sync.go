@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/gorun/gorun/comm"
@@ -19,7 +20,7 @@ type status struct {
 // sync sets the variables of all ranks to the newest commit. All ranks of world call it, with the round of gorun whose world it is. If it
 // fails, the last commit is as it was, and the variables may have any contents.
 func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own layout) error {
-	statuses, err := exchangeStatuses(ctx, world, status{holding{s.last, s.partial}, own.checksum(), len(s.commit.packed)})
+	statuses, err := exchangeStatuses(ctx, world, status{holding{s.last, s.partial, streamsOf(runtime.GOMAXPROCS(0))}, own.checksum(), len(s.commit.packed)})
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, own l
 }
 
 func exchangeStatuses(ctx context.Context, world *comm.Group, own status) ([]status, error) {
-	words := []uint64{own.round, own.number, 0, own.layout, uint64(own.packed)}
+	words := []uint64{own.round, own.number, 0, own.layout, uint64(own.packed), uint64(own.streams)}
 	if own.partial {
 		words[2] = 1
 	}
@@ -66,7 +67,7 @@ func exchangeStatuses(ctx context.Context, world *comm.Group, own status) ([]sta
 	statuses := make([]status, world.Size())
 	for r := range statuses {
 		w := all[r*len(words):]
-		statuses[r] = status{holding{commitID{w[0], w[1]}, w[2] != 0}, w[3], int(w[4])}
+		statuses[r] = status{holding{commitID{w[0], w[1]}, w[2] != 0, int(w[5])}, w[3], int(w[4])}
 	}
 	return statuses, nil
 }
