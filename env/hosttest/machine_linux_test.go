@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -138,7 +139,11 @@ func TestMachinesEndWithTheTestProcess(t *testing.T) {
 	}
 	_, _ = cmd.Process.Kill(), cmd.Wait()
 	for i := range watched {
-		if n, err := unix.Poll(watched[i:i+1], 10_000); n != 1 {
+		n, err := unix.Poll(watched[i:i+1], 10_000)
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(watched[i:i+1], 10_000)
+		}
+		if n != 1 {
 			t.Errorf("process %d lives (%v)", i, err)
 		}
 	}

@@ -83,6 +83,7 @@ func TestNewcomersRoundInAnEmptyEtcd(t *testing.T) {
 	server := startServer(t)
 	for what, end := range map[string]bool{"running": false, "closed": true} {
 		j := newJob(t, server.client(), 2, 2)
+		j.config.Lease = 20 * time.Second // nobody is lost
 		j.config.RunID += what
 		agents, ways := j.agentsBehindRelays(server, 2)
 		rounds := together(t, agents)
