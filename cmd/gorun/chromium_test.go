@@ -29,10 +29,8 @@ const probe = `setInterval(() => { document.body.dataset.width = document.docume
 
 // inBrowser serves a status page as the browser of these tests needs it.
 func inBrowser(t *testing.T, addr string) *httptest.Server {
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
-	proxy.FlushInterval = -1
-	direct := proxy.Director
-	proxy.Director = func(r *http.Request) { direct(r); r.Host = addr }
+	page := &url.URL{Scheme: "http", Host: addr}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(page) }}
 	proxy.ModifyResponse = func(r *http.Response) error {
 		if r.Request.URL.Path != "/" {
 			return nil
