@@ -36,7 +36,7 @@ func TestInstall(t *testing.T) {
 	for nested := range strings.FieldsSeq(command(t, "git", "-C", "../..", "ls-files", "*/go.mod")) {
 		paths = append(paths, ":(exclude)"+filepath.Dir(nested))
 	}
-	command(t, "git", append([]string{"-C", "../..", "archive", "--format=zip", "--prefix="+module+"@"+version+"/", "-o", filepath.Join(proxy, version+".zip"), "HEAD", "--"}, paths...)...)
+	command(t, "git", append([]string{"-C", "../..", "archive", "--format=zip", "--prefix=" + module + "@" + version + "/", "-o", filepath.Join(proxy, version+".zip"), "HEAD", "--"}, paths...)...)
 
 	cache := strings.TrimSpace(command(t, "go", "env", "GOMODCACHE"))
 	t.Setenv("GOPROXY", "file://"+filepath.Join(dir, "proxy")+",file://"+filepath.Join(cache, "cache", "download"))
