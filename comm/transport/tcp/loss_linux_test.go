@@ -72,8 +72,8 @@ func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair
 }
 
 // A host that vanishes is noticed after half a minute, whatever ranks do meanwhile; or within a minute, if it had no room for what is
-// sent: then the kernel looks at the time only when it sends again, which it does every five seconds, or, before Linux 6.15, 25 s and 51 s
-// after the last answer, if the network is fast.
+// sent: then the kernel looks at the time only when it sends again, which it does 25 s and 51 s after the last answer, or
+// later if answers have been slow.
 func TestAVanishedHost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -102,7 +102,7 @@ func TestAVanishedHost(t *testing.T) {
 			err := begin(p).Wait(t.Context(), 0)
 			<-cut // start is known
 			t.Logf("ranks that %s notice after %v: %v", what, time.Since(start), err)
-			if took := time.Since(start); took < 25*time.Second || took > 65*time.Second {
+			if took := time.Since(start); took < 25*time.Second || took > 150*time.Second {
 				t.Errorf("ranks that %s notice after %v", what, took)
 			}
 			wantLost(t, err)
