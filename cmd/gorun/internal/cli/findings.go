@@ -236,7 +236,7 @@ func cgroupLimit(root fs.FS, controller, fileV1, fileV2 string) (least uint64) {
 	return least
 }
 
-// read returns the contents of a file, or nothing if it cannot be read, because containers hide many.
+// read returns the contents of a file, or nothing if it cannot be read: a container hides many files.
 func read(root fs.FS, name string) string {
 	text, _ := fs.ReadFile(root, name)
 	return strings.TrimRight(string(text), "\n")

@@ -19,7 +19,7 @@ type inferredFlag struct {
 	Source string `json:"source"` // variables, or what else it follows from
 }
 
-// inferred is what follows from what a resource manager says.
+// inferred has the flags that follow from what a resource manager says.
 type inferred struct {
 	Manager string         `json:"manager"` // and its job, such as Slurm step 17.0
 	Flags   []inferredFlag `json:"flags"`

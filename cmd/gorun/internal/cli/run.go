@@ -143,7 +143,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		defer o.replace(&config, temp.dir, logger)()
 	}
 	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr, func(ctx context.Context) (rendezvous.Contacts, error) {
-		return o.contacts(ctx, etcd, config.Rendezvous)
+		return o.contactsOf(ctx, config.Rendezvous, etcd)
 	}), o.healthCooldown
 	config.Interrupts, config.Signals = interrupts.passed, signals
 	config.InterruptGrace = func() (time.Duration, string) { return interrupts.grace(o) }

@@ -49,15 +49,20 @@ func (o *options) withToken(token string) *options {
 	return &with
 }
 
-// contacts returns the agents of the job that r is to join.
-func (o *options) contacts(ctx context.Context, etcd Etcd, r rendezvous.Rendezvous) (rendezvous.Contacts, error) {
+// contacts returns the agents that the job has now.
+func (o *options) contacts(ctx context.Context, etcd Etcd) (rendezvous.Contacts, error) {
+	return etcd.Contacts(ctx, rendezvous.Config{Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix()})
+}
+
+// contactsOf returns the agents of the job that r is to join.
+func (o *options) contactsOf(ctx context.Context, r rendezvous.Rendezvous, etcd Etcd) (rendezvous.Contacts, error) {
 	if m, ok := r.(*mungeRendezvous); ok {
 		if _, err := m.get(ctx); err != nil {
 			return rendezvous.Contacts{}, err
 		}
 		o = o.withToken(m.secret)
 	}
-	return etcd.Contacts(ctx, rendezvous.Config{Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix()})
+	return o.contacts(ctx, etcd)
 }
 
 func (o *options) local(reserve rendezvous.ReserveFunc, host storeHost) rendezvous.Rendezvous {

@@ -1,0 +1,74 @@
+package control
+
+import (
+	"net"
+	"sync"
+
+	"github.com/gorun/gorun/env/auth/admission"
+)
+
+// slot returns a connection with a slot. Without one left, it closes the connection.
+func (s *Server) slot(conn net.Conn) (net.Conn, bool) {
+	select {
+	case s.slots <- struct{}{}:
+		return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-s.slots })}, true
+	default:
+		_ = conn.Close()
+		return nil, false
+	}
+}
+
+// streams is a net.Listener of connections that others have accepted.
+type streams struct {
+	conns  chan net.Conn
+	done   chan struct{} // closed at the end
+	served bool
+	once   sync.Once
+}
+
+func (l *streams) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *streams) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *streams) Close() error   { l.end(); return nil }
+func (l *streams) end()           { l.once.Do(func() { close(l.done) }) }
+
+// A listener delivers the connections of users who may steer the job.
+type listener struct {
+	*admission.Listener
+	server *Server
+}
+
+// Accept implements net.Listener. It closes connections that are too many.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := conn.(*admission.Conn)
+		if !c.Admit() { // the kernel has said who it is
+			continue
+		}
+		if slot, ok := l.server.slot(c.NetConn()); ok {
+			return slot, nil
+		}
+	}
+}
+
+// A slotConn gives back its slot when it is closed.
+type slotConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *slotConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}

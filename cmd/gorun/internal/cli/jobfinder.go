@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
+)
+
+// A jobFinder finds the job that a command is about, and asks its agents.
+type jobFinder struct {
+	here   host
+	etcd   Etcd
+	values values
+	named  bool // the command changes the job, so it must be named
+}
+
+// A jobFunc is what a command about one job does.
+type jobFunc func(cmd *cobra.Command, find *jobFinder, args []string) error
+
+// newJobCommand returns a command about one job. Its first argument is the job's name, which may be left out if use has it in brackets.
+// addOwn, unless it is nil, adds the command's own flags, which come before those that say where the job is.
+func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, addOwn func(*cobra.Command)) *cobra.Command {
+	words := slices.DeleteFunc(strings.Fields(use), func(word string) bool { return word == "[flags]" })
+	name, arguments := words[0], words[1:]
+	find := &jobFinder{here: here, etcd: etcd, named: !strings.Contains(use, "[JOB]"), values: newValuesOf("rdzv-endpoint", "rdzv-backend", "rdzv-id", "rdzv-token-file", "rdzv-conf")}
+	cmd := &cobra.Command{
+		Use: use, DisableFlagsInUseLine: true, Short: short, Long: strings.TrimSpace(long + " " + aboutJob + " " + aboutElsewhere),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if len(args) == 0 {
+				for _, n := range jobs.Nodes(jobs.Local(cmd.Context())) {
+					names = append(names, n.Job)
+				}
+			}
+			slices.Sort(names)
+			return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > len(arguments) {
+				return usagef("gorun %s: want no more than %s; to run a program with this name, write gorun -- %s", name, strings.Join(arguments, " "), name)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			cmd.SetContext(ctx)
+			err := run(cmd, find, args)
+			if is[*jobs.NoJobError](err) || is[*usageError](err) && !strings.HasPrefix(err.Error(), "gorun ") {
+				return usagef("gorun %s: %w", name, err)
+			}
+			return err
+		},
+	}
+	cmd.Flags().SortFlags = false
+	if addOwn != nil {
+		addOwn(cmd)
+	}
+	find.values.add(cmd)
+	cmd.SetFlagErrorFunc(commandFlagError)
+	return cmd
+}
+
+// job returns the job with this name, and those of its agents that answer. Without an endpoint, it runs on this machine.
+func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.Agent, error) {
+	o, err := f.values.parse(f.here)
+	if err != nil {
+		return nil, nil, err
+	}
+	if name == "" {
+		name = o.runID
+	}
+	if o.endpoint == "" {
+		if name == "" && f.named {
+			return nil, nil, usagef("which job? Name one, as gorun ps lists them")
+		}
+		return jobs.Choose(jobs.Local(ctx), name)
+	}
+	o.runID = name
+	if err := o.completeElsewhere(); err != nil {
+		return nil, nil, err
+	}
+	contacts, err := o.contacts(ctx, f.etcd)
+	if err != nil {
+		return nil, nil, err
+	}
+	job, agents := jobs.Remote(ctx, contacts, o.runID, o.meetingPoint())
+	return job, agents, nil
+}
+
+// completeElsewhere checks the flags that say where a job is, and sets what follows from them, as for a node of it.
+func (o *options) completeElsewhere() error {
+	if o.backend == backendStatic {
+		if given := o.given["rdzv-backend"]; given != "" {
+			return usagef("%s: static nodes do not meet, so nobody knows where they are: run this on each of their machines, without --rdzv-endpoint", given)
+		}
+		o.backend = "embedded"
+	}
+	o.nnodes = 2 // or more
+	if err := o.loadToken(); err != nil {
+		return err
+	}
+	if err := o.completeElastic(); err != nil {
+		return err
+	}
+	_, err := o.loopbackToken()
+	return err
+}
