@@ -125,7 +125,7 @@ func commandHelp(cmd *cobra.Command) string {
 	}
 	last := ""
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" {
+		if f.Name == "help" || f.Hidden {
 			return
 		}
 		group := "Flags"

@@ -64,8 +64,21 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 		addOwn(cmd)
 	}
 	find.values.add(cmd)
+	for name, help := range whereHelp {
+		cmd.Flag(name).Usage = help
+	}
 	cmd.SetFlagErrorFunc(commandFlagError)
 	return cmd
+}
+
+// whereHelp describes the flags that say where a job is. They mean something else to a node that joins it.
+var whereHelp = map[string]string{
+	"rdzv-endpoint": "where the nodes of the job meet, as they have it (default: the command is about the nodes on this machine)",
+	"rdzv-backend":  "embedded or c10d (nodes of the job host its etcd); etcd, etcd-v2 or etcd-v3 (your own etcd) (default embedded)",
+	"rdzv-id":       `name of the job, in place of JOB (default "none", unless the etcd is your own)`,
+	"rdzv-conf": "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix; " +
+		"certificates and keys are PEM files",
+	"rdzv-token-file": "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that gorun has created for you)",
 }
 
 // job returns the job with this name, and those of its agents that answer. Without an endpoint, it runs on this machine.
@@ -73,6 +86,9 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 	o, err := f.values.parse(f.here)
 	if err != nil {
 		return nil, nil, err
+	}
+	if id := f.values.named("rdzv-id").texts; id != nil && name != "" && name != o.runID {
+		return nil, nil, usagef("%s and %s name two jobs: leave out one of them", quote(name), o.given["rdzv-id"])
 	}
 	if name == "" {
 		name = o.runID
@@ -103,7 +119,7 @@ func (o *options) completeElsewhere() error {
 		}
 		o.backend = "embedded"
 	}
-	o.nnodes = 2 // or more
+	o.nnodes, o.outside = 2, true // or more
 	if err := o.loadToken(); err != nil {
 		return err
 	}

@@ -51,17 +51,13 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 		return nil, usagef("--node-rank=%s: gorun launch numbers the nodes, in the order of the hosts", quote(text))
 	}
 	l.nproc, _ = all.text(here, "nproc-per-node")
+	if err := l.checkNodes(here, all, source); err != nil {
+		return nil, err
+	}
 	if l.options, err = l.nodeOptions(here, all); err != nil {
 		return nil, err
 	}
 	o := l.options
-	if n := len(hosts) - o.spares; n < o.minNodes || n > o.nnodes {
-		spares := ""
-		if o.spares > 0 {
-			spares = " without --spares"
-		}
-		return nil, usagef("%s and %s: want as many nodes as there are hosts%s, which is %d, or a range", o.given["nnodes"], source, spares, n)
-	}
 	if l.dir, err = os.Getwd(); err != nil {
 		return nil, err
 	}
@@ -71,6 +67,25 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 	}
 	l.token = o.token
 	return l, nil
+}
+
+// checkNodes checks that --nnodes, if it is given, fits the number of hosts.
+func (l *launchPlan) checkNodes(here host, all values, source string) error {
+	o := defaults(here)
+	for _, name := range []string{"nnodes", "spares"} {
+		if err := all.named(name).parse(o, here); err != nil {
+			return err
+		}
+	}
+	n := len(l.hosts) - o.spares
+	if o.given["nnodes"] == "" || o.minNodes <= n && n <= o.nnodes {
+		return nil
+	}
+	spares := ""
+	if o.spares > 0 {
+		spares = " without --spares"
+	}
+	return usagef("%s and %s: want as many nodes as there are hosts%s, which is %d, or a range", o.given["nnodes"], source, spares, n)
 }
 
 // hand keeps the flags that all nodes get as the user gave them. Files and directories are those of the hosts. Variables and the

@@ -25,6 +25,9 @@ func hasProgram(name string) bool {
 // missingToken decides what happens if the nodes need a token and the user has given none. Slurm's clusters have MUNGE, with which the node
 // of rank 0 can give the others one. Where there is no such way, the error says what to write.
 func (o *options) missingToken() error {
+	if o.outside {
+		return usagef("%s: only who has the credentials of a job may see and steer it: give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"])
+	}
 	if o.task == nil || o.inferred == nil {
 		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])

@@ -68,6 +68,7 @@ type options struct {
 	virtualLocalRank bool
 
 	dryRun, json bool
+	outside      bool // a command about a running job, which is not a node of it
 
 	launchedOn string // the name of this host for gorun launch, which has started this node; empty: it has not
 }

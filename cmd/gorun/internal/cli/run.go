@@ -193,8 +193,25 @@ func (o *options) find(command []string) (*launcher.Program, error) {
 	case o.noPython:
 		return launcher.ResolveExecutable(target, args)
 	default:
-		return launcher.Resolve(target, args)
+		program, err := launcher.Resolve(target, args)
+		return program, suggestCommand(err)
 	}
+}
+
+// suggestCommand adds to the error for a program that is not in PATH which command of gorun may have been meant.
+func suggestCommand(err error) error {
+	missing, ok := errors.AsType[*launcher.NotFoundError](err)
+	if !ok || strings.Contains(missing.Path, "/") || strings.Contains(missing.Hint, "did you mean") {
+		return err
+	}
+	var names []string
+	for _, u := range usages[1:] {
+		names = append(names, strings.Fields(u.line)[1])
+	}
+	if near := nearest(missing.Path, names); near != "" {
+		return &launcher.NotFoundError{Path: missing.Path, Hint: missing.Hint + "; did you mean gorun " + near + "?"}
+	}
+	return err
 }
 
 // config returns the program, and the part of the job's configuration that a dry run needs: the workers, their environment and
