@@ -22,10 +22,18 @@ import (
 // nothing unless one of the other servers has no data either, and none of them is a member of a cluster already.
 
 const (
-	surveyTime  = time.Second // for an answer of another server
+	dialTime    = time.Second // to connect to another server
+	surveyTime  = time.Second // for the first answer of another server
 	surveyPause = 100 * time.Millisecond
-	maxSurvey   = 1 << 20 // bytes of an answer
+	joinPause   = 300 * time.Millisecond // etcd lets members be changed only after seconds of quiet
+	maxSurvey   = 1 << 20                // bytes of an answer
+	maxTries    = 4                      // after which a try gets no more time than the last one
 )
+
+// timeOf is the time that a try has. It doubles with each one, for a busy machine may take longer to answer than the first ones allow.
+func timeOf(first time.Duration, try int) time.Duration {
+	return first << min(try, maxTries)
+}
 
 // foundingPath is where a server says, at the port for members, whether it founds the cluster.
 const foundingPath = "/gorun/founding"
@@ -44,13 +52,16 @@ func (s *Server) serveFounding(w http.ResponseWriter) {
 
 // A report is what another server says.
 type report struct {
+	from    rendezvous.Endpoint
 	founds  bool
 	members []*membership.Member // of the cluster that it belongs to; nil: none
 	err     error                // it says nothing, or belongs elsewhere
 }
 
-// survey asks all others.
-func (s *Server) survey(ctx context.Context) (list []report) {
+// survey asks all others, for at most limit.
+func (s *Server) survey(ctx context.Context, limit time.Duration) (list []report) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	others := s.config.others()
 	reports := make(chan report)
 	for _, e := range others {
@@ -63,9 +74,7 @@ func (s *Server) survey(ctx context.Context) (list []report) {
 }
 
 func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
-	ctx, cancel := context.WithTimeout(ctx, surveyTime)
-	defer cancel()
-	var r report
+	r := report{from: e}
 	var is founding
 	if r.err = s.get(ctx, e, foundingPath, &is); r.err != nil {
 		return r
@@ -152,6 +161,16 @@ func (c *Config) nobody() string {
 	return fmt.Sprintf("no other of its %d endpoints has joined: start gorun on their nodes, and let them reach each other's ports and the next ones", len(c.Members))
 }
 
+// membersOf are those who belong to a cluster.
+func membersOf(reports []report) (list []rendezvous.Endpoint) {
+	for _, r := range reports {
+		if r.members != nil {
+			list = append(list, r.from)
+		}
+	}
+	return list
+}
+
 // begin returns when it is clear how this server begins: as one of the first members (nil), or as a member of a cluster,
 // where those members are.
 func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err error) {
@@ -160,19 +179,21 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 		return nil, err
 	}
 	wait := s.config.nobody()
-	for {
-		reports := s.survey(ctx)
+	for try := 0; ; try++ {
+		reports := s.survey(ctx, timeOf(surveyTime, try))
 		c := decide(reports, own)
 		s.founds.Store(c != joins)
 		var why string
+		pause := surveyPause
 		switch c {
 		case founds:
 			return nil, nil
 		case joins:
-			members, err := s.join(ctx, own)
+			members, err := s.join(ctx, own, membersOf(reports), timeOf(joinTime, try))
 			if err == nil {
 				return members, nil
 			}
+			pause = joinPause
 			why = fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
 		case waits:
 			why = s.config.nobody()
@@ -185,7 +206,7 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 		}
 		s.config.Waiting(fmt.Sprintf("the rendezvous at %s: %s", s.config.Self, wait))
 		select {
-		case <-time.After(surveyPause):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %s", context.Cause(ctx), wait)
 		}

@@ -2,12 +2,17 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
+	"net"
+	"net/http"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
 	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // FuzzAnswer: what another server says takes no more memory than it is long.
@@ -43,4 +48,32 @@ func (r repeat) Read(b []byte) (int, error) {
 		b[i] = byte(r)
 	}
 	return len(b), nil
+}
+
+// TestSlowAnswers: another server that takes longer to answer than the first try waits, as on a busy machine, is heard all the same.
+func TestSlowAnswers(t *testing.T) {
+	t.Parallel()
+	l, other := listen(t, "127.0.0.1")
+	_ = l.Close() // only its port for members answers
+	_, self := listen(t, "127.0.0.1")
+	s := &Server{config: Config{Self: self, Members: []rendezvous.Endpoint{self, other}, Job: t.Name(), Waiting: func(string) {}}}
+	if err := s.connectPeers(); err != nil {
+		t.Fatal(err)
+	}
+	peers, err := net.Listen("tcp", peerOf(other).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(surveyTime * 3 / 2):
+			_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), "slow", true})
+		case <-r.Context().Done(): // nobody waits for it any more
+		}
+	})}
+	go func() { _ = slow.Serve(peers) }()
+	t.Cleanup(func() { _ = slow.Close() })
+	if members, err := s.begin(bounded(t)); err != nil || members != nil {
+		t.Errorf("begins with %v, %v", members, err)
+	}
 }

@@ -16,31 +16,33 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-const joinTime = 3 * time.Second // for the other members to change the cluster
+const (
+	joinTime     = 2 * time.Second  // for the first try to have another member change the cluster
+	promoteTime  = 20 * time.Second // for the leader to give this member its vote
+	replacedTime = 4 * time.Second  // for the others to say whether they have replaced this member
+)
 
 // join adds this server to the cluster of the others, as a learner, which has no vote before it has all data. The member
 // that it was before is removed first: it is dead, and so the quorum of the others stays what it is. If they have none,
 // nothing changes, for they refuse. It returns where the members are, of which this server is one; nil if the cluster
-// still awaits it as one of its first members.
-func (s *Server) join(ctx context.Context, own *membership.Member) ([]rendezvous.Endpoint, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinTime)
-	defer cancel()
+// still awaits it as one of its first members. Each of members is asked for at most limit, until one does it.
+func (s *Server) join(ctx context.Context, own *membership.Member, members []rendezvous.Endpoint, limit time.Duration) ([]rendezvous.Endpoint, error) {
 	if err := s.unoccupied(ctx); err != nil {
 		return nil, err
 	}
 	var failure error
-	for _, e := range s.config.others() { // a client of several would ask one that is silent as well
-		var members []rendezvous.Endpoint
-		if members, failure = s.joinBy(ctx, e, own); failure == nil {
-			return members, nil
+	for _, e := range members { // a client of several would ask one that is silent as well
+		var joined []rendezvous.Endpoint
+		if joined, failure = s.joinBy(ctx, e, own, limit); failure == nil {
+			return joined, nil
 		}
 	}
 	return nil, failure
 }
 
-// joinBy asks one of the other members.
-func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *membership.Member) ([]rendezvous.Endpoint, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinTime/2)
+// joinBy asks one of the other members, for at most limit.
+func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *membership.Member, limit time.Duration) ([]rendezvous.Endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.String()}, TLS: s.clientTLS, Logger: zap.NewNop()})
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *Server) endpoints(members []*etcdserverpb.Member) (list []rendezvous.En
 
 // isReplaced reports whether another server knows a cluster without this member.
 func (s *Server) isReplaced(ctx context.Context) bool {
-	return slices.ContainsFunc(s.survey(ctx), func(r report) bool {
+	return slices.ContainsFunc(s.survey(ctx, replacedTime), func(r report) bool {
 		return r.members != nil && !slices.ContainsFunc(r.members, func(m *membership.Member) bool { return m.ID == s.member.Server.MemberID() })
 	})
 }
@@ -119,7 +121,7 @@ func (s *Server) isReplaced(ctx context.Context) bool {
 func (s *Server) promote(ctx context.Context) error {
 	server := s.member.Server
 	for server.IsLearner() {
-		tryCtx, cancel := context.WithTimeout(ctx, joinTime)
+		tryCtx, cancel := context.WithTimeout(ctx, promoteTime)
 		_, err := server.PromoteMember(tryCtx, uint64(server.MemberID()))
 		cancel()
 		if err != nil && !errors.Is(err, membership.ErrMemberNotLearner) {

@@ -102,7 +102,11 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 		if !s.config.several() {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%w: %s", context.Cause(ctx), s.config.nobody())
+		why := s.config.nobody()
+		if members != nil {
+			why = "it has lost its data and is a member again, but has not got the data of the others: let all of them reach each other's ports and the next ones"
+		}
+		return fmt.Errorf("%w: %s", context.Cause(ctx), why)
 	case <-s.running.Done():
 		return context.Cause(s.running)
 	case <-s.member.Server.StopNotify():

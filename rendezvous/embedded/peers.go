@@ -42,7 +42,9 @@ func (s *Server) connectPeers() (err error) {
 	if s.clientTLS, err = s.config.clientTLS(s.own); err != nil {
 		return err
 	}
-	s.peerClient = &http.Client{Transport: &http.Transport{TLSClientConfig: s.clientTLS.Clone(), DisableKeepAlives: true}}
+	s.peerClient = &http.Client{Transport: &http.Transport{
+		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSClientConfig: s.clientTLS.Clone(), DisableKeepAlives: true,
+	}}
 	return nil
 }
 
