@@ -33,12 +33,12 @@ func (l *loop) publish() {
 	n := l.Status
 	n.Version, n.Job, n.Program = status.Version, l.RunID, l.Program
 	n.Node, n.Host, n.Addr = l.Node.ID, l.Node.Host, l.Node.Addr
-	n.Begun, n.State, n.Since, n.Why = l.begun, statusOf[l.machine.state], l.history.since, Printable(l.machine.why)
+	n.Started, n.State, n.Since, n.Why = l.begun, statusOf[l.machine.state], l.history.since, Printable(l.machine.why)
 	n.Failure, n.Events, n.Workers = l.history.failure, l.history.events, slices.Clone(l.history.workers)
 	n.MaxRestarts, n.Logs = l.MaxRestarts, l.Spec.Logs.Dir
 	if r := l.round; r != nil {
 		n.Round = &status.Round{
-			ID: r.ID, Node: r.Self, Nodes: r.Size, FirstRank: r.Place.FirstRank, WorldSize: r.Place.WorldSize, Restarts: r.Restarts, Begun: l.started,
+			ID: r.ID, Node: r.Self, Nodes: r.Size, FirstRank: r.Place.FirstRank, WorldSize: r.Place.WorldSize, Restarts: r.Restarts, Started: l.started,
 		}
 		n.Addr = r.Node.Addr
 	}
@@ -60,7 +60,7 @@ func (l *loop) record(e event) {
 		if l.round.Why != "" {
 			text += ": " + l.round.Why
 		}
-		l.event(status.KindRoundBegan, nil, "%s", text)
+		l.event(status.KindRoundFormed, nil, "%s", text)
 	case startFailed:
 		l.event(status.KindStartFailed, nil, "%v", e.err)
 	case workerExited:
@@ -95,12 +95,12 @@ func (l *loop) recordGang() {
 	l.history.workers = nil
 	for local, pid := range l.gang.Pids() {
 		w := status.Worker{
-			Rank: l.round.Place.FirstRank + local, LocalRank: local, Pid: pid, State: status.WorkerRunning, Begun: l.started,
+			Rank: l.round.Place.FirstRank + local, LocalRank: local, Pid: pid, State: status.WorkerRunning, Started: l.started,
 			ProgressFile: progressFile(l.Config, local),
 		}
 		if local < len(before) {
 			if last := before[local]; last.Pid == pid && last.Exit == nil {
-				w.Begun, w.Restarts = last.Begun, last.Restarts
+				w.Started, w.Restarts = last.Started, last.Restarts
 			} else {
 				w.Restarts = last.Restarts + 1
 			}

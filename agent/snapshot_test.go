@@ -72,7 +72,7 @@ func TestSnapshots(t *testing.T) {
 		for _, e := range published[len(published)-1].Events {
 			kinds = append(kinds, e.Kind)
 		}
-		if want := []status.Kind{status.KindRoundBegan, status.KindWorkerFailed, status.KindRoundOver, status.KindRoundBegan}; !reflect.DeepEqual(kinds[:len(want)], want) {
+		if want := []status.Kind{status.KindRoundFormed, status.KindWorkerFailed, status.KindRoundOver, status.KindRoundFormed}; !reflect.DeepEqual(kinds[:len(want)], want) {
 			t.Errorf("events %q, want %q", kinds, want)
 		}
 	})

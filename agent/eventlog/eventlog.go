@@ -18,7 +18,7 @@ const (
 	RoundFormed   Kind = "round_formed"   // this node is in a new round
 	WorkerStarted Kind = "worker_started" // a worker process has started
 	WorkerExited  Kind = "worker_exited"  // a worker process has ended
-	Failure       Kind = "failure"        // a worker has failed; it may not have ended yet
+	WorkerFailed  Kind = "worker_failed"  // a worker has failed; it may not have ended yet
 	RoundOver     Kind = "round_over"     // the round is over
 	NodeLost      Kind = "node_lost"      // another node of the round has left or is lost
 	StartFailed   Kind = "start_failed"   // the workers of the next round could not be started
@@ -72,7 +72,7 @@ type Event struct {
 // Changes returns what has happened between two snapshots of a node; before is nil for the first one.
 func Changes(before, after *status.Node) []Event {
 	if before == nil {
-		e := newEvent(after, JobStarted, after.Begun)
+		e := newEvent(after, JobStarted, after.Started)
 		e.Program, e.Gorun = after.Program, after.Gorun
 		return append([]Event{e}, Changes(&status.Node{}, after)...)
 	}
@@ -95,7 +95,7 @@ func Changes(before, after *status.Node) []Event {
 	for i := range after.Workers {
 		w := &after.Workers[i]
 		if i >= len(before.Workers) || before.Workers[i].Pid != w.Pid {
-			e := ofWorker(newEvent(after, WorkerStarted, w.Begun), w)
+			e := ofWorker(newEvent(after, WorkerStarted, w.Started), w)
 			list = append(list, e)
 		}
 	}
@@ -159,8 +159,8 @@ func added(before, after []status.Event) (indices []int) {
 }
 
 var kinds = map[status.Kind]Kind{
-	status.KindRoundBegan: RoundFormed, status.KindRoundOver: RoundOver, status.KindWorkerFailed: Failure, status.KindWorkerHangs: Failure,
-	status.KindRoundRevoked: Failure, status.KindNodeLost: NodeLost, status.KindStartFailed: StartFailed,
+	status.KindRoundFormed: RoundFormed, status.KindRoundOver: RoundOver, status.KindWorkerFailed: WorkerFailed, status.KindWorkerHangs: WorkerFailed,
+	status.KindRoundRevoked: WorkerFailed, status.KindNodeLost: NodeLost, status.KindStartFailed: StartFailed,
 	status.KindInterrupted: Interrupt, status.KindCommanded: Command,
 }
 
@@ -176,7 +176,7 @@ func translate(n *status.Node, i int) (e Event, ok bool) {
 	if r := n.Round; kind == RoundFormed {
 		e.NodeRank, e.Nodes, e.WorldSize, e.Restarts = &r.Node, r.Nodes, r.WorldSize, &r.Restarts
 	}
-	if kind == Failure {
+	if kind == WorkerFailed {
 		e.Cause = causeOf(n, from)
 	}
 	return e, true
@@ -188,7 +188,7 @@ var early = map[status.Kind]Cause{status.KindWorkerHangs: CauseHang, status.Kind
 // isKnown reports whether the failure of a rank in this round has been reported already, before it ended.
 func isKnown(earlier []status.Event, rank int) bool {
 	for _, e := range slices.Backward(earlier) {
-		if e.Kind == status.KindRoundBegan {
+		if e.Kind == status.KindRoundFormed {
 			return false
 		}
 		if early[e.Kind] != "" && *e.Rank == rank {

@@ -23,7 +23,7 @@ type story struct {
 }
 
 func newStory() *story {
-	s := &story{now: status.Node{Job: "train17", Host: "a", Node: "a/7", Begun: noon, Program: "./train", Gorun: "0.1.0"}, pids: 100}
+	s := &story{now: status.Node{Job: "train17", Host: "a", Node: "a/7", Started: noon, Program: "./train", Gorun: "0.1.0"}, pids: 100}
 	s.publish()
 	return s
 }
@@ -44,7 +44,7 @@ func (s *story) round(id, workers int, survivors ...int) {
 	s.now.Round = &status.Round{ID: id, Nodes: 1, WorldSize: workers, Restarts: id - 1}
 	s.now.Workers = nil
 	for local := range workers {
-		w := status.Worker{Rank: local, LocalRank: local, State: status.WorkerRunning, Begun: noon}
+		w := status.Worker{Rank: local, LocalRank: local, State: status.WorkerRunning, Started: noon}
 		if slices.Contains(survivors, local) {
 			w.Pid = before[local].Pid
 		} else {
@@ -53,7 +53,7 @@ func (s *story) round(id, workers int, survivors ...int) {
 		}
 		s.now.Workers = append(s.now.Workers, w)
 	}
-	s.event(status.KindRoundBegan, nil, "round begins")
+	s.event(status.KindRoundFormed, nil, "round begins")
 	s.publish()
 }
 
@@ -110,7 +110,7 @@ func TestChanges(t *testing.T) {
 1 worker_started rank 0 pid 101
 1 worker_started rank 1 pid 102
 1 worker_exited rank 0 pid 101 code 3
-1 failure rank 0 exit_code
+1 worker_failed rank 0 exit_code
 1 worker_exited rank 1 pid 102 code 143
 1 round_over
 2 round_formed
@@ -130,7 +130,7 @@ func TestChanges(t *testing.T) {
 1 worker_started rank 0 pid 101
 1 worker_started rank 1 pid 102
 1 worker_exited rank 1 pid 102 code 137
-1 failure rank 1 signal
+1 worker_failed rank 1 signal
 1 node_lost
 1 round_over
 2 round_formed
@@ -145,12 +145,12 @@ func TestChanges(t *testing.T) {
 		}, `0 job_started
 1 round_formed
 1 worker_started rank 0 pid 101
-1 failure rank 0 hang
+1 worker_failed rank 0 hang
 1 worker_exited rank 0 pid 101 code 137
 2 round_formed
 2 worker_started rank 0 pid 102
 2 worker_exited rank 0 pid 102 code 1
-2 failure rank 0 exit_code`},
+2 worker_failed rank 0 exit_code`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStory()

@@ -13,7 +13,7 @@ import (
 func Jobs(nodes []Node) []Job {
 	sorted := slices.Clone(nodes)
 	slices.SortStableFunc(sorted, func(a, b Node) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.rank(), b.rank()), a.Begun.Compare(b.Begun), cmp.Compare(a.Pid, b.Pid))
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.rank(), b.rank()), a.Started.Compare(b.Started), cmp.Compare(a.Pid, b.Pid))
 	})
 	var jobs []Job
 	for _, n := range sorted {

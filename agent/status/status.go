@@ -32,7 +32,7 @@ type Node struct {
 	Host     string    `json:"host"`
 	Addr     string    `json:"addr,omitempty"` // where other nodes reach it
 	Pid      int       `json:"pid"`            // of its agent
-	Begun    time.Time `json:"begun"`          // the agent
+	Started  time.Time `json:"started"`        // the agent
 	At       time.Time `json:"at"`             // of this document, by the clock of the node
 
 	State State     `json:"state"`
@@ -78,7 +78,7 @@ type Round struct {
 	FirstRank int       `json:"first_rank"` // of the node's workers
 	WorldSize int       `json:"world_size"`
 	Restarts  int       `json:"restarts"` // of --max-restarts, used so far
-	Begun     time.Time `json:"begun"`    // on this node
+	Started   time.Time `json:"started"`  // on this node
 }
 
 // A Worker is one worker.
@@ -87,7 +87,7 @@ type Worker struct {
 	LocalRank int         `json:"local_rank"`
 	Pid       int         `json:"pid"`
 	State     WorkerState `json:"state"`
-	Begun     time.Time   `json:"begun"`    // this process
+	Started   time.Time   `json:"started"`  // this process
 	Restarts  int         `json:"restarts"` // processes with this local rank before it
 	Exit      *Exit       `json:"exit,omitempty"`
 	Doing     string      `json:"doing,omitempty"` // what it does, or did last, as package comm says; empty: not known
@@ -135,7 +135,7 @@ type Kind string
 
 // The kinds of events.
 const (
-	KindRoundBegan    Kind = "round_began"    // the node's workers are in a new round
+	KindRoundFormed   Kind = "round_formed"   // the node's workers are in a new round
 	KindRoundOver     Kind = "round_over"     // and that is over
 	KindNodeLost      Kind = "node_lost"      // another node of the round has left or is lost
 	KindWorkerFailed  Kind = "worker_failed"  // a worker has failed

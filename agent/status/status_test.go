@@ -15,11 +15,11 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func example() Node {
 	return Node{
-		Version: Version, Gorun: "0.1.0", Job: "train17", Endpoint: "node0:29400", Program: "./train", Node: "a/7", Host: "a", Pid: 7, Begun: noon, At: noon,
+		Version: Version, Gorun: "0.1.0", Job: "train17", Endpoint: "node0:29400", Program: "./train", Node: "a/7", Host: "a", Pid: 7, Started: noon, At: noon,
 		State: Running, Since: noon, Why: "the workers are started",
 		Waiting: &Waiting{For: "round 2", Since: noon},
-		Round:   &Round{ID: 1, Nodes: 2, WorldSize: 2, Begun: noon},
-		Workers: []Worker{{Pid: 8, State: WorkerFailed, Begun: noon, Exit: &Exit{Code: 3, Text: "exit code 3", At: noon}}},
+		Round:   &Round{ID: 1, Nodes: 2, WorldSize: 2, Started: noon},
+		Workers: []Worker{{Pid: 8, State: WorkerFailed, Started: noon, Exit: &Exit{Code: 3, Text: "exit code 3", At: noon}}},
 		Failure: &Failure{Round: 1, Text: "exit code 3", At: noon},
 		Events:  []Event{{At: noon, Kind: KindWorkerFailed, Rank: new(0), Text: "exit code 3"}},
 	}
@@ -179,7 +179,7 @@ func TestPage(t *testing.T) {
 	for _, s := range []WorkerState{WorkerRunning, WorkerSucceeded, WorkerFailed, WorkerStopped} {
 		want = append(want, string(s))
 	}
-	for _, k := range []Kind{KindRoundBegan, KindRoundOver, KindWorkerFailed, KindWorkerHangs, KindRoundRevoked, KindCommanded, KindInterrupted, KindStartFailed, KindBarrierPassed} {
+	for _, k := range []Kind{KindRoundFormed, KindRoundOver, KindWorkerFailed, KindWorkerHangs, KindRoundRevoked, KindCommanded, KindInterrupted, KindStartFailed, KindBarrierPassed} {
 		want = append(want, string(k))
 	}
 	for _, of := range []any{Job{}, Node{}, Waiting{}, Round{}, Worker{}, Exit{}, Failure{}, Event{}} {

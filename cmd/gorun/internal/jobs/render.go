@@ -140,7 +140,7 @@ func showRanks(b *strings.Builder, j *status.Job, now time.Time) {
 				b.WriteString("\n")
 				t = newTable(b, "RANK", "NODE", "LOCAL", "PID", "STATE", "FOR", "RESTARTS", "DOING")
 			}
-			state, since, doing := string(w.State), w.Begun, w.Doing
+			state, since, doing := string(w.State), w.Started, w.Doing
 			if w.Exit != nil {
 				since, doing = w.Exit.At, w.Exit.Text
 			}

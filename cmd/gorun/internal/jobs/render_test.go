@@ -18,11 +18,11 @@ func example() []status.Node {
 		Job: "train17", Endpoint: "a:29400", Program: "./train.py", Host: "a", Pid: 7, State: status.Running, Since: noon, Why: "the workers are started",
 		MaxRestarts: 3, Round: &status.Round{ID: 2, Nodes: 2, WorldSize: 3, Restarts: 1},
 		Workers: []status.Worker{
-			{Rank: 0, Pid: 8, State: status.WorkerRunning, Begun: noon, Restarts: 1, Doing: "AllReduce #17"},
-			{Rank: 1, LocalRank: 1, Pid: 9, State: status.WorkerFailed, Begun: noon, Exit: &status.Exit{Code: 3, Text: "exit code 3", At: noon.Add(time.Minute)}},
+			{Rank: 0, Pid: 8, State: status.WorkerRunning, Started: noon, Restarts: 1, Doing: "AllReduce #17"},
+			{Rank: 1, LocalRank: 1, Pid: 9, State: status.WorkerFailed, Started: noon, Exit: &status.Exit{Code: 3, Text: "exit code 3", At: noon.Add(time.Minute)}},
 		},
 		Failure: &status.Failure{Rank: 1, Round: 2, Text: "rank 1 (local rank 1, pid 9): exit code 3", At: noon.Add(time.Minute)},
-		Events:  []status.Event{{At: noon, Kind: status.KindRoundBegan, Text: "round 2 begins with 2 nodes and 3 ranks"}},
+		Events:  []status.Event{{At: noon, Kind: status.KindRoundFormed, Text: "round 2 begins with 2 nodes and 3 ranks"}},
 		Logs:    "/logs/train17_x",
 	}
 	b := status.Node{

@@ -69,7 +69,7 @@ func (m *metrics) observe(n *status.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range eventlog.Changes(m.node, n) {
-		if e.Event == eventlog.Failure {
+		if e.Event == eventlog.WorkerFailed {
 			m.failures[e.Cause]++
 			if m.failed.IsZero() {
 				m.failed = e.Time
@@ -116,7 +116,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	gauge(descJob, 1, n.Job, n.Program)
-	gauge(descStart, seconds(n.Begun))
+	gauge(descStart, seconds(n.Started))
 	for _, s := range states {
 		value := 0.0
 		if s == n.State {

@@ -65,14 +65,14 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 	t.Cleanup(func() { b.page.Close(); b.agent.Close() })
 	now := time.Now()
 	b.node = status.Node{
-		Version: status.Version, Gorun: "0.1.0", Job: "train17", Program: hostile, Node: "a/7", Host: "a", Pid: os.Getpid(), Begun: now, At: now,
+		Version: status.Version, Gorun: "0.1.0", Job: "train17", Program: hostile, Node: "a/7", Host: "a", Pid: os.Getpid(), Started: now, At: now,
 		State: status.Running, Since: now, Why: "the workers are started", MaxRestarts: 3,
-		Round: &status.Round{ID: 1, Nodes: 1, WorldSize: 2, Begun: now},
+		Round: &status.Round{ID: 1, Nodes: 1, WorldSize: 2, Started: now},
 		Workers: []status.Worker{
-			{Rank: 0, LocalRank: 0, Pid: 100, State: status.WorkerRunning, Begun: now}, {Rank: 1, LocalRank: 1, Pid: 101, State: status.WorkerRunning, Begun: now},
+			{Rank: 0, LocalRank: 0, Pid: 100, State: status.WorkerRunning, Started: now}, {Rank: 1, LocalRank: 1, Pid: 101, State: status.WorkerRunning, Started: now},
 		},
 	}
-	b.event(status.KindRoundBegan, nil, "round 1 begins")
+	b.event(status.KindRoundFormed, nil, "round 1 begins")
 	b.publish()
 	return b
 }
@@ -392,7 +392,7 @@ func TestMetrics(t *testing.T) {
 	b.publish()
 	b.node.Round = &status.Round{ID: 2, Nodes: 1, WorldSize: 2, Restarts: 1}
 	b.node.Workers[1] = status.Worker{Rank: 1, LocalRank: 1, Pid: 102, State: status.WorkerRunning}
-	b.event(status.KindRoundBegan, nil, "round 2 begins")
+	b.event(status.KindRoundFormed, nil, "round 2 begins")
 	b.publish()
 	problems, err := testutil.GatherAndLint(b.page.metrics.registry())
 	if err != nil || len(problems) > 0 {

@@ -98,7 +98,7 @@
     for (const n of doc.job.nodes || []) for (const w of n.workers || []) all.push([n, w]);
     $("ranks").replaceChildren(...all.slice(0, maxRanks).map(([n, w]) => el("tr", {},
       el("td", {}, w.rank), el("td", {}, n.round ? n.round.node_rank : "-"), el("td", {}, w.pid),
-      el("td", { class: w.state }, (shapes[w.state] || "?") + " " + w.state), el("td", {}, since(w.exit ? w.exit.at : w.begun)),
+      el("td", { class: w.state }, (shapes[w.state] || "?") + " " + w.state), el("td", {}, since(w.exit ? w.exit.at : w.started)),
       el("td", {}, w.restarts), el("td", { class: "text" }, w.exit ? w.exit.text : w.doing || ""))));
     $("more").hidden = all.length <= maxRanks;
     $("more").textContent = "and " + (all.length - maxRanks) + " more ranks";
@@ -121,7 +121,7 @@
     for (const e of events) {
       const at = Date.parse(e.at), open = rounds[rounds.length - 1];
       const number = /^round (\d+) /.exec(e.text);
-      if (e.event === "round_began" && number) {
+      if (e.event === "round_formed" && number) {
         if (open && open.number === number[1]) continue;
         if (open && !open.end) open.end = at;
         rounds.push({ number: number[1], begun: at, end: 0, text: e.text });
@@ -137,7 +137,7 @@
       if (right - left > 4) parts.push(svg("text", { x: percent(left + 0.4), y: 38 }, "round " + r.number));
     }
     for (const e of events) {
-      if (e.event === "round_began" || e.event === "round_over") continue;
+      if (e.event === "round_formed" || e.event === "round_over") continue;
       const at = percent(x(Date.parse(e.at)));
       const isFailure = e.event === "worker_failed" || e.event === "worker_hangs" || e.event === "round_revoked" || e.event === "node_lost";
       const holder = svg("svg", { x: at, y: 0, width: 1, height: 60, overflow: "visible" });
