@@ -56,7 +56,7 @@ func (l *loop) record(e event) {
 	switch e := e.(type) {
 	case started:
 		l.recordGang()
-		text := fmt.Sprintf("round %d begins with %s and %d ranks", l.round.ID, plural(l.round.Size, "node", "nodes"), l.round.Place.WorldSize)
+		text := fmt.Sprintf("round %d begins with %s and %s", l.round.ID, plural(l.round.Size, "node", "nodes"), plural(l.round.Place.WorldSize, "rank", "ranks"))
 		if l.round.Why != "" {
 			text += ": " + l.round.Why
 		}

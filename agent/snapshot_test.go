@@ -68,6 +68,9 @@ func TestSnapshots(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
+		if first := published[len(published)-1].Events[0].Text; first != "round 1 begins with 1 node and 2 ranks" {
+			t.Errorf("the first event is %q", first)
+		}
 		var kinds []status.Kind
 		for _, e := range published[len(published)-1].Events {
 			kinds = append(kinds, e.Kind)

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -71,7 +72,7 @@ func New(c Config) *Server {
 	}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(mux, w, r) }), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(discard{}, "", 0),
+		ErrorLog:    log.New(io.Discard, "", 0), // clients that misbehave
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
 	}
 	return s
@@ -86,11 +87,6 @@ func serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // fails only if the client is gone
 	refuse(w, http.StatusBadRequest, errors.New("want a request without a body"))
 }
-
-// discard takes what package http logs about clients that misbehave.
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // Commands delivers what people ask of the agent.
 func (s *Server) Commands() <-chan agent.Command { return s.commands }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -44,6 +45,18 @@ func (j *Job) Newest() (newest *Node) {
 		}
 	}
 	return newest
+}
+
+// String is such as "round 2 of 1 node and 4 ranks".
+func (r *Round) String() string {
+	return fmt.Sprintf("round %d of %s and %s", r.ID, count(r.Nodes, "node"), count(r.WorldSize, "rank"))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (n *Node) roundID() int {

@@ -132,6 +132,18 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestRoundText: a round says how large it is.
+func TestRoundText(t *testing.T) {
+	for want, r := range map[string]*Round{
+		"round 1 of 1 node and 1 rank":   {ID: 1, Nodes: 1, WorldSize: 1},
+		"round 2 of 2 nodes and 8 ranks": {ID: 2, Nodes: 2, WorldSize: 8},
+	} {
+		if r.String() != want {
+			t.Errorf("%q, want %q", r, want)
+		}
+	}
+}
+
 // TestEvents: events of all nodes are in the order of their times. What several nodes report is there once.
 func TestEvents(t *testing.T) {
 	at := func(s int, text string) Event {

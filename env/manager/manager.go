@@ -144,14 +144,21 @@ func (v *variables) text(name string) string {
 
 const maxNumber = 1<<31 - 1
 
+// required returns the value of a variable that must be set.
+func (v *variables) required(name string) string {
+	text, ok := v.lookup(name)
+	if !ok && v.err == nil {
+		v.err = fmt.Errorf("%s is not set, though other variables of the same manager are", name)
+	}
+	return text
+}
+
 // number returns the value of a variable that must be set.
 func (v *variables) number(name string) int {
-	text, ok := v.lookup(name)
+	text := v.required(name)
 	n, err := strconv.Atoi(text)
 	switch {
 	case v.err != nil:
-	case !ok:
-		v.err = fmt.Errorf("%s is not set, though other variables of the same manager are", name)
 	case err != nil || n < 0 || n > maxNumber:
 		v.err = fmt.Errorf("%s=%.64q: want a number of at least 0", name, text)
 	default:

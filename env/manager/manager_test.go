@@ -89,6 +89,8 @@ func TestFind(t *testing.T) {
 func TestFindSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, change, want string }{
 		{"slurm-one-per-node", "SLURM_NODEID", "SLURM_NODEID is not set, though other variables of the same manager are"},
+		{"slurm-one-per-node", "SLURM_STEP_NODELIST", "SLURM_STEP_NODELIST is not set, though other variables of the same manager are"},
+		{"slurm-one-per-node", "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE is not set, though other variables of the same manager are"},
 		{"slurm-one-per-node", "SLURM_NODEID=-1", `SLURM_NODEID="-1": want a number of at least 0`},
 		{"slurm-one-per-node", "SLURM_NODEID=2", "the variables of Slurm contradict each other: node number 2 of 2, and tasks of 2 nodes (SLURM_STEP_TASKS_PER_NODE)"},
 		{"slurm-one-per-node", "SLURM_PROCID=2", "the variables of Slurm contradict each other: task number 2 of 2"},

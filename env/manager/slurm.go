@@ -44,10 +44,10 @@ func slurm(v *variables) *Task {
 	t.Node, t.Nodes = v.number("SLURM_NODEID"), v.number("SLURM_STEP_NUM_NODES")
 	t.LocalRank = v.number("SLURM_LOCALID")
 	var err error
-	if t.Hosts, err = hostlist.Expand(v.text("SLURM_STEP_NODELIST")); err != nil {
+	if t.Hosts, err = hostlist.Expand(v.required("SLURM_STEP_NODELIST")); err != nil {
 		v.fail("SLURM_STEP_NODELIST", err)
 	}
-	counts, err := hostlist.ExpandCounts(v.text("SLURM_STEP_TASKS_PER_NODE"))
+	counts, err := hostlist.ExpandCounts(v.required("SLURM_STEP_TASKS_PER_NODE"))
 	if err != nil {
 		v.fail("SLURM_STEP_TASKS_PER_NODE", err)
 	}

@@ -156,6 +156,6 @@ func statusLine(n *status.Node) string {
 			run++
 		}
 	}
-	return fmt.Sprintf("%s: round %d of %d nodes and %d ranks, %d of %d workers of this node run, %d of %d restarts used",
-		n.State, n.Round.ID, n.Round.Nodes, n.Round.WorldSize, run, len(n.Workers), n.Round.Restarts, n.MaxRestarts)
+	return fmt.Sprintf("%s: %v, %d of %d workers of this node run, %d of %d restarts used",
+		n.State, n.Round, run, len(n.Workers), n.Round.Restarts, n.MaxRestarts)
 }

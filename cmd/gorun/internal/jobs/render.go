@@ -96,14 +96,7 @@ func roundText(n *status.Node) string {
 	if n.Round == nil {
 		return "no round yet"
 	}
-	return fmt.Sprintf("round %d of %s and %s, %s restarts used", n.Round.ID, count(n.Round.Nodes, "node"), count(n.Round.WorldSize, "rank"), restartsOf(*n))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%v, %s restarts used", n.Round, restartsOf(*n))
 }
 
 func showNodes(b *strings.Builder, j *status.Job, now time.Time) {

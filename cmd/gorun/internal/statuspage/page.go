@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -77,17 +78,12 @@ func New(c Config) *Server {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry(), promhttp.HandlerOpts{MaxRequestsInFlight: 2, DisableCompression: true}))
 	s.http = &http.Server{
 		Handler: s.guarded(mux), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(discard{}, "", 0),
+		ErrorLog:    log.New(io.Discard, "", 0), // clients that misbehave
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	return s
 }
-
-// discard takes what package http logs about clients that misbehave.
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // Publish takes a snapshot of this node. It does not wait.
 func (s *Server) Publish(n *status.Node) {
