@@ -126,7 +126,8 @@ var accepted = map[string]struct {
 }
 
 // needed are the flags without which another means nothing.
-var needed = map[string][]string{"json": {"--dry-run"}, "log-keep": {"--log-max-size=1M"}, "replace-timeout": {"--on-failure=replace"}}
+var needed = map[string][]string{"json": {"--dry-run"}, "log-keep": {"--log-max-size=1M"}, "replace-timeout": {"--on-failure=replace"},
+	"health-cooldown": {"--health-check=true"}}
 
 func TestEveryFlagEverySpelling(t *testing.T) {
 	if err := os.Chmod("testdata/token", 0o600); err != nil { // git keeps no more of a mode than x

@@ -100,6 +100,9 @@ func (o *options) check() error {
 	if o.logKeep > 0 && o.logMaxSize == 0 {
 		return usagef("%s: has no effect without --log-max-size", o.given["log-keep"])
 	}
+	if o.isSet("health-cooldown") && o.healthCheck == "" && len(o.preflight) == 0 {
+		return usagef("%s: has no effect without --health-check or --preflight", o.given["health-cooldown"])
+	}
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix
 	}

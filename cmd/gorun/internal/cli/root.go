@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,9 +63,15 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// namesCommand matches errors that begin with the command, such as gorun status.
+var namesCommand = regexp.MustCompile(`^gorun [a-z]+( \S+)?: `)
+
 // explain returns the text of an error for people: a block for a failed worker, one line for other errors.
 func explain(err error, color bool) string {
-	text := "gorun: " + agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
+	text := agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
+	if !namesCommand.MatchString(text) {
+		text = "gorun: " + text
+	}
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		text = failed.Summary()
 	}
@@ -123,6 +130,37 @@ func addCommands(cmd *cobra.Command, here host, etcd Etcd) {
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
 	)
 	cmd.AddCommand(jobCommands(here, etcd)...)
+	cmd.SetHelpCommand(helpCommand(cmd))
+}
+
+// helpCommand is gorun help, which prints the same as --help.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [command]", DisableFlagsInUseLine: true, Short: "Print the help of gorun, or of a command",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return commandNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			about := root
+			if len(args) > 0 {
+				if about, _, _ = root.Find(args[:1]); about == root { // which takes any arguments
+					return usagef("gorun help %s: no such command%s: gorun --help lists all", quote(args[0]), didYouMean(args[0], commandNames()))
+				}
+			}
+			return about.Help()
+		},
+	}
+}
+
+// commandNames are the names of gorun's commands.
+func commandNames() (names []string) {
+	for _, u := range usages[1:] {
+		names = append(names, strings.Fields(u.line)[1])
+	}
+	return names
 }
 
 // printCommand returns a command that prints a text.

@@ -204,11 +204,7 @@ func suggestCommand(err error) error {
 	if !ok || strings.Contains(missing.Path, "/") || strings.Contains(missing.Hint, "did you mean") {
 		return err
 	}
-	var names []string
-	for _, u := range usages[1:] {
-		names = append(names, strings.Fields(u.line)[1])
-	}
-	if near := nearest(missing.Path, names); near != "" {
+	if near := nearest(missing.Path, commandNames()); near != "" {
 		return &launcher.NotFoundError{Path: missing.Path, Hint: missing.Hint + "; did you mean gorun " + near + "?"}
 	}
 	return err
