@@ -35,6 +35,13 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	report := os.NewFile(remote.OutcomeFD, "the agent")
 	syscall.CloseOnExec(remote.OutcomeFD)
 	here.launched = true
+	lookup := here.lookup
+	here.lookup = func(name string) (string, bool) {
+		if name == "PET_CONFIG" { // gorun launch has read its config file, and args are what it says
+			return "", false
+		}
+		return lookup(name)
+	}
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		o.launchedOn = args[0]
 		return run(ctx, o, command, stdout, stderr, etcd)

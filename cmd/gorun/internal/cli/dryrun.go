@@ -26,6 +26,7 @@ type plan struct {
 	WorldSize   int          `json:"world_size"`
 	Source      string       `json:"source,omitempty"`    // Go source that the program is built from first
 	Directory   string       `json:"directory,omitempty"` // of the workers, if the user has chosen it
+	Settings    []string     `json:"settings,omitempty"`  // those that are not on the command line, with where they are
 	MaxRestarts int          `json:"max_restarts"`
 	Grace       float64      `json:"shutdown_timeout_seconds"`
 	Workers     []planWorker `json:"workers"`
@@ -58,6 +59,7 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 	}
 	p := newPlan(c, round, os.Environ())
 	p.Source, p.Directory, p.Inferred = program.Source, o.workDir, o.inferred
+	p.Settings = o.settings
 	if o.elastic() {
 		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
@@ -151,6 +153,9 @@ func (p plan) text() string {
 	line("job %s: node %d of %d, ranks %d to %d of %d", quote(p.RunID), p.NodeRank, p.Nodes, first.Rank, last.Rank, p.WorldSize)
 	if p.Inferred != nil {
 		line("from %s", p.Inferred.text())
+	}
+	for _, s := range p.Settings {
+		line("from %s", s)
 	}
 	if p.Supposing != "" {
 		line("supposing that %s", p.Supposing)

@@ -37,8 +37,9 @@ type values []*value
 
 // A value is a pflag.Value that only remembers.
 type value struct {
-	flag  *flag
-	texts []string // one, or nil if the flag is not given; more if it repeats
+	flag   *flag
+	texts  []string // one, or nil if the flag is not given; more if it repeats
+	places []string // where the first of them are in the config file, such as "job.yaml:3"; the others are on the command line
 }
 
 func (v *value) Set(text string) error {
@@ -117,7 +118,7 @@ func newValuesOf(names ...string) (vs values) {
 	return vs
 }
 
-// options parses and checks every value, from the command line or else from the environment.
+// options parses and checks every value, from the command line or the config file, or else from the environment.
 func (vs values) options(h host) (*options, error) {
 	o, err := vs.parse(h)
 	if err == nil {
@@ -149,31 +150,47 @@ func (vs values) parse(h host) (*options, error) {
 	return o, nil
 }
 
-// parse sets what the flag was given on the command line, or else by its variables.
+// parse sets what the flag was given on the command line or in the config file, or else by its variables.
 func (v *value) parse(o *options, h host) error {
-	texts, from := v.texts, "--"+v.flag.name
+	texts, variable := v.texts, ""
 	for _, name := range []string{v.flag.env(), v.flag.alias} {
 		if texts != nil || name == "" {
 			continue
 		}
 		if text, ok := h.lookup(name); ok {
-			texts, from = []string{text}, name
+			texts, variable = []string{text}, name
 			if v.flag.repeats {
 				texts = lines(text)
 			}
 		}
 	}
-	for _, text := range texts {
+	for i, text := range texts {
 		shown := text
 		if v.flag.repeats {
 			shown, _, _ = strings.Cut(text, "=")
 		}
-		o.given[v.flag.name] = from + "=" + quote(shown)
+		from := variable
+		if from == "" {
+			from = v.source(i)
+		}
+		given := from + "=" + quote(shown)
+		o.given[v.flag.name] = given
+		if !strings.HasPrefix(given, "--") {
+			o.settings = append(o.settings, given)
+		}
 		if err := v.flag.set(o, text); err != nil {
 			return usagef("%s: %w", o.given[v.flag.name], err)
 		}
 	}
 	return nil
+}
+
+// source says where one of the texts is: "--nnodes", or "job.yaml:3: nnodes".
+func (v *value) source(i int) string {
+	if i < len(v.places) {
+		return v.places[i] + ": " + v.flag.name
+	}
+	return "--" + v.flag.name
 }
 
 // lines returns the lines of a text that are not blank.

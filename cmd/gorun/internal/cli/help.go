@@ -14,7 +14,8 @@ const summary = "start copies of a program on one or more machines, tell each co
 const aboutProgram = "The program is an executable, a Python script (a .py file, or a file whose first line is #! with python), " +
 	"or a Go program (its folder, a .go file, or the import path of a package, such as example.com/module/cmd/train). gorun passes on all arguments that follow the program."
 
-const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it stays unambiguous. The variable PET_A_B sets its default. " +
+const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it stays unambiguous. A flag that is not on the command line has the value " +
+	"of a-b in the file of --config, or else that of the variable PET_A_B. " +
 	"LOGLEVEL sets the lowest level that gorun logs: debug, info, warning or error. docs/environment.md in gorun's repository lists all " +
 	"environment variables."
 
@@ -94,7 +95,6 @@ func help() string {
 		}
 		entry(&b, f.spelling(), f.help)
 	}
-	b.WriteString("\nOther:\n")
 	entry(&b, "-h, --help", aboutHelp)
 	entry(&b, "    --version", aboutVersion)
 	fmt.Fprintf(&b, "\n%s\n\nExit codes:\n", wrap(aboutFlags, 0))

@@ -34,7 +34,6 @@ func manual() string {
 			line("[$%s]", f.alias)
 		}
 	}
-	line(".SS Other")
 	line(".TP\n.B \\-h, \\-\\-help\n%s", roff(aboutHelp))
 	line(".TP\n.B \\-\\-version\n%s", roff(aboutVersion))
 	line(".SH EXIT STATUS")
