@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,8 +106,22 @@ func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line
 		return err
 	}
 	defer func() { _ = body.Close() }() // it was only read
-	lines := bufio.NewScanner(body)
+	return readLines(body, each)
+}
+
+// errBroken means that the agent has not said all that it was about to say.
+var errBroken = errors.New("the connection broke: gorun was killed there, or cannot be reached any more, or lines were not read for long")
+
+// readLines calls each with every line. A line without an end is none.
+func readLines(from io.Reader, each func(Line)) error {
+	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, maxLineSize)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		if atEOF && len(data) > 0 && bytes.IndexByte(data, '\n') < 0 {
+			return len(data), nil, nil
+		}
+		return bufio.ScanLines(data, atEOF)
+	})
 	for lines.Scan() {
 		line, err := parseLine(lines.Bytes())
 		if err != nil {
@@ -114,10 +129,14 @@ func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line
 		}
 		each(line)
 	}
-	if err := lines.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
-		return err
+	if hasBroken(lines.Err()) {
+		return errBroken
 	}
-	return nil
+	return lines.Err()
+}
+
+func hasBroken(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // maxLineSize is how many bytes a Line may have as JSON, where a byte of its text may need 6, or 10 as agent.Printable writes it.
@@ -153,6 +172,9 @@ func (c *Client) send(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		if ctx := request.Context(); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if hasBroken(err) || errors.Is(err, io.EOF) {
+			return nil, errors.New("it has closed the connection: it ends, or has too many others to answer")
 		}
 		return nil, innermost(err)
 	}

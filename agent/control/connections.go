@@ -1,18 +1,21 @@
 package control
 
 import (
+	"context"
 	"net"
 	"sync"
 
 	"github.com/gorun/gorun/env/auth/admission"
 )
 
-// slot returns a connection with a slot. Without one left, it closes the connection.
+// slot returns a connection with a slot. If none becomes free, it closes the connection.
 func (s *Server) slot(conn net.Conn) (net.Conn, bool) {
+	ctx, cancel := context.WithTimeout(s.ctx, slotTimeout)
+	defer cancel()
 	select {
 	case s.slots <- struct{}{}:
 		return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-s.slots })}, true
-	default:
+	case <-ctx.Done():
 		_ = conn.Close()
 		return nil, false
 	}
@@ -45,7 +48,7 @@ type listener struct {
 	server *Server
 }
 
-// Accept implements net.Listener. It closes connections that are too many.
+// Accept implements net.Listener. Connections that are too many wait, and are closed in the end.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()

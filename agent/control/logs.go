@@ -39,6 +39,15 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if follow {
+		select {
+		case s.follow <- struct{}{}:
+			defer func() { <-s.follow }()
+		default:
+			refuse(w, http.StatusServiceUnavailable, fmt.Errorf("%d others follow its output already: end one of them, or ask without --follow", maxFollowers))
+			return
+		}
+	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	readers := make([]lineReader, s.config.Recent.Len())
 	to := http.NewResponseController(w)
@@ -51,7 +60,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 				text = readers[local].read(text, s.config.Recent, Line{Rank: now, LocalRank: local}, !follow)
 			}
 		}
-		_ = to.SetWriteDeadline(time.Now().Add(writeTimeout))
+		deadline := time.Now().Add(writeTimeout)
+		if follow {
+			deadline = time.Time{} // the client may stop to read, and misses lines then
+		}
+		_ = to.SetWriteDeadline(deadline) // fails only if the client is gone
 		if _, err := w.Write(text); err != nil || to.Flush() != nil || !follow {
 			return
 		}

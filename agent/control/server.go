@@ -21,7 +21,9 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 10 * time.Second
 	maxHeader     = 8 << 10
-	maxConns      = 64 // that are answered at a time
+	maxConns      = 64              // that are answered at a time
+	maxFollowers  = 32              // of them: clients that follow the output, which may take as long as the job
+	slotTimeout   = 2 * time.Second // in which one of maxConns becomes free
 	closeTimeout  = 100 * time.Millisecond
 )
 
@@ -41,6 +43,7 @@ type Server struct {
 	cancel   context.CancelFunc
 	all      sync.WaitGroup
 	slots    chan struct{} // has an entry for each connection that is being answered
+	follow   chan struct{} // has an entry for each client that follows the output
 
 	streams streams
 
@@ -60,7 +63,7 @@ func New(c Config) *Server {
 	if c.Ask == nil {
 		c.Ask = hang.Doing
 	}
-	s := &Server{config: c, commands: make(chan agent.Command), slots: make(chan struct{}, maxConns)}
+	s := &Server{config: c, commands: make(chan agent.Command), slots: make(chan struct{}, maxConns), follow: make(chan struct{}, maxFollowers)}
 	s.streams = streams{conns: make(chan net.Conn), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
@@ -150,7 +153,8 @@ func (s *Server) Close() {
 	s.all.Wait()
 }
 
-// ServeConn serves one connection, of somebody who may steer the job. It closes the connection if there are too many.
+// ServeConn serves one connection, of somebody who may steer the job. If there are too many, the connection waits, and
+// is closed in the end.
 func (s *Server) ServeConn(conn net.Conn) {
 	slot, ok := s.slot(conn)
 	if !ok {
