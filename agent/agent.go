@@ -129,6 +129,7 @@ func Run(ctx context.Context, config Config) error {
 		startCtx: startCtx, cancelStart: cancelStart,
 		machine:   stateMachine{replace: config.Replace},
 		joined:    make(chan joined, 1),
+		drained:   make(chan drained),
 		cancelled: ctx.Done(),
 	}
 	end := l.run()
@@ -184,7 +185,8 @@ type loop struct {
 	diagnosis
 	backoff backoff // that the present workers were started with
 
-	calls       sync.WaitGroup   // goroutines that report, leave or diagnose
+	calls       sync.WaitGroup   // goroutines that report, leave, diagnose or carry out commands
+	drained     chan drained     // gets a command to leave that the rendezvous has agreed to
 	reported    <-chan error     // gets the outcome of the pending report
 	reporting   <-chan struct{}  // closed when the report is about to be sent
 	barrier     <-chan time.Time // the others have had their time
@@ -261,11 +263,12 @@ func (l *loop) next() event {
 	case <-l.Suspends:
 		return suspended{}
 	case c := <-l.Commands:
-		if err := l.checkCommand(c); err != nil {
-			c.Answer <- Answer{Err: err}
-			return l.next()
+		return l.onCommand(c)
+	case d := <-l.drained:
+		if d.round != l.round { // it has changed in the meantime
+			return l.onCommand(d.Command)
 		}
-		return commanded{c}
+		return commanded{d.Command}
 	case <-l.cancelled:
 		l.cancelled = nil
 		return interrupted{sig: syscall.SIGTERM}

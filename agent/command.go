@@ -95,18 +95,61 @@ func (m *stateMachine) onCommand(c Command) []action {
 	}
 }
 
+// onCommand returns the event that a command is, or the next one.
+func (l *loop) onCommand(c Command) event {
+	if err := l.checkCommand(c); err != nil {
+		c.Answer <- Answer{Err: err}
+		return l.next()
+	}
+	if l.drain(c) {
+		return l.next()
+	}
+	return commanded{c}
+}
+
+// A drained command is one to leave a round, to which the rendezvous has agreed.
+type drained struct {
+	Command
+	round *rendezvous.Round
+}
+
+// drain asks the rendezvous whether this node may leave, in a separate goroutine, if the command and the rendezvous want that.
+func (l *loop) drain(c Command) bool {
+	drainer, ok := rendezvous.As[rendezvous.Drainer](l.Rendezvous)
+	round := l.round
+	if !ok || c.Kind != CommandDrain || c.Force || round == nil {
+		return false
+	}
+	l.calls.Go(func() {
+		if err := drainer.Drain(l.startCtx, round); err != nil {
+			c.Answer <- Answer{Err: err}
+			return
+		}
+		select {
+		case l.drained <- drained{c, round}:
+		case <-l.startCtx.Done():
+			c.Answer <- Answer{Err: errEnding}
+		}
+	})
+	return true
+}
+
 // checkCommand returns why a command is refused whatever the machine does; nil: it is not.
 func (l *loop) checkCommand(c Command) error {
-	least := 1
-	if scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous); ok && c.Kind == CommandDrain && l.round != nil {
-		least, _ = scaler.Limits()
+	if c.Kind != CommandDrain || c.Force || l.machine.state == done || l.machine.interrupt != 0 {
+		return nil
+	}
+	size, least := 0, 0 // before the first round, this node is not one of those that are needed
+	if l.round != nil {
+		size, least = l.round.Size, l.round.Size
+		if scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous); ok {
+			least, _ = scaler.Limits()
+		}
 	}
 	host, hosts := rendezvous.As[rendezvous.Host](l.Rendezvous)
 	switch {
-	case c.Kind != CommandDrain || c.Force || l.round == nil || l.round.Err() != nil:
-		return nil
-	case l.round.Size <= least:
-		return fmt.Errorf("the job has %s and needs at least %d: without this node it would end; --force ends it", plural(l.round.Size, "node", "nodes"), least)
+	case size > 0 && size <= least:
+		return fmt.Errorf("the job has %s and needs at least %d: without this node it would end; --force ends it", plural(size, "node", "nodes"), least)
 	case hosts && host.HostsAlone():
 		return errors.New("it hosts the etcd over which the nodes meet: without this node the others could not begin another round; --force takes it out")
 	}

@@ -166,16 +166,78 @@ func TestCommandDrain(t *testing.T) {
 	if err := l.checkCommand(Command{Kind: CommandDrain}); err == nil || !strings.Contains(err.Error(), "it hosts the etcd") {
 		t.Errorf("the node that hosts the etcd: %v", err)
 	}
-	l.Rendezvous = nil
+	l.Rendezvous = limited{}
 	if err := l.checkCommand(Command{Kind: CommandDrain}); err != nil {
 		t.Errorf("one of three, of which two are enough: %v", err)
 	}
+	l.Rendezvous = nil
+	if err := l.checkCommand(Command{Kind: CommandDrain}); err == nil || !strings.Contains(err.Error(), "the job has 3 nodes and needs at least 3") {
+		t.Errorf("one of three nodes whose number is fixed: %v", err)
+	}
 }
 
-// alone is a rendezvous at this node, of at least two.
-type alone struct{ rendezvous.Rendezvous }
+// TestCommandDrainBetweenRounds: the last node does not leave while it starts another round.
+func TestCommandDrainBetweenRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{obeys: 0, takes: 5 * time.Second}}, []script{{after: time.Second}})
+		commands := make(chan Command)
+		s.config.Commands = commands
+		restart := ask(t, time.Hour, commands, CommandRestart)
+		refused := ask(t, time.Hour+time.Second, commands, CommandDrain)
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if a := <-restart; a.Err != nil {
+			t.Error(a.Err)
+		}
+		if a := <-refused; a.Err == nil || !strings.Contains(a.Err.Error(), "the job has 1 node and needs at least 1") {
+			t.Errorf("between two rounds: %v", a.Err)
+		}
+	})
+}
 
-func (alone) Limits() (least, most int)             { return 2, 4 }
-func (alone) Scale(context.Context, int, int) error { return nil }
+// TestCommandDrainAsks: the rendezvous, which knows what the other nodes were asked to do, decides whether a node may leave.
+func TestCommandDrainAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{obeys: 0}})
+		commands := make(chan Command)
+		s.config.Commands = commands
+		answers := make(chan error, 2)
+		answers <- errors.New("another one leaves")
+		answers <- nil
+		s.config.Rendezvous = drainable{s.config.Rendezvous, answers}
+		refused := ask(t, time.Hour, commands, CommandDrain)
+		agreed := ask(t, 2*time.Hour, commands, CommandDrain)
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if a := <-refused; a.Err == nil || a.Err.Error() != "another one leaves" {
+			t.Errorf("the first time: %v", a.Err)
+		}
+		if a := <-agreed; a.Err != nil {
+			t.Errorf("the second time: %v", a.Err)
+		}
+		s.wantStory("0s start", "0s port released", "2h0m0s stop terminated")
+	})
+}
+
+// drainable is a rendezvous that may lose all its nodes, and answers as it is told to.
+type drainable struct {
+	rendezvous.Rendezvous
+	answers <-chan error
+}
+
+func (drainable) Limits() (least, most int)                        { return 0, 4 }
+func (drainable) Scale(context.Context, int, int) error            { return nil }
+func (d drainable) Drain(context.Context, *rendezvous.Round) error { return <-d.answers }
+
+// limited is a rendezvous of at least two nodes.
+type limited struct{ rendezvous.Rendezvous }
+
+func (limited) Limits() (least, most int)             { return 2, 4 }
+func (limited) Scale(context.Context, int, int) error { return nil }
+
+// alone is a rendezvous at this node, of at least two.
+type alone struct{ limited }
 
 func (alone) HostsAlone() bool { return true }

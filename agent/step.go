@@ -253,6 +253,7 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 	case diagnosing:
 		return append(m.endHang(forWorkers(sig)), m.answer(sig, e.by))
 	case stopping: // already asked to; what is new is that nothing follows
+		m.why = e.name()
 		return append(m.stopSurvivors(), m.answer(sig, e.by))
 	default:
 		return m.onNews()

@@ -113,6 +113,13 @@ type Scaler interface {
 	Limits() (least, most int)
 }
 
+// A Drainer is a Rendezvous that several nodes may want to leave at the same time.
+type Drainer interface {
+	// Drain records that this node is about to leave a round. The error is why it must not: with those that leave the round too, the others
+	// were fewer than Limits allows.
+	Drain(ctx context.Context, round *Round) error
+}
+
 // A Host is a Rendezvous that may depend on this node.
 type Host interface {
 	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round.

@@ -60,6 +60,11 @@ func (m *lazyRendezvous) Scale(ctx context.Context, least, most int) error {
 // Limits is for rounds, so there has been a Join.
 func (m *lazyRendezvous) Limits() (least, most int) { return m.inner.Limits() }
 
+// Drain is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
+	return m.inner.Drain(ctx, round)
+}
+
 // HostsAlone reports whether this node hosts the only etcd.
 func (m *lazyRendezvous) HostsAlone() bool {
 	m.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -63,6 +64,42 @@ func TestRestart(t *testing.T) {
 	next := together(t, agents)
 	if r := next[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "gorun restart" {
 		t.Errorf("the next round is %s", show(r))
+	}
+	succeed(t, agents, next)
+}
+
+// TestDrainTogether: of nodes that are asked to leave at the same time, no more may than the others can go on without. That counts anew in each round.
+func TestDrainTogether(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 2, 3)
+	agents := j.agents(3)
+	rounds := together(t, agents)
+	errs := make([]error, len(agents))
+	var all sync.WaitGroup
+	for i, a := range agents {
+		all.Go(func() { errs[i] = a.Drain(t.Context(), rounds[i]) })
+	}
+	all.Wait()
+	may := slices.Index(errs, nil)
+	for i, err := range errs {
+		if i != may && (err == nil || !strings.Contains(err.Error(), "1 of the 3 nodes of round 1 are leaving already, and the job needs at least 2")) {
+			t.Errorf("node %d may leave with node %d: %v", i, may, err)
+		}
+	}
+	if may < 0 {
+		t.Fatal("no node may leave")
+	}
+	if err := agents[may].Drain(t.Context(), rounds[may]); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+	if err := agents[0].Restart(t.Context(), rounds[0], "gorun restart"); err != nil {
+		t.Fatal(err)
+	}
+	wantNewRound(t, rounds)
+	next := together(t, agents)
+	other := (may + 1) % 3
+	if err := agents[other].Drain(t.Context(), next[other]); err != nil {
+		t.Errorf("in the next round: %v", err)
 	}
 	succeed(t, agents, next)
 }

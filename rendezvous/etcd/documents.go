@@ -164,6 +164,19 @@ func (d *limitsDoc) check() error {
 	return nil
 }
 
+// drainDoc is what drain says.
+type drainDoc struct {
+	Round int   `json:"round"`
+	Nodes []int `json:"nodes"` // by node rank
+}
+
+func (d *drainDoc) check() error {
+	if d.Round < 1 || len(d.Nodes) > nodesLimit {
+		return fmt.Errorf("%d nodes leave round %d", len(d.Nodes), d.Round)
+	}
+	return nil
+}
+
 // probeDoc is what job/probe says.
 type probeDoc struct {
 	Round int `json:"round"`

@@ -21,6 +21,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/state          how the job has ended; missing: it has not
 //	job/limits         how many nodes a round may have, if that has changed since the job began
 //	job/status         what the next round waits for, for people
+//	drain              which nodes of a round are about to leave it, because somebody has asked them to
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round
 //	ranks/<r>          leased: which node has the node rank r that it has asked for
 //	reports/<n>/<key>  how a node's part of round n has ended
@@ -29,7 +30,7 @@ const DefaultPrefix = "/gorun/v1/"
 // What is leased is deleted when its node has gone. All the rest has the lease of job/config, which the leader renews: it is deleted some
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
-// Any node writes limits, if somebody asks it to. Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
+// Any node writes limits and drain, if somebody asks it to. Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
 // written. Any node puts back what etcd has lost.
 type keys struct{ root string }
 
@@ -43,6 +44,8 @@ func (k keys) state() string   { return k.job() + "state" }
 func (k keys) status() string  { return k.job() + "status" }
 func (k keys) probe() string   { return k.job() + "probe" }
 func (k keys) limits() string  { return k.job() + "limits" }
+
+func (k keys) drain() string { return k.root + "drain" }
 
 func (k keys) established() string { return k.job() + "established" }
 

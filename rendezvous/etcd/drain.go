@@ -1,0 +1,66 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// Drain records that this node is about to leave a round. Of several nodes that want to leave at the same time, no more may than the others
+// can go on without.
+func (r *Rendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	least, _ := r.Limits()
+	return r.driver.executor.drain(ctx, round, least)
+}
+
+// drain writes who leaves the round, unless fewer nodes than least would be left, or the job is closed.
+func (w *writer) drain(ctx context.Context, round *rendezvous.Round, least int) error {
+	for {
+		answer, err := w.client.Txn(ctx).Then(clientv3.OpGet(w.keys.config()), clientv3.OpGet(w.keys.drain())).Commit()
+		if err != nil {
+			return fmt.Errorf("etcd: %w", err)
+		}
+		kv := onlyKey(answer.Responses[0])
+		if kv == nil {
+			return errNoJob
+		}
+		config, err := readJobConfig(kv)
+		if err != nil {
+			return err
+		}
+		doc, rev := drainDoc{Round: round.ID}, int64(0)
+		if kv := onlyKey(answer.Responses[1]); kv != nil {
+			before, err := decode[drainDoc](kv)
+			if err != nil {
+				return err
+			}
+			if rev = kv.ModRevision; before.Round == round.ID {
+				doc = before
+			}
+		}
+		if slices.Contains(doc.Nodes, round.Self) {
+			return nil
+		}
+		if left := round.Size - len(doc.Nodes); left <= least {
+			return fmt.Errorf("%d of the %d nodes of round %d are leaving already, and the job needs at least %d: wait for the next round, or take this node out with --force",
+				len(doc.Nodes), round.Size, round.ID, least)
+		}
+		doc.Nodes = append(doc.Nodes, round.Self)
+		done, err := w.when(append(w.isStill(config), isMissing(w.keys.state()), isAt(w.keys.drain(), rev))...).put(w.keys.drain(), doc, config.lease).
+			orGet(clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly())).commit(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("etcd: %w", err)
+		case done.Succeeded:
+			return nil
+		case done.Responses[0].GetResponseRange().Count > 0:
+			return errNoJob
+		}
+	}
+}
