@@ -191,14 +191,16 @@ func TestPackagesOnPage(t *testing.T) {
 // TestGuardIsLight: what imports these is not initialised before etcd's packages, or not soon.
 func TestGuardIsLight(t *testing.T) {
 	all, _ := list(t)
-	reexec, ok := all[module+"/launcher/guard/reexec"]
-	if !ok {
-		t.Error("there is no such package")
-	}
-	for _, dep := range reexec.Deps {
-		first, _, _ := strings.Cut(dep, "/")
-		if slices.Contains([]string{"crypto", "log", "net", "regexp", "text", "vendor"}, first) {
-			t.Errorf("the guard imports %s", dep)
+	for _, path := range []string{"/launcher/guard/reexec", "/cmd/gorun/internal/launch/remote/beforemain"} {
+		p, ok := all[module+path]
+		if !ok {
+			t.Errorf("there is no package %s", path)
+		}
+		for _, dep := range p.Deps {
+			first, _, _ := strings.Cut(dep, "/")
+			if slices.Contains([]string{"crypto", "log", "net", "regexp", "text", "vendor"}, first) || dep == "path/filepath" {
+				t.Errorf("%s imports %s", path, dep)
+			}
 		}
 	}
 }

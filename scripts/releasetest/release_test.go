@@ -25,11 +25,11 @@ import (
 // version is what the committed code says, which a release must say too.
 func version(t *testing.T) string {
 	t.Helper()
-	code := command(t, "git", "show", "HEAD:cmd/gorun/internal/cli/version.go")
-	_, rest, _ := strings.Cut(code, "\nconst version = \"")
+	code := command(t, "git", "show", "HEAD:cmd/gorun/internal/release/release.go")
+	_, rest, _ := strings.Cut(code, "\nconst Version = \"")
 	version, _, found := strings.Cut(rest, "\"\n")
 	if !found {
-		t.Fatal("version.go does not say the version")
+		t.Fatal("release.go does not say the version")
 	}
 	return version
 }

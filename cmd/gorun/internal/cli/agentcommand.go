@@ -17,15 +17,12 @@ import (
 // agentCommand is the other end of gorun launch, on each host.
 func agentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "agent", Hidden: true, Args: noArguments,
+		Use: remote.Command, Hidden: true, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if isatty.IsTerminal(os.Stdin.Fd()) {
 				return usagef("gorun agent is what gorun launch runs on hosts; to run a program with this name, write gorun -- agent")
 			}
-			_ = notify([]os.Signal{syscall.SIGPIPE}) // the launcher has gone, which an end of file says too
-			return remote.Run(os.Stdin, os.Stdout, remote.Config{
-				Hello: remote.NewHello(version), Signals: notify(stopSignals), Start: remote.Start,
-			})
+			return remote.Main() // on Linux, package beforemain has done this
 		},
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/release"
 )
 
-// version is the version of this code. The agents of a job compare it (Settings in elastic.go), so it is equal in all builds of the same
-// code, whatever a build knows of the commit. Between two releases, it is that of the next one with -dev behind it (docs/releases.md).
-const version = "0.1.0-dev"
+const version = release.Version
 
 // A build is what is known of how this binary was made. The JSON names are documented in docs/releases.md.
 type build struct {

@@ -50,6 +50,16 @@ func (l *launcher) meetingPoints() (list []Endpoint) {
 	return list
 }
 
+// usable returns the IP address in a text, or nothing if it contains none, or one at which others cannot reach the machine that has it: a
+// link-local address is another machine's elsewhere.
+func usable(text string) string {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.IsLinkLocalUnicast() || a.IsUnspecified() {
+		return ""
+	}
+	return a.Unmap().String()
+}
+
 // isLoopback reports whether an address is one that no other machine can reach, or none at all.
 func isLoopback(text string) bool {
 	a, err := netip.ParseAddr(text)

@@ -172,6 +172,7 @@ func (l *launcher) take(e any) bool {
 		if why := l.refuse(e); why != nil {
 			l.step(lost{e.host, why})
 		} else {
+			e.hello.Addr = usable(e.hello.Addr)
 			l.step(e)
 		}
 	case alive:

@@ -3,18 +3,17 @@ package remote
 import (
 	"errors"
 	"math/rand/v2"
-	"net"
-	"net/netip"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
-// NewHello returns what this agent says first.
-func NewHello(version string) frame.Hello {
+// newHello returns what this agent says first.
+func newHello(version string) frame.Hello {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "" // the launcher has the user's name for it
@@ -26,17 +25,13 @@ func NewHello(version string) frame.Hello {
 }
 
 // serverAddr returns the address of this machine that is in SSH_CONNECTION: the client's address and port, the server's address and
-// port. sshd sets it. A link-local address is of no use to others.
+// port. sshd sets it.
 func serverAddr(connection string) string {
 	fields := strings.Fields(connection)
 	if len(fields) != 4 {
 		return ""
 	}
-	a, err := netip.ParseAddr(fields[2])
-	if err != nil || a.IsLinkLocalUnicast() || a.IsUnspecified() {
-		return ""
-	}
-	return a.Unmap().String()
+	return fields[2]
 }
 
 // Ports from which a free one is chosen: no well-known ones, and, by default, none that the system assigns.
@@ -57,11 +52,28 @@ func freePort() int {
 	return 0
 }
 
-// try listens for a moment.
+// try listens for a moment on all addresses, those of IPv4 too, as package net does.
 func try(port int) error {
-	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
-	if err != nil {
-		return err
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
+	var addr unix.Sockaddr = &unix.SockaddrInet6{Port: port}
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	} else { // this machine has no IPv6
+		addr = &unix.SockaddrInet4{Port: port}
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
 	}
-	return l.Close()
+	defer func() { _ = unix.Close(fd) }() // nothing was sent
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, addr)
+	}
+	if err == nil {
+		err = unix.Listen(fd, 1)
+	}
+	return err
 }

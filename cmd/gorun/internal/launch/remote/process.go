@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,8 +20,8 @@ const NodeCommand = "launched-node"
 // OutcomeFD is the descriptor to which gorun writes its Outcome.
 const OutcomeFD = 3
 
-// Start starts gorun. It is killed if this process dies, and its guard then kills the workers.
-func Start(job frame.Job) (*Process, error) {
+// start starts gorun. It is killed if this process dies, and its guard then kills the workers.
+func start(job frame.Job) (*Process, error) {
 	if info, err := os.Stat(string(job.Dir)); len(job.Dir) > 0 && (err != nil || !info.IsDir()) {
 		return nil, fmt.Errorf("no directory %s: create it, or give another one with --wdir", strconv.Quote(string(job.Dir)))
 	}
@@ -29,10 +29,8 @@ func Start(job frame.Job) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe)
-	cmd.Args = append([]string{"gorun", NodeCommand}, texts(job.Args)...)
-	cmd.Env, cmd.Dir = append(os.Environ(), texts(job.Env)...), string(job.Dir)
-	cmd.SysProcAttr = attributes()
+	argv := append([]string{"gorun", NodeCommand}, texts(job.Args)...)
+	attr := os.ProcAttr{Env: environ(os.Environ(), texts(job.Env)), Dir: string(job.Dir), Sys: attributes()}
 	var theirs, ours []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -53,21 +51,32 @@ func Start(job frame.Job) (*Process, error) {
 	}
 	stdin := 3 // the other way round
 	ours[stdin], theirs[stdin] = theirs[stdin], ours[stdin]
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = theirs[0], theirs[1], theirs[2:stdin]
 	p := &Process{Stdout: ours[0], Stderr: ours[1]}
 	if job.Stdin {
-		cmd.Stdin, p.Stdin = theirs[stdin], ours[stdin]
+		p.Stdin = ours[stdin]
 	} else {
 		_ = ours[stdin].Close()
+		_ = theirs[stdin].Close()
+		if theirs[stdin], err = os.Open(os.DevNull); err != nil {
+			return nil, err
+		}
 	}
+	attr.Files = []*os.File{theirs[stdin], theirs[0], theirs[1], theirs[2]} // the last one is OutcomeFD
 	// The parent-death signal comes when the thread that has started the process ends.
-	started, ended := make(chan error), make(chan error, 1)
+	type end struct {
+		state *os.ProcessState
+		err   error
+	}
+	started, ended := make(chan error), make(chan end, 1)
+	var process *os.Process
 	go func() {
 		runtime.LockOSThread()
-		err := cmd.Start()
+		var err error
+		process, err = os.StartProcess(exe, argv, &attr)
 		started <- err
 		if err == nil {
-			ended <- cmd.Wait()
+			state, err := process.Wait()
+			ended <- end{state, err}
 		}
 	}()
 	if err = <-started; err != nil {
@@ -75,9 +84,9 @@ func Start(job frame.Job) (*Process, error) {
 	}
 	p.Signal = func(sig syscall.Signal) {
 		if sig == syscall.SIGKILL { // what it has started itself, such as a build, is in its process group; workers are not
-			_ = syscall.Kill(-cmd.Process.Pid, sig)
+			_ = syscall.Kill(-process.Pid, sig)
 		}
-		_ = cmd.Process.Signal(sig) // it may have ended
+		_ = process.Signal(sig) // it may have ended
 	}
 	said := make(chan []byte, 1)
 	go func() {
@@ -85,11 +94,28 @@ func Start(job frame.Job) (*Process, error) {
 		said <- text
 	}()
 	p.Wait = func() frame.Outcome {
-		err := <-ended
+		e := <-ended
 		_ = ours[2].SetReadDeadline(time.Now().Add(restTimeout)) // nobody else has the other end
-		return outcome(<-said, cmd.ProcessState, err)
+		return outcome(<-said, e.state, e.err)
 	}
 	return p, nil
+}
+
+// environ returns the variables of own and more. Of one that occurs several times, the last value counts.
+func environ(own, more []string) []string {
+	all := append(own, more...)
+	last := make(map[string]int, len(all))
+	name := func(kv string) string { n, _, _ := strings.Cut(kv, "="); return n }
+	for i, kv := range all {
+		last[name(kv)] = i
+	}
+	var out []string
+	for i, kv := range all {
+		if last[name(kv)] == i {
+			out = append(out, kv)
+		}
+	}
+	return out
 }
 
 func texts(list [][]byte) (out []string) {

@@ -350,8 +350,7 @@ func TestEndings(t *testing.T) {
 
 func TestServerAddr(t *testing.T) {
 	for connection, want := range map[string]string{
-		"10.0.0.9 50000 10.0.0.1 22": "10.0.0.1", "fd00::9 50000 fd00::1 22": "fd00::1", "10.0.0.9 50000 ::ffff:10.0.0.1 22": "10.0.0.1",
-		"127.0.0.1 1 127.0.0.1 22": "127.0.0.1", "fe80::9%eth0 50000 fe80::1%eth0 22": "", "": "", "x": "", "a b c d": "", "1 2 0.0.0.0 4": "",
+		"10.0.0.9 50000 10.0.0.1 22": "10.0.0.1", "fd00::9 50000 fd00::1 22": "fd00::1", "": "", "x": "", "a b c": "",
 	} {
 		if got := serverAddr(connection); got != want {
 			t.Errorf("%q: %q, want %q", connection, got, want)
@@ -359,5 +358,12 @@ func TestServerAddr(t *testing.T) {
 	}
 	if port := freePort(); port < firstPort || port >= lastPort {
 		t.Errorf("port %d", port)
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	got := environ([]string{"A=1", "B=2", "A=3", "C"}, []string{"B=4=5", "D="})
+	if want := []string{"A=3", "C", "B=4=5", "D="}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
