@@ -1,8 +1,10 @@
 package hostfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -32,6 +34,23 @@ func TestParse(t *testing.T) {
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
 		}
+	}
+}
+
+// TestParseFileToCopy: the hostfile of docs/clusters means what it says, and docs/launch.md shows it.
+func TestParseFileToCopy(t *testing.T) {
+	text, err := os.ReadFile("../../docs/clusters/hosts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse("hosts", bytes.NewReader(text))
+	want := []Host{{"node01", "", 8}, {"node02", "", 8}, {"node03", "", 8}, {"node04", "me", 4}, {"node05", "", 0}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	page, err := os.ReadFile("../../docs/launch.md")
+	if err != nil || !bytes.Contains(page, append([]byte("```\n"), text...)) {
+		t.Errorf("docs/launch.md does not show it (%v)", err)
 	}
 }
 
