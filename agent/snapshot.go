@@ -32,13 +32,13 @@ func (l *loop) publish() {
 	}
 	n := l.Status
 	n.Version, n.Job, n.Program = status.Version, l.RunID, l.Program
-	n.Node, n.Host, n.Addr = l.Node.ID, l.Node.Host, l.Node.Addr
+	n.ID, n.Host, n.Addr = l.Node.ID, l.Node.Host, l.Node.Addr
 	n.Started, n.State, n.Since, n.Why = l.begun, statusOf[l.machine.state], l.history.since, Printable(l.machine.why)
 	n.Failure, n.Events, n.Workers = l.history.failure, l.history.events, slices.Clone(l.history.workers)
 	n.MaxRestarts, n.Logs = l.MaxRestarts, l.Spec.Logs.Dir
 	if r := l.round; r != nil {
 		n.Round = &status.Round{
-			ID: r.ID, Node: r.Self, Nodes: r.Size, FirstRank: r.Place.FirstRank, WorldSize: r.Place.WorldSize, Restarts: r.Restarts, Started: l.started,
+			ID: r.ID, NodeRank: r.Self, Nodes: r.Size, FirstRank: r.Place.FirstRank, WorldSize: r.Place.WorldSize, Restarts: r.Restarts, Started: l.started,
 		}
 		n.Addr = r.Node.Addr
 	}

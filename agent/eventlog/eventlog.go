@@ -113,7 +113,7 @@ func End(last *status.Node, at time.Time, code int, text string) Event {
 }
 
 func newEvent(n *status.Node, kind Kind, at time.Time) Event {
-	e := Event{Time: at.UTC(), Event: kind, Job: n.Job, Host: n.Host, Node: n.Node}
+	e := Event{Time: at.UTC(), Event: kind, Job: n.Job, Host: n.Host, Node: n.ID}
 	if n.Round != nil && kind != JobStarted {
 		e.Round = n.Round.ID
 	}
@@ -174,7 +174,7 @@ func translate(n *status.Node, i int) (e Event, ok bool) {
 	e = newEvent(n, kind, from.At)
 	e.Rank, e.Text = from.Rank, from.Text
 	if r := n.Round; kind == RoundFormed {
-		e.NodeRank, e.Nodes, e.WorldSize, e.Restarts = &r.Node, r.Nodes, r.WorldSize, &r.Restarts
+		e.NodeRank, e.Nodes, e.WorldSize, e.Restarts = &r.NodeRank, r.Nodes, r.WorldSize, &r.Restarts
 	}
 	if kind == WorkerFailed {
 		e.Cause = causeOf(n, from)

@@ -23,7 +23,7 @@ type story struct {
 }
 
 func newStory() *story {
-	s := &story{now: status.Node{Job: "train17", Host: "a", Node: "a/7", Started: noon, Program: "./train", Gorun: "0.1.0"}, pids: 100}
+	s := &story{now: status.Node{Job: "train17", Host: "a", ID: "a/7", Started: noon, Program: "./train", Gorun: "0.1.0"}, pids: 100}
 	s.publish()
 	return s
 }

@@ -33,7 +33,7 @@ func (n *Node) rank() int {
 	if n.Round == nil {
 		return math.MaxInt
 	}
-	return n.Round.Node
+	return n.Round.NodeRank
 }
 
 // Newest returns the node that knows the newest round of the job; nil: no node has answered.

@@ -28,7 +28,7 @@ type Node struct {
 	Job      string    `json:"job"`           // --rdzv-id
 	Endpoint string    `json:"rdzv_endpoint"` // where the nodes of the job meet; empty: it has one node
 	Program  string    `json:"program"`
-	Node     string    `json:"node"` // names it among the nodes of the job
+	ID       string    `json:"node"` // names it among the nodes of the job
 	Host     string    `json:"host"`
 	Addr     string    `json:"addr,omitempty"` // where other nodes reach it
 	Pid      int       `json:"pid"`            // of its agent
@@ -73,7 +73,7 @@ type Waiting struct {
 // A Round is a round as one of its nodes sees it.
 type Round struct {
 	ID        int       `json:"round"`
-	Node      int       `json:"node_rank"`
+	NodeRank  int       `json:"node_rank"`
 	Nodes     int       `json:"nodes"`
 	FirstRank int       `json:"first_rank"` // of the node's workers
 	WorldSize int       `json:"world_size"`
@@ -203,7 +203,7 @@ func cut(text string) string { return text[:min(len(text), 100)] }
 
 // check reports what is wrong with a document from outside.
 func (n *Node) check() error {
-	texts := []string{n.Job, n.Endpoint, n.Program, n.Node, n.Host, n.Addr, string(n.State), n.Why, n.Logs, n.Problem}
+	texts := []string{n.Job, n.Endpoint, n.Program, n.ID, n.Host, n.Addr, string(n.State), n.Why, n.Logs, n.Problem}
 	if n.Waiting != nil {
 		texts = append(texts, n.Waiting.For)
 	}
@@ -227,8 +227,8 @@ func (n *Node) check() error {
 		return errors.New("it lacks the job, the host, the pid or the state")
 	case len(n.Workers) > maxWorkers || len(n.Events) > MaxEvents:
 		return fmt.Errorf("%d workers, %d events", len(n.Workers), len(n.Events))
-	case n.Round != nil && (n.Round.Nodes < 1 || n.Round.Node < 0 || n.Round.Node >= n.Round.Nodes):
-		return fmt.Errorf("node %d of %d", n.Round.Node, n.Round.Nodes)
+	case n.Round != nil && (n.Round.Nodes < 1 || n.Round.NodeRank < 0 || n.Round.NodeRank >= n.Round.Nodes):
+		return fmt.Errorf("node %d of %d", n.Round.NodeRank, n.Round.Nodes)
 	}
 	for _, text := range texts {
 		if len(text) > maxText {

@@ -15,7 +15,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func example() Node {
 	return Node{
-		Version: Version, Gorun: "0.1.0", Job: "train17", Endpoint: "node0:29400", Program: "./train", Node: "a/7", Host: "a", Pid: 7, Started: noon, At: noon,
+		Version: Version, Gorun: "0.1.0", Job: "train17", Endpoint: "node0:29400", Program: "./train", ID: "a/7", Host: "a", Pid: 7, Started: noon, At: noon,
 		State: Running, Since: noon, Why: "the workers are started",
 		Waiting: &Waiting{For: "round 2", Since: noon},
 		Round:   &Round{ID: 1, Nodes: 2, WorldSize: 2, Started: noon},
@@ -95,7 +95,7 @@ func TestJobs(t *testing.T) {
 	node := func(job, endpoint, host string, rank, round int) Node {
 		n := Node{Job: job, Endpoint: endpoint, Host: host, Pid: 100 + rank, State: Running}
 		if round > 0 {
-			n.Round = &Round{ID: round, Node: rank, Nodes: 3}
+			n.Round = &Round{ID: round, NodeRank: rank, Nodes: 3}
 		}
 		return n
 	}

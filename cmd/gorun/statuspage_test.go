@@ -56,7 +56,7 @@ func TestStatusPageOfNodes(t *testing.T) {
 		}
 		running := 0
 		for i, n := range d.Job.Nodes {
-			if n.Round == nil || n.Round.Node != i || n.Problem != "" {
+			if n.Round == nil || n.Round.NodeRank != i || n.Problem != "" {
 				return false
 			}
 			for _, w := range n.Workers {

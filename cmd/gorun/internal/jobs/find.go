@@ -114,7 +114,7 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	}
 	job := found[0]
 	of := slices.DeleteFunc(answering, func(a Agent) bool {
-		return !slices.ContainsFunc(job.Nodes, func(n status.Node) bool { return n.Pid == a.Node.Pid && n.Node == a.Node.Node })
+		return !slices.ContainsFunc(job.Nodes, func(n status.Node) bool { return n.Pid == a.Node.Pid && n.ID == a.Node.ID })
 	})
 	return &job, of, nil
 }

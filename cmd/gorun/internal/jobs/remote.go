@@ -28,7 +28,7 @@ func Remote(ctx context.Context, contacts rendezvous.Contacts, runID, endpoint s
 		asking.Go(func() {
 			defer func() { <-slots }()
 			client := control.NewClient(func(ctx context.Context) (net.Conn, error) { return liveness.Dial(ctx, contacts.Secret, c.Key, c.Addr) })
-			all[i] = Ask(ctx, client, status.Node{Node: c.Node.ID, Host: c.Node.Host, Addr: c.Node.Addr}).Agent
+			all[i] = Ask(ctx, client, status.Node{ID: c.Node.ID, Host: c.Node.Host, Addr: c.Node.Addr}).Agent
 			all[i].Node.Job, all[i].Node.Endpoint = runID, endpoint // as the user calls them
 		})
 	}
@@ -46,7 +46,7 @@ func WithNode(agents []Agent, name string) (Agent, error) {
 	var found []Agent
 	for _, a := range agents {
 		n := a.Node
-		if n.Host == name || n.Node == name || n.Addr == name || err == nil && n.Round != nil && n.Round.Node == rank {
+		if n.Host == name || n.ID == name || n.Addr == name || err == nil && n.Round != nil && n.Round.NodeRank == rank {
 			found = append(found, a)
 		}
 	}
@@ -66,9 +66,9 @@ func nodeNames(agents []Agent) (names string) {
 		if i > 0 {
 			names += ", "
 		}
-		names += a.Node.Node
+		names += a.Node.ID
 		if a.Node.Round != nil {
-			names += fmt.Sprintf(" (node rank %d)", a.Node.Round.Node)
+			names += fmt.Sprintf(" (node rank %d)", a.Node.Round.NodeRank)
 		}
 	}
 	return names

@@ -37,7 +37,7 @@ func nodeOf(n status.Node) string {
 	if n.Round == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d of %d", n.Round.Node, n.Round.Nodes)
+	return fmt.Sprintf("%d of %d", n.Round.NodeRank, n.Round.Nodes)
 }
 
 // ranksOf is "0-3 of 8".
@@ -122,7 +122,7 @@ func rankOf(n status.Node) string {
 	if n.Round == nil {
 		return "-"
 	}
-	return strconv.Itoa(n.Round.Node)
+	return strconv.Itoa(n.Round.NodeRank)
 }
 
 func showRanks(b *strings.Builder, j *status.Job, now time.Time) {

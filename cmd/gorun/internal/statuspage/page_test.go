@@ -65,7 +65,7 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 	t.Cleanup(func() { b.page.Close(); b.agent.Close() })
 	now := time.Now()
 	b.node = status.Node{
-		Version: status.Version, Gorun: "0.1.0", Job: "train17", Program: hostile, Node: "a/7", Host: "a", Pid: os.Getpid(), Started: now, At: now,
+		Version: status.Version, Gorun: "0.1.0", Job: "train17", Program: hostile, ID: "a/7", Host: "a", Pid: os.Getpid(), Started: now, At: now,
 		State: status.Running, Since: now, Why: "the workers are started", MaxRestarts: 3,
 		Round: &status.Round{ID: 1, Nodes: 1, WorldSize: 2, Started: now},
 		Workers: []status.Worker{
@@ -368,7 +368,7 @@ func TestOthers(t *testing.T) {
 			}}, nil
 		}
 	})
-	before := others{nodes: []status.Node{{Node: "b/8", Host: "b", State: status.Running, Round: &status.Round{ID: 1, Node: 1, Nodes: 2}}}}
+	before := others{nodes: []status.Node{{ID: "b/8", Host: "b", State: status.Running, Round: &status.Round{ID: 1, NodeRank: 1, Nodes: 2}}}}
 	got := b.page.job.askOthers(t.Context(), before, "a/7")
 	if len(got.nodes) != 1 || got.nodes[0].State != status.Running || got.nodes[0].Round == nil || got.nodes[0].Problem == "" {
 		t.Errorf("%+v", got.nodes)
@@ -378,7 +378,7 @@ func TestOthers(t *testing.T) {
 	for len(d.Job.Nodes) < 2 {
 		d = f.document()
 	}
-	if d.Job.Nodes[0].Node != "a/7" || d.Job.Nodes[1].Host != "b" || d.Job.Nodes[1].Problem == "" {
+	if d.Job.Nodes[0].ID != "a/7" || d.Job.Nodes[1].Host != "b" || d.Job.Nodes[1].Problem == "" {
 		t.Errorf("%+v", d.Job.Nodes)
 	}
 }

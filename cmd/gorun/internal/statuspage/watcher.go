@@ -120,11 +120,11 @@ func (w *watcher) run() {
 	answers := make(chan others, 1)
 	asking := false
 	for {
-		own := jobs.Ask(ctx, w.config.Own, status.Node{Node: "this node", Host: "this machine"}).Node
+		own := jobs.Ask(ctx, w.config.Own, status.Node{ID: "this node", Host: "this machine"}).Node
 		if w.config.Contacts != nil && !asking && time.Since(asked) >= max(period, time.Duration(len(known.nodes))*eachPause) {
 			asking, asked = true, time.Now()
 			before := known
-			w.all.Go(func() { answers <- w.askOthers(ctx, before, own.Node) })
+			w.all.Go(func() { answers <- w.askOthers(ctx, before, own.ID) })
 		}
 		if !w.publish(own, known) {
 			return
@@ -158,7 +158,7 @@ func (w *watcher) askOthers(ctx context.Context, before others, self string) oth
 	job, agents := jobs.Remote(ctx, ask, w.config.RunID, w.config.Endpoint)
 	now.nodes, now.agents = job.Nodes, agents
 	for i, n := range now.nodes {
-		last := slices.IndexFunc(before.nodes, func(b status.Node) bool { return b.Node == n.Node })
+		last := slices.IndexFunc(before.nodes, func(b status.Node) bool { return b.ID == n.ID })
 		if n.Problem != "" && last >= 0 {
 			now.nodes[i] = before.nodes[last]
 			now.nodes[i].Problem = n.Problem
@@ -170,7 +170,7 @@ func (w *watcher) askOthers(ctx context.Context, before others, self string) oth
 // publish passes on a document, if it is new. It returns false, and the watcher is to end, if nobody looks.
 func (w *watcher) publish(own status.Node, known others) bool {
 	own.Job, own.Endpoint = w.config.RunID, w.config.Endpoint
-	text := encode(append([]status.Node{own}, known.nodes...), own.Node)
+	text := encode(append([]status.Node{own}, known.nodes...), own.ID)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.agents = known.agents
