@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/rendezvous"
@@ -116,8 +117,8 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 		return err
 	}
 	defer func() { events.end(o.orTimeout(ctx, err)) }()
-	systemd := notifySystemd(logger)
-	defer systemd.end()
+	notifier := systemd.Notify(logger)
+	defer notifier.End()
 	met := &etcdMemory{Etcd: etcd}
 	page, err := o.statusPage(server, config.Spec.Recent, met, logger)
 	if err != nil {
@@ -129,7 +130,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	config.Publish = func(n *status.Node) {
 		server.Publish(n)
 		events.publish(n)
-		systemd.publish(n)
+		notifier.Publish(n)
 		if page != nil {
 			page.Publish(n)
 		}
@@ -224,7 +225,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		HangTimeout: o.hangTimeout,
-		Environ:     o.withCommAddr(o.environ(o.withVariables(withoutNotify(os.Environ())), procs.threads)), Prefix: o.prefix, Show: o.show,
+		Environ:     o.withCommAddr(o.environ(o.withVariables(systemd.WithoutVariables(os.Environ())), procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs,
 		Devices:  procs.devices.Names, DeviceVariable: procs.devices.Variable,

@@ -1,4 +1,5 @@
-package cli
+// Package systemd tells systemd how a job is, if systemd has started gorun with Type=notify. What it says is in docs/status.md.
+package systemd
 
 import (
 	"fmt"
@@ -17,23 +18,23 @@ import (
 // get them.
 var notifyVariables = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 
-// withoutNotify returns the environment without these variables.
-func withoutNotify(environ []string) []string {
+// WithoutVariables returns an environment, a list of NAME=value, without the variables by which systemd asks.
+func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(notifyVariables, name)
 	})
 }
 
-// A notifier tells systemd how the job is.
-type notifier struct {
+// A Notifier tells systemd how the job is. nil tells it nothing.
+type Notifier struct {
 	latest chan *status.Node // has at most the newest snapshot
 	ended  chan struct{}
 	done   chan struct{}
 }
 
-// notifySystemd tells systemd how the job is, if systemd wants to know. nil: it does not.
-func notifySystemd(logger *slog.Logger) *notifier {
+// Notify begins to tell systemd how the job is, until End. It returns nil if systemd does not want to know. What fails is logged once.
+func Notify(logger *slog.Logger) *Notifier {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
 	}
@@ -41,13 +42,13 @@ func notifySystemd(logger *slog.Logger) *notifier {
 	if err != nil {
 		logger.Warn("systemd's watchdog is not told that gorun runs", "error", err)
 	}
-	n := &notifier{latest: make(chan *status.Node, 1), ended: make(chan struct{}), done: make(chan struct{})}
+	n := &Notifier{latest: make(chan *status.Node, 1), ended: make(chan struct{}), done: make(chan struct{})}
 	go n.run(every/2, func(text string) error { _, err := daemon.SdNotify(false, text); return err }, logger)
 	return n
 }
 
-// publish takes a snapshot. It does not wait.
-func (n *notifier) publish(s *status.Node) {
+// Publish takes a snapshot. It does not wait.
+func (n *Notifier) Publish(s *status.Node) {
 	if n == nil {
 		return
 	}
@@ -67,8 +68,8 @@ func (n *notifier) publish(s *status.Node) {
 // notifyLimit is how long the end of the job waits for systemd.
 const notifyLimit = 100 * time.Millisecond
 
-// end says that the job ends.
-func (n *notifier) end() {
+// End says that the job ends. It waits for systemd for a tenth of a second at most.
+func (n *Notifier) End() {
 	if n == nil {
 		return
 	}
@@ -80,7 +81,7 @@ func (n *notifier) end() {
 }
 
 // run sends what systemd is to know. tick is how often its watchdog is told that gorun runs; 0: never.
-func (n *notifier) run(tick time.Duration, send func(string) error, logger *slog.Logger) {
+func (n *Notifier) run(tick time.Duration, send func(string) error, logger *slog.Logger) {
 	defer close(n.done)
 	var ticks <-chan time.Time
 	if tick > 0 {

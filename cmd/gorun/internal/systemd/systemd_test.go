@@ -1,4 +1,4 @@
-package cli
+package systemd
 
 import (
 	"io"
@@ -42,8 +42,8 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestNotifySystemd: the messages arrive at systemd's socket, with those for its watchdog.
-func TestNotifySystemd(t *testing.T) {
+// TestNotify: the messages arrive at systemd's socket, with those for its watchdog.
+func TestNotify(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -66,19 +66,19 @@ func TestNotifySystemd(t *testing.T) {
 			}
 		}
 	}
-	n := notifySystemd(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	n := Notify(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if got := next(""); got != "WATCHDOG=1" {
 		t.Errorf("the first message is %q", got)
 	}
-	n.publish(&status.Node{State: status.Running, Round: &status.Round{ID: 1}})
+	n.Publish(&status.Node{State: status.Running, Round: &status.Round{ID: 1}})
 	if got := next("WATCHDOG=1"); !strings.HasPrefix(got, "READY=1\nSTATUS=running") {
 		t.Errorf("after the start: %q", got)
 	}
-	n.end()
+	n.End()
 	if got := next("WATCHDOG=1"); got != "STOPPING=1" {
 		t.Errorf("at the end: %q", got)
 	}
-	environ := withoutNotify([]string{"A=1", "NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1", "WATCHDOG_PID=1", "NOTIFY=2"})
+	environ := WithoutVariables([]string{"A=1", "NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1", "WATCHDOG_PID=1", "NOTIFY=2"})
 	if !slices.Equal(environ, []string{"A=1", "NOTIFY=2"}) {
 		t.Errorf("workers get %q", environ)
 	}
@@ -86,12 +86,12 @@ func TestNotifySystemd(t *testing.T) {
 
 // TestNotifyStuck: nobody waits for a systemd that does not read.
 func TestNotifyStuck(t *testing.T) {
-	n := &notifier{latest: make(chan *status.Node, 1), ended: make(chan struct{}), done: make(chan struct{})}
+	n := &Notifier{latest: make(chan *status.Node, 1), ended: make(chan struct{}), done: make(chan struct{})}
 	forever := make(chan struct{})
 	defer close(forever)
 	go n.run(0, func(string) error { <-forever; return nil }, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	for range 100 {
-		n.publish(&status.Node{State: status.Running})
+		n.Publish(&status.Node{State: status.Running})
 	}
-	n.end()
+	n.End()
 }
