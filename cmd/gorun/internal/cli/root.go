@@ -176,7 +176,7 @@ func printCommand(name, short string, text func() string) *cobra.Command {
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("gorun %s takes no arguments; to run a program with this name, write gorun -- %s", cmd.Name(), cmd.Name())
+		return usagef("gorun %s: it takes no arguments; to run a program with this name, write gorun -- %s", cmd.Name(), cmd.Name())
 	}
 	return nil
 }
