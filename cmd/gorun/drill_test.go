@@ -13,13 +13,14 @@ import (
 	"github.com/gorun/gorun/env/fulltest"
 )
 
-// restarted are the scenarios that TestDrill plays with --on-failure=restart unless it plays all; it plays the others with replace.
-var restarted = []string{
-	"worker-hang", "console-blocked", "disk-full", "leader-kill", "etcd-kill", "etcd-slow", "host-vanished", "scale-up", "newcomer-clash", "flapping-node", "etcd-no-leader",
+// played are the scenarios that TestDrill plays unless it plays all, with the policy that it plays them with: one for each kind of fault.
+var played = map[string]string{
+	"worker-hang": "restart", "worker-oom": "replace", "agent-kill": "replace", "leader-kill": "restart", "node-partition-one-way": "replace", "etcd-kill": "restart",
+	"disk-full": "restart", "two-at-once": "replace", "spare-swap": "replace", "scale-down": "replace", "scale-up": "restart",
 }
 
 // TestDrill plays each scenario, with real agents, etcds and workers, in a drill of its own. They run beside each other, as they
-// mostly wait. It plays most with one policy only.
+// mostly wait.
 func TestDrill(t *testing.T) {
 	d := driller{gorun: filepath.Join(t.TempDir(), "gorun")}
 	// Without the race detector: a drill starts dozens of processes.
@@ -34,7 +35,7 @@ func TestDrill(t *testing.T) {
 		documented = append(documented, name+" "+policy)
 		switch {
 		case name == "worker-kill" || fulltest.Full():
-		case testing.Short(), slices.Contains(restarted, name) != (policy == "restart"): // the others take up to 15 seconds each
+		case testing.Short(), played[name] != policy: // the others take up to 15 seconds each
 			continue
 		}
 		t.Run(name+"/"+policy, func(t *testing.T) {
@@ -44,6 +45,11 @@ func TestDrill(t *testing.T) {
 	}
 	for _, name := range d.list(t) {
 		all = append(all, name+" restart", name+" replace")
+	}
+	for name, policy := range played {
+		if !slices.Contains(all, name+" "+policy) {
+			t.Errorf("there is no scenario %s with %s", name, policy)
+		}
 	}
 	if !slices.Equal(documented, all) {
 		t.Errorf("docs/drills.md has the results of %q, where gorun drill would play %q", documented, all)

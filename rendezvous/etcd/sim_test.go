@@ -36,7 +36,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	seeds := fulltest.Else(100_000, 4000)
+	seeds := fulltest.Else(100_000, 2500)
 	switch {
 	case *simSeeds > 0:
 		seeds = *simSeeds
