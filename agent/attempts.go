@@ -68,7 +68,7 @@ func removeAttempts(c Config, before int) error {
 	var errs []error
 	for _, e := range entries {
 		if attempt, ok := launcher.AttemptOf(e.Name()); ok && attempt < before {
-			errs = append(errs, hang.Prune(filepath.Join(c.ErrorDir, e.Name())))
+			errs = append(errs, hang.Prune(filepath.Join(c.ErrorDir, e.Name()), func() {}))
 		}
 	}
 	return errors.Join(errs...)

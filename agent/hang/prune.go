@@ -10,11 +10,13 @@ import (
 )
 
 // Prune removes what is in a directory, and then the directory if it is empty. It keeps the files that Collect wrote, because the log names
-// them, and files whose names begin with one of keep. If it cannot remove a file, it goes on with the next one, and the error says so.
-func Prune(dir string, keep ...string) error {
+// them, and files whose names begin with one of keep. It calls seen for each file and directory. If it cannot remove a file, it goes on with
+// the next one, and the error says so.
+func Prune(dir string, seen func(), keep ...string) error {
 	var dirs []string
 	var errs []error
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // which returns no error
+		seen()
 		switch {
 		case err != nil:
 		case d.IsDir():
@@ -30,6 +32,7 @@ func Prune(dir string, keep ...string) error {
 		return nil
 	})
 	for _, dir := range slices.Backward(dirs) {
+		seen()
 		_ = os.Remove(dir) // fails if it is not empty
 	}
 	return errors.Join(errs...)

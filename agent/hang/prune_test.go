@@ -26,7 +26,7 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Symlink("nowhere", filepath.Join(dir, "link")), Prune(dir, "flight.")); err != nil {
+	if err := errors.Join(os.Symlink("nowhere", filepath.Join(dir, "link")), Prune(dir, func() {}, "flight.")); err != nil {
 		t.Error(err)
 	}
 	files["link"], files["attempt_2"], files["attempt_0/1"] = false, false, false
@@ -40,10 +40,10 @@ func TestPrune(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := Prune(dir); err != nil {
+	if err := Prune(dir, func() {}); err != nil {
 		t.Error(err)
 	}
-	if err := Prune(dir); err != nil { // there is nothing any more
+	if err := Prune(dir, func() {}); err != nil { // there is nothing any more
 		t.Error(err)
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func TestPruneGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.Chmod(closed, 0o700) }()
-	if err := Prune(dir); !errors.Is(err, fs.ErrPermission) {
+	if err := Prune(dir, func() {}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "b")); !errors.Is(err, fs.ErrNotExist) {

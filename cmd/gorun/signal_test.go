@@ -191,7 +191,7 @@ func TestSignalsToTheEnd(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", code, j.stderr.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("left: %v, %v, stderr %q", left, err, j.stderr.String())
 	}
 }
 

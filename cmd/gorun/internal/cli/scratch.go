@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
@@ -50,7 +51,7 @@ func (s *scratch) keep() (err error) {
 	return err
 }
 
-// removalTimeout limits the removal of temporary files, because their file system may hang.
+// removalTimeout is how long the removal of a temporary file may take, because the file system may hang.
 const removalTimeout = 5 * time.Second
 
 // close removes the directory. It keeps what workers were doing when one hung, and, if the job has failed, what workers wrote about their
@@ -60,19 +61,25 @@ func (s *scratch) close(failed bool) error {
 		defer s.cleaner.Close()
 	}
 	removed := make(chan error, 1)
-	go func() { removed <- s.remove(failed) }()
-	select {
-	case err := <-removed:
-		return err
-	case <-time.After(removalTimeout):
-		return fmt.Errorf("%s: no answer within %s", s.dir, removalTimeout)
+	var files atomic.Int64
+	go func() { removed <- s.remove(failed, func() { files.Add(1) }) }()
+	for {
+		before := files.Load()
+		select {
+		case err := <-removed:
+			return err
+		case <-time.After(removalTimeout):
+			if files.Load() == before {
+				return fmt.Errorf("%s: no answer within %s", s.dir, removalTimeout)
+			}
+		}
 	}
 }
 
-func (s *scratch) remove(failed bool) error {
+func (s *scratch) remove(failed bool, seen func()) error {
 	var kept []string
 	if failed {
 		kept = []string{"error", "flight"}
 	}
-	return errors.Join(os.RemoveAll(s.bin()), hang.Prune(s.dir, kept...))
+	return errors.Join(os.RemoveAll(s.bin()), hang.Prune(s.dir, seen, kept...))
 }
