@@ -11,8 +11,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
@@ -170,7 +173,11 @@ func (c *Client) ask(ctx context.Context, method, path string) (io.ReadCloser, e
 func (c *Client) send(request *http.Request) (*http.Response, error) {
 	answer, err := c.http.Do(request)
 	if err != nil {
-		if ctx := request.Context(); ctx.Err() != nil {
+		ctx := request.Context()
+		if limit, ok := ctx.Deadline(); ok && isTimeout(err) && !time.Now().Before(limit) {
+			<-ctx.Done() // a connection with the same limit may have noticed it first
+		}
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if hasBroken(err) || errors.Is(err, io.EOF) {
@@ -199,7 +206,14 @@ func innermost(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op
 	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Err
+	}
 	return err
+}
+
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 func readAll(body io.ReadCloser) ([]byte, error) {

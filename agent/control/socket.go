@@ -126,6 +126,13 @@ func Sockets() (list []string) {
 	return slices.Compact(list)
 }
 
+// IsSocketOf reports whether the socket at path may be that of an agent of a job: several jobs may have the same names of sockets.
+func IsSocketOf(path, job string) bool {
+	pid, _, _ := strings.Cut(filepath.Base(path), "-")
+	number, err := strconv.Atoi(pid)
+	return err == nil && filepath.Base(path) == socketName(number, job)
+}
+
 func isSocketName(name string) bool {
 	pid, _, found := strings.Cut(name, "-")
 	_, err := strconv.Atoi(pid)

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/agent"
@@ -29,7 +31,10 @@ func (o *options) eventLogTo(spooled *spool.Spool, logger *slog.Logger) (*eventL
 	if o.eventLog == "" {
 		return nil, nil
 	}
-	file, err := os.OpenFile(o.path(o.eventLog), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+	file, err := os.OpenFile(o.path(o.eventLog), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666) // else a pipe waits for its reader
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, usagef("%s: nobody reads this pipe: start its reader first", o.given["event-log"])
+	}
 	if err != nil {
 		return nil, usagef("%s: %w", o.given["event-log"], cause(err))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
@@ -96,14 +97,24 @@ func argument(args []string, i int) string {
 func logsCommand(here host, etcd Etcd) *cobra.Command {
 	rank, follow := -1, false
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		_, agents, err := find.job(cmd.Context(), argument(args, 0))
-		if err == nil && rank >= 0 {
+		job, agents, err := find.job(cmd.Context(), argument(args, 0))
+		if err != nil {
+			return err
+		}
+		missing := unanswered(job)
+		if rank >= 0 {
+			missing = nil
 			agents, err = jobs.WithRank(agents, rank)
 		}
 		if err != nil {
 			return err
 		}
-		return logs(cmd.Context(), agents, rank, follow, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		if follow {
+			for _, m := range missing { // nobody should wait for their lines
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "gorun: %v\n", m) // there is nowhere to report that stderr is gone
+			}
+		}
+		return errors.Join(append(missing, logs(cmd.Context(), agents, rank, follow, cmd.OutOrStdout(), cmd.ErrOrStderr()))...)
 	}
 	long := "gorun keeps the last 128 KiB of each worker."
 	return newJobCommand(here, etcd, "logs [flags] [JOB]", "Print the last lines that the workers of a job have written", long, run, func(cmd *cobra.Command) {
@@ -118,11 +129,11 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 	var failed error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	show := func(l control.Line) {
+	show := func(l control.Line, elsewhere string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if l.Missed {
-			_, _ = fmt.Fprintf(stderr, "gorun: rank %d: earlier lines are not kept\n", l.Rank) // there is nowhere to report that stderr is gone
+			_, _ = fmt.Fprintf(stderr, "gorun: rank %d: earlier lines are not kept%s\n", l.Rank, elsewhere) // there is nowhere to report that stderr is gone
 		}
 		to := stdout
 		if l.Stream == "stderr" {
@@ -137,7 +148,11 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 	var reading sync.WaitGroup
 	for i, a := range agents {
 		reading.Go(func() {
-			if err := a.Client.Logs(ctx, rank, follow, show); err != nil && ctx.Err() == nil {
+			elsewhere := ""
+			if a.Node.Logs != "" {
+				elsewhere = fmt.Sprintf("; log files of %s: %s", a.Node.Host, agent.Printable(a.Node.Logs))
+			}
+			if err := a.Client.Logs(ctx, rank, follow, func(l control.Line) { show(l, elsewhere) }); err != nil && ctx.Err() == nil {
 				errs[i] = fmt.Errorf("%s: %w", a.Node.Host, err)
 			}
 		})

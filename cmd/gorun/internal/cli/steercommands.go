@@ -90,10 +90,8 @@ func scaleCommand(here host, etcd Etcd) *cobra.Command {
 // command asks agents of a job for something, and says in a line for each that it is done.
 func command(cmd *cobra.Command, job *status.Job, agents []jobs.Agent, c agent.Command, done string) error {
 	var failed []error
-	for _, n := range job.Nodes {
-		if n.Problem != "" && c.Kind != agent.CommandDrain {
-			failed = append(failed, fmt.Errorf("job %s on %s: %s", job.ID, n.Host, n.Problem))
-		}
+	if c.Kind != agent.CommandDrain {
+		failed = unanswered(job)
 	}
 	for _, r := range jobs.Command(cmd.Context(), agents, c) {
 		if r.Err != nil {
@@ -113,13 +111,23 @@ func command(cmd *cobra.Command, job *status.Job, agents []jobs.Agent, c agent.C
 	return nil
 }
 
+// unanswered returns an error for each node of a job that does not answer.
+func unanswered(job *status.Job) (errs []error) {
+	for _, n := range job.Nodes {
+		if n.Problem != "" {
+			errs = append(errs, fmt.Errorf("job %s on %s: %s", job.ID, n.Host, n.Problem))
+		}
+	}
+	return errs
+}
+
 func stacksCommand(here host, etcd Etcd) *cobra.Command {
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
 		job, agents, err := find.job(cmd.Context(), argument(args, 0))
 		if err != nil {
 			return err
 		}
-		var failed []error
+		failed := unanswered(job)
 		for _, r := range jobs.Command(cmd.Context(), agents, agent.Command{Kind: agent.CommandStacks}) {
 			if r.Err != nil {
 				failed = append(failed, fmt.Errorf("job %s on %s: %w", job.ID, r.Node.Host, r.Err))

@@ -24,6 +24,7 @@ const answerTimeout = 3 * time.Second
 type Agent struct {
 	Client *control.Client
 	Node   status.Node // what it says, or, with a Problem, what is known of it otherwise
+	socket string      // empty: it is on another machine
 }
 
 // Local asks all agents of this user on this machine. It removes the sockets of those that have ended.
@@ -37,6 +38,7 @@ func Local(ctx context.Context) []Agent {
 			if a.dead && control.RemoveIfDead(path) {
 				return
 			}
+			a.socket = path
 			found[i] = &a.Agent
 		})
 	}
@@ -70,9 +72,9 @@ func Ask(ctx context.Context, c *control.Client, known status.Node) asked {
 	n, err := c.Status(ctx)
 	if err != nil {
 		known.Problem = cmp.Or(err.Error(), "it does not answer")
-		return asked{Agent{c, known}, control.HasEnded(err)}
+		return asked{Agent{Client: c, Node: known}, control.HasEnded(err)}
 	}
-	return asked{Agent: Agent{c, *n}}
+	return asked{Agent: Agent{Client: c, Node: *n}}
 }
 
 // Nodes returns what agents say.
@@ -90,9 +92,11 @@ type NoJobError struct{ text string }
 // Error is one line.
 func (e *NoJobError) Error() string { return e.text }
 
-// Choose returns the job with this name, which may also be the pid of an agent of it, and its agents. Without a name there must be one job.
+// Choose returns the job with this name, which may also be the pid of an agent of it, and its agents that answer. Without a name there must
+// be one job. Those that do not answer are in the job, with the problem, as far as their sockets say that they are its agents.
 func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	answering := slices.DeleteFunc(slices.Clone(agents), func(a Agent) bool { return a.Node.Problem != "" })
+	silent := slices.DeleteFunc(slices.Clone(agents), func(a Agent) bool { return a.Node.Problem == "" || name != "" && !a.mayMean(name) })
 	all := status.Jobs(Nodes(answering))
 	found := all
 	if name != "" {
@@ -105,22 +109,27 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 		return nil, nil, &NoJobError{fmt.Sprintf("%d jobs here have the name %q: give the pid of one of its agents, as gorun ps shows it", len(found), name)}
 	case len(found) > 1:
 		return nil, nil, &NoJobError{"which job? These run here: " + status.Names(found)}
-	case len(agents) > len(answering):
-		return nil, nil, &NoJobError{fmt.Sprintf("the agent with pid %d does not say its job: %s", silent(agents).Pid, silent(agents).Problem)}
+	case len(silent) > 0:
+		return nil, nil, &NoJobError{fmt.Sprintf("the agent with pid %d does not say its job: %s", silent[0].Node.Pid, silent[0].Node.Problem)}
 	case len(all) > 0:
 		return nil, nil, &NoJobError{fmt.Sprintf("no job %q runs here, only: %s", name, status.Names(all))}
 	default:
 		return nil, nil, &NoJobError{"no job of yours runs on this machine; for one that runs elsewhere, give --rdzv-endpoint and --rdzv-id"}
 	}
 	job := found[0]
+	for _, a := range agents {
+		if a.Node.Problem != "" && job.Endpoint != "" && control.IsSocketOf(a.socket, job.ID) {
+			a.Node.Job, a.Node.Endpoint = job.ID, job.Endpoint
+			job.Nodes = append(job.Nodes, a.Node)
+		}
+	}
 	of := slices.DeleteFunc(answering, func(a Agent) bool {
 		return !slices.ContainsFunc(job.Nodes, func(n status.Node) bool { return n.Pid == a.Node.Pid && n.ID == a.Node.ID })
 	})
 	return &job, of, nil
 }
 
-// silent returns an agent that does not answer.
-func silent(agents []Agent) status.Node {
-	i := slices.IndexFunc(agents, func(a Agent) bool { return a.Node.Problem != "" })
-	return agents[i].Node
+// mayMean reports whether a name may be that of an agent, which does not say its job, or of its job.
+func (a Agent) mayMean(name string) bool {
+	return strconv.Itoa(a.Node.Pid) == name || control.IsSocketOf(a.socket, name)
 }

@@ -109,6 +109,7 @@ func TestChoose(t *testing.T) {
 	y := status.Node{Job: "y", Host: "a", Pid: 8}
 	again := status.Node{Job: "x", Host: "a", Pid: 9}
 	mute := status.Node{Host: "this machine", Pid: 11, Problem: "it does not answer"}
+	muteOf := func(job string) Agent { return Agent{Node: mute, socket: "/run/11-" + job + ".sock"} }
 	for _, c := range []struct {
 		agents []Agent
 		name   string
@@ -121,7 +122,10 @@ func TestChoose(t *testing.T) {
 		{agents(x, y), "", "which job? These run here: x, y"},
 		{agents(x, y), "z", `no job "z" runs here, only: x, y`},
 		{agents(x, again), "x", `2 jobs here have the name "x": give the pid of one of its agents, as gorun ps shows it`},
-		{agents(mute), "x", "the agent with pid 11 does not say its job: it does not answer"},
+		{[]Agent{muteOf("x")}, "y", "no job of yours runs on this machine; for one that runs elsewhere, give --rdzv-endpoint and --rdzv-id"},
+		{[]Agent{muteOf("x")}, "", "the agent with pid 11 does not say its job: it does not answer"},
+		{[]Agent{muteOf("x")}, "11", "the agent with pid 11 does not say its job: it does not answer"},
+		{[]Agent{muteOf("x")}, "x", "the agent with pid 11 does not say its job: it does not answer"},
 		{nil, "", "no job of yours runs on this machine; for one that runs elsewhere, give --rdzv-endpoint and --rdzv-id"},
 	} {
 		_, found, err := Choose(c.agents, c.name)
@@ -133,6 +137,25 @@ func TestChoose(t *testing.T) {
 		}
 		if len(found) != 1 || pidOf(found[0].Node) != c.want {
 			t.Errorf("%q: %+v, want pid %s", c.name, found, c.want)
+		}
+	}
+}
+
+// TestChooseSilent: an agent that does not answer is shown with the others of its job.
+func TestChooseSilent(t *testing.T) {
+	x := status.Node{Job: "x", Endpoint: "a:29400", Host: "a", Pid: 7}
+	mute := status.Node{Host: "this machine", Pid: 11, Problem: "it does not answer"}
+	for job, want := range map[string]string{"x": "7 11", "y": "7"} {
+		found, agents, err := Choose([]Agent{{Node: x}, {Node: mute, socket: "/run/11-" + job + ".sock"}}, "x")
+		if err != nil || len(agents) != 1 {
+			t.Fatalf("%+v, %v", agents, err)
+		}
+		var pids []string
+		for _, n := range found.Nodes {
+			pids = append(pids, pidOf(n))
+		}
+		if strings.Join(pids, " ") != want {
+			t.Errorf("beside one of %s: %q, want %s", job, pids, want)
 		}
 	}
 }
