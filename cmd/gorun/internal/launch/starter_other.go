@@ -4,4 +4,5 @@ package launch
 
 import "syscall"
 
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// attributes put a remote shell in a session of its own, as on Linux.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
