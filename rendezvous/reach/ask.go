@@ -33,10 +33,14 @@ func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	case member.Leader == 0:
 		return leaderless(ctx, anybody)
 	}
-	config.Username, config.Password = t.Username, t.Password
-	user, err := clientv3.New(config)
+	user := anybody
+	if t.Username != "" {
+		config.Username, config.Password = t.Username, t.Password
+		if user, err = clientv3.New(config); err == nil {
+			defer func() { _ = user.Close() }() // nothing was written
+		}
+	}
 	if err == nil {
-		defer func() { _ = user.Close() }() // nothing was written
 		_, err = user.Get(ctx, "gorun", clientv3.WithCountOnly())
 	}
 	switch p := t.askProblem(err); {
