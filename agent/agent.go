@@ -95,7 +95,8 @@ type Config struct {
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
 	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang
-	// Interrupts end the job: the workers get the first signal and have InterruptGrace to end; the second signal kills them.
+	// Interrupts end the job: the workers get the first signal and have InterruptGrace to end; the second signal kills them. A SIGTERM after
+	// the end of Run's context is still the first.
 	Interrupts <-chan os.Signal
 	// InterruptGrace returns how long the workers may take to end after an interrupt, and a note about that for people, which may be
 	// empty. It is called when the first interrupt has come. Nil: Spec.Grace.
@@ -116,7 +117,7 @@ type Config struct {
 
 // Run runs the job on this node to its end, and closes the rendezvous. The error is nil if the job succeeded or if,
 // after an interrupt, all workers exited 0. Otherwise it is a *WorkerError, an *InterruptError, a *StartError, or a
-// *rendezvous.ClosedError if no worker is the cause. The end of ctx counts as SIGTERM.
+// *rendezvous.ClosedError if no worker is the cause. The end of ctx ends the job as SIGTERM does.
 func Run(ctx context.Context, config Config) error {
 	startCtx, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelStart()
@@ -271,7 +272,7 @@ func (l *loop) next() event {
 		return commanded{d.Command}
 	case <-l.cancelled:
 		l.cancelled = nil
-		return interrupted{sig: syscall.SIGTERM}
+		return timedOut{}
 	}
 }
 

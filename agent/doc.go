@@ -43,7 +43,7 @@
 //     start is cancelled; if it is too late for that, the other fails because of that worker.
 //  5. A gang is asked to stop at most once: as soon as a worker has failed, the round is over, or an interrupt has
 //     come. The first of these reasons decides what follows. It is revoked at most once, before that, and never for an interrupt.
-//  6. Only a second interrupt kills a gang, or its start.
+//  6. Only a second interrupt kills a gang, or its start. The end of Run's context is one interrupt, and so is a SIGTERM after it.
 //  7. The job finishes once, when no join is pending and no gang is left, and not before the round is over, unless
 //     there is an interrupt, the report has failed, or the exit barrier has timed out. No action follows.
 //  8. If the job was closed, its outcome is the outcome here, unless an interrupt stopped the gang. If it was not

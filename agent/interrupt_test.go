@@ -148,6 +148,23 @@ func TestStepSignals(t *testing.T) {
 			{sigterm, says(syscall.SIGTERM, 2)},
 			{sigterm, []action{kill{}, answer{sig: syscall.SIGTERM, left: 2, kills: true}}},
 		}, stopping},
+		{"the time is over, and then a manager sends a signal", []step{
+			{started{3}, nil},
+			{timedOut{}, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}, answer{sig: syscall.SIGTERM, left: 3, early: true}}},
+			{timedOut{}, nil},
+			{sigterm, says(syscall.SIGTERM, 3)},
+			{sigterm, []action{kill{}, answer{sig: syscall.SIGTERM, left: 3, kills: true}}},
+		}, stopping},
+		{"the time is over, and then somebody presses Ctrl-C", []step{
+			{started{3}, nil},
+			{timedOut{}, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}, answer{sig: syscall.SIGTERM, left: 3, early: true}}},
+			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 3, kills: true}}},
+		}, stopping},
+		{"a signal, and then the time is over", []step{
+			{started{3}, nil},
+			{sigterm, append(departs[:2:2], answer{sig: syscall.SIGTERM, left: 3})},
+			{timedOut{}, nil},
+		}, stopping},
 		{"another signal kills, also before", []step{
 			{started{3}, nil},
 			{early(1), departs},
@@ -186,6 +203,7 @@ func TestAnswer(t *testing.T) {
 		{answer{sig: syscall.SIGINT, left: 4, kills: false}, 0, "", "signal 2 (SIGINT): killing 4 workers"},
 		{answer{sig: syscall.SIGINT, left: 2, kills: true}, time.Second, "", "signal 2 (SIGINT): killing 2 workers"},
 		{answer{sig: syscall.SIGINT, left: -1, kills: false}, time.Second, "", "signal 2 (SIGINT): ending; no worker runs here. Another signal ends this at once"},
+		{answer{sig: syscall.SIGTERM, left: 4, early: true}, time.Second, "", "signal 15 (SIGTERM): stopping 4 workers, and killing what has not ended in 1s. SIGINT kills at once"},
 		{answer{sig: syscall.SIGINT, left: -1, kills: true}, time.Second, "", "signal 2 (SIGINT): ending at once"},
 	} {
 		if got := c.text(c.grace, c.note); got != c.want {

@@ -74,6 +74,8 @@ func (w *world) happen(e event) {
 		w.barrier, w.unheard = false, true
 	case interrupted:
 		w.interrupt(1, running)
+	case timedOut:
+		w.interrupt(1-min(w.interrupts, 1), running)
 	case commanded:
 		switch e.Kind {
 		case CommandStop, CommandDrain:

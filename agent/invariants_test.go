@@ -94,7 +94,7 @@ func (w *world) check(number int, holds bool, broken string) {
 
 // possible lists what could happen next, by kind, so that no kind crowds out another.
 func (w *world) possible() [][]event {
-	kinds := [][]event{{sigint, signalled{syscall.SIGUSR1}, suspended{}, commanded{Command{Kind: rapid.SampledFrom([]CommandKind{
+	kinds := [][]event{{sigint, timedOut{}, signalled{syscall.SIGUSR1}, suspended{}, commanded{Command{Kind: rapid.SampledFrom([]CommandKind{
 		CommandStop, CommandKill, CommandRestart, CommandScale, CommandStacks, CommandDrain}).Draw(w.t, "command")}}}}
 	if w.joinPending {
 		kinds = append(kinds, []event{started{3}, started{3}, started{3},

@@ -164,18 +164,22 @@ func (a answer) text(grace time.Duration, note string) string {
 	if a.left == 0 {
 		whom = "what the workers left behind"
 	}
+	another := "Another signal"
+	if a.early {
+		another = "SIGINT"
+	}
 	switch {
 	case a.left < 0 && a.kills:
 		return name + ": ending at once"
 	case a.left < 0:
-		return name + ": ending; no worker runs here. Another signal ends this at once"
+		return name + ": ending; no worker runs here. " + another + " ends this at once"
 	case a.kills || grace == 0:
 		return fmt.Sprintf("%s: killing %s", name, whom)
 	default:
 		if note != "" {
 			note = " (" + note + ")"
 		}
-		return fmt.Sprintf("%s: stopping %s, and killing what has not ended in %v%s. Another signal kills at once", name, whom, grace, note)
+		return fmt.Sprintf("%s: stopping %s, and killing what has not ended in %v%s. %s kills at once", name, whom, grace, note, another)
 	}
 }
 

@@ -84,6 +84,8 @@ func (l *loop) record(e event) {
 		l.event(status.KindBarrierPassed, nil, "this node does not wait for the others any more")
 	case interrupted:
 		l.event(status.KindInterrupted, nil, "%s", signalName(e.sig))
+	case timedOut:
+		l.event(status.KindInterrupted, nil, "the time of the job is over")
 	case commanded:
 		l.event(status.KindCommanded, nil, "%s", e.Kind.spelling())
 	}

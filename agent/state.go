@@ -56,6 +56,8 @@ type (
 		sig syscall.Signal
 		by  string // what has been asked for instead of a signal, such as "gorun stop"; empty: it is a signal
 	}
+	// timedOut: the caller wants the job to end, and nobody has sent a signal.
+	timedOut struct{}
 	// signalled: a signal for the workers has arrived.
 	signalled struct{ sig syscall.Signal }
 	// suspended: somebody wants to suspend the job.
@@ -76,6 +78,7 @@ func (roundOver) event()    {}
 func (reported) event()     {}
 func (barrierOver) event()  {}
 func (interrupted) event()  {}
+func (timedOut) event()     {}
 func (signalled) event()    {}
 func (suspended) event()    {}
 func (commanded) event()    {}
@@ -108,6 +111,7 @@ type (
 		by    string // as in interrupted
 		left  int    // workers that have not ended; negative: there is no gang
 		kills bool   // it is not the first one
+		early bool   // this signal will still come, or may, and does not kill then
 	}
 	// suspend suspends the gang and this process, until this is continued.
 	suspend struct{}

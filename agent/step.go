@@ -22,7 +22,7 @@ type stateMachine struct {
 	refusal   *launcher.Exit // of a survivor that has asked for no restart while the next gang was being started; nil: none has
 	startErr  error          // of the next gang, which could not be started: the survivors are being stopped because of it; nil: there is none
 	interrupt syscall.Signal // the first one; 0: none
-	early     bool           // a worker has ended of it before it has come here
+	early     bool           // it has not come here: a worker has ended of it before, or it was timedOut
 	by        string         // of the first one, as in interrupted
 	killed    bool           // a second one has come
 
@@ -94,6 +94,8 @@ func (m *stateMachine) Step(e event) []action {
 		return m.onNews()
 	case interrupted:
 		return m.onInterrupt(e)
+	case timedOut:
+		return m.onTimedOut()
 	case commanded:
 		return m.onCommand(e.Command)
 	case signalled:
@@ -260,12 +262,22 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 	}
 }
 
+// onTimedOut ends the job as SIGTERM does. A SIGTERM that comes then is the first: managers send one at the end of their own time, which
+// may be close.
+func (m *stateMachine) onTimedOut() []action {
+	if m.interrupt != 0 || m.state == done {
+		return nil
+	}
+	m.early = true
+	return m.onInterrupt(interrupted{sig: syscall.SIGTERM})
+}
+
 func (m *stateMachine) answer(sig syscall.Signal, by string) answer {
 	left := -1
 	if m.gang {
 		left = m.workers - len(m.exits)
 	}
-	return answer{sig, by, left, m.killed}
+	return answer{sig, by, left, m.killed, m.early && !m.killed}
 }
 
 // depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.

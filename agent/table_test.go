@@ -46,6 +46,7 @@ func TestTable(t *testing.T) {
 joining    started                  -> running
 joining    startFailed              -> done       finish{no round}
 joining    interrupted              -> stopping   cancelJoin{} answer{2 -1 false}
+joining    timedOut                 -> stopping   cancelJoin{} answer{15 -1 false}
 joining    signalled                -> joining
 joining    suspended                -> joining    suspend{}
 joining    commanded stop           -> stopping   accept{} cancelJoin{} answer{gorun stop 15 -1 false}
@@ -61,6 +62,7 @@ running    roundOver closed         -> stopping   stop{15}
 running    roundOver closed by hang -> diagnosing diagnose{}
 running    hung                     -> diagnosing report{rank 1} diagnose{own}
 running    interrupted              -> stopping   stop{2} leave{2} answer{2 2 false}
+running    timedOut                 -> stopping   stop{15} leave{15} answer{15 2 false}
 running    signalled                -> running    forward{10}
 running    suspended                -> running    suspend{}
 running    commanded stop           -> stopping   accept{} stop{15} leave{gorun stop 15} answer{gorun stop 15 2 false}
@@ -77,6 +79,7 @@ diagnosing reported ok              -> diagnosing
 diagnosing reported failed          -> diagnosing
 diagnosing diagnosed                -> stopping   fail{rank 0} stop{15} announce{rank 0, 1 others}
 diagnosing interrupted              -> stopping   fail{rank 0} stop{2} announce{rank 0, 1 others} answer{2 2 false}
+diagnosing timedOut                 -> stopping   fail{rank 0} stop{15} announce{rank 0, 1 others} answer{15 2 false}
 diagnosing signalled                -> diagnosing
 diagnosing suspended                -> diagnosing suspend{}
 diagnosing commanded stop           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop 15 2 false}
@@ -92,6 +95,7 @@ stopping   roundOver closed         -> stopping
 stopping   reported ok              -> stopping
 stopping   reported failed          -> stopping
 stopping   interrupted              -> stopping   answer{2 1 false}
+stopping   timedOut                 -> stopping   answer{15 1 false}
 stopping   signalled                -> stopping
 stopping   suspended                -> stopping   suspend{}
 stopping   commanded stop           -> stopping   accept{} answer{gorun stop 15 1 false}
@@ -105,6 +109,7 @@ waiting    reported ok              -> waiting    barrier{}
 waiting    reported failed          -> done       finish{<nil>}
 waiting    barrierOver              -> done       finish{<nil>}
 waiting    interrupted              -> done       finish{<nil>}
+waiting    timedOut                 -> done       finish{<nil>}
 waiting    signalled                -> waiting
 waiting    suspended                -> waiting    suspend{}
 waiting    commanded stop           -> done       accept{} finish{<nil>}
@@ -113,6 +118,7 @@ waiting    commanded restart        -> waiting    refuse{}
 waiting    commanded scale          -> waiting    scale{}
 waiting    commanded stacks         -> waiting    refuse{}
 done       interrupted              -> done
+done       timedOut                 -> done
 done       signalled                -> done
 done       suspended                -> done
 done       commanded stop           -> done       refuse{}
@@ -131,7 +137,7 @@ done       commanded stacks         -> done       refuse{}
 	}
 	whileJoining, exits, whileGang := []event{started{2}, startFailed{errNoRound}}, []event{exited(0, 0), exited(0, 1)}, []event{gangGone{}}
 	inRound, answers := []event{newRound, roundOver{reasoned}}, []event{reported{nil}, reported{errAway}}
-	always := []event{sigint, signalled{syscall.SIGUSR1}, suspended{},
+	always := []event{sigint, timedOut{}, signalled{syscall.SIGUSR1}, suspended{},
 		commanded{Command{Kind: CommandStop}}, commanded{Command{Kind: CommandKill}}, commanded{Command{Kind: CommandRestart}}, commanded{Command{Kind: CommandScale}}, commanded{Command{Kind: CommandStacks}}}
 	possible := map[state][][]event{
 		joining:    {whileJoining, always},

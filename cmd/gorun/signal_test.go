@@ -171,6 +171,24 @@ func TestTermTwiceIsOne(t *testing.T) {
 	j.end(0, "")
 }
 
+// TestTermAfterTimeout: a manager's time may end soon after that of --timeout. Workers still have theirs.
+func TestTermAfterTimeout(t *testing.T) {
+	t.Parallel()
+	j := startJob(t, `trap 'echo stopping; sleep 0.3; echo saved; exit 0' TERM; `+forever, "--timeout=1")
+	j.expect("stopping")
+	j.signal(syscall.SIGTERM)
+	j.expect("saved")
+	_ = j.cmd.Wait() // the exit code says all
+	if code := j.cmd.ProcessState.ExitCode(); code != 124 {
+		t.Errorf("exit code %d, stderr %q", code, j.stderr.String())
+	}
+	for _, want := range []string{"ended in 30s. SIGINT kills at once\n", "ended in 30s. Another signal kills at once\n"} {
+		if n := strings.Count(j.stderr.String(), want); n != 1 {
+			t.Errorf("%q comes %d times in %q", want, n, j.stderr.String())
+		}
+	}
+}
+
 // TestSignalsToTheEnd: whenever they come, the temporary files go, of which there are enough here to take some time.
 func TestSignalsToTheEnd(t *testing.T) {
 	dir := t.TempDir()
