@@ -45,6 +45,8 @@ var (
 	ErrClosed = errors.New("the job is closed")
 	// ErrCredentials fails a Join if what answers at an endpoint has another secret, or other certificates. It is in a *MisuseError.
 	ErrCredentials = errors.New("other credentials")
+	// ErrEnded fails a Join if a job of this name has ended, of which the node cannot be. It is in a *MisuseError.
+	ErrEnded = errors.New("a job of this name has ended")
 	// ErrNewRound ends a round when a newer one is to form.
 	ErrNewRound = errors.New("a newer round is to form")
 )

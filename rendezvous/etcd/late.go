@@ -75,6 +75,9 @@ func (e *EndedError) Error() string {
 		e.RunID, e.At.UTC().Format("2006-01-02 15:04:05 MST"), e.how())
 }
 
+// Is reports whether target is rendezvous.ErrEnded.
+func (e *EndedError) Is(target error) bool { return target == rendezvous.ErrEnded }
+
 func (e *EndedError) how() string {
 	switch o := e.Outcome; {
 	case o.Failure != nil:

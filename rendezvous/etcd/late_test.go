@@ -37,7 +37,7 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			_, err := j.agent("new", nil).join()
 			ended, ok := errors.AsType[*EndedError](err)
 			_, misuse := errors.AsType[*rendezvous.MisuseError](err)
-			if !ok || !misuse || !strings.Contains(err.Error(), end.want) || time.Since(ended.At) > time.Hour {
+			if !ok || !misuse || !errors.Is(err, rendezvous.ErrEnded) || !strings.Contains(err.Error(), end.want) || time.Since(ended.At) > time.Hour {
 				t.Errorf("a new Join = %v, want a MisuseError with %s", err, end.want)
 			}
 			// As if etcd had been started again half an hour later: it takes the end to be just now.

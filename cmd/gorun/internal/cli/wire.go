@@ -27,15 +27,15 @@ func (o *options) rendezvous(etcd Etcd, tempDir string, server *control.Server, 
 			said.set(reason)
 			server.SetWaiting(reason)
 		}
-		open := func(token string) rendezvous.Rendezvous {
+		open := func(token string, waiting func(reason string)) rendezvous.Rendezvous {
 			c := o.withToken(token).elasticConfig(tempDir, logger)
 			c.Waiting, c.Control = waiting, server.ServeConn
 			return etcd.Rendezvous(c)
 		}
-		if o.usesMunge() {
-			return o.withMunge(open, waiting, logger), nil
+		if o.inferred != nil && o.inferred.meeting {
+			return o.managed(open, waiting, logger), nil
 		}
-		return open(o.token), nil
+		return open(o.token, waiting), nil
 	case o.nnodes == 1:
 		return o.local(reserve, hostStore(logger)), nil
 	default:
@@ -56,7 +56,7 @@ func (o *options) contacts(ctx context.Context, etcd Etcd) (rendezvous.Contacts,
 
 // contactsOf returns the agents of the job that r is to join.
 func (o *options) contactsOf(ctx context.Context, r rendezvous.Rendezvous, etcd Etcd) (rendezvous.Contacts, error) {
-	if m, ok := r.(*mungeRendezvous); ok {
+	if m, ok := r.(*managedRendezvous); ok {
 		if _, err := m.get(ctx); err != nil {
 			return rendezvous.Contacts{}, err
 		}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/rendezvous/embedded"
+)
+
+// TestNextJobOfAStep: a step runs one gorun after the other. A node that is ahead meets the etcd of the last job, which is about to end, and
+// waits until it has ended.
+func TestNextJobOfAStep(t *testing.T) {
+	t.Parallel()
+	job, endpoint := freeStep(t)
+	start := func(node int, script string) *node {
+		return startBy(t, func(cmd *exec.Cmd) error {
+			cmd.Env = append(cmd.Env, "GORUN_TOKEN="+secretToken, "SLURM_JOB_ID="+job, "SLURM_STEP_ID=0", "SLURM_STEP_NUM_NODES=2", "SLURM_STEP_NUM_TASKS=2",
+				"SLURM_STEP_NODELIST=127.0.0.[1-2]", "SLURM_STEP_TASKS_PER_NODE=1(x2)", "SLURM_LOCALID=0", fmt.Sprint("SLURM_PROCID=", node), fmt.Sprint("SLURM_NODEID=", node))
+			return cmd.Start()
+		}, 2*patience, os.Args[0], "gorun", "sh", "-c", script)
+	}
+	release := filepath.Join(t.TempDir(), "release")
+	last := "echo runs; until [ -e " + release + " ]; do sleep 0.05; done"
+	first, second := start(0, last), start(1, last)
+	first.expect("runs$")
+	second.expect("runs$")
+	// Somebody who looks at the job keeps its etcd for some seconds.
+	credentials, err := embedded.ClientTLS([]byte(secretToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, TLS: credentials, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watcher.Close() }() // unless it has been closed
+	if _, err := watcher.Get(t.Context(), "gorun"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second.end(0)
+	next := start(1, "echo next rank $RANK")
+	next.expect(`waiting: the last job named "` + job + `\.0" to end$`)
+	_ = watcher.Close() // it was only there
+	first.end(0)
+	first = start(0, "echo next rank $RANK")
+	first.expect("next rank 0$")
+	next.expect("next rank 1$")
+	first.end(0)
+	next.end(0)
+}
+
+// freeStep returns a job whose first step meets at a port that nobody uses, if its first node is 127.0.0.1, and that endpoint.
+func freeStep(t *testing.T) (job, endpoint string) {
+	t.Helper()
+	for range 100 {
+		job = strconv.Itoa(1 + rand.IntN(1_000_000))
+		endpoint = net.JoinHostPort("127.0.0.1", strconv.Itoa(manager.Port(job+".0")))
+		if l, err := net.Listen("tcp", endpoint); err == nil {
+			_ = l.Close() // gorun will listen there
+			return job, endpoint
+		}
+	}
+	t.Fatal("no free port")
+	return "", ""
+}
