@@ -119,22 +119,22 @@ func parse(text []byte) (settings []Setting, err error) {
 	}
 }
 
-var (
-	lineOf   = regexp.MustCompile(`^line ([0-9]+): `)
-	lineless = regexp.MustCompile(`^(control characters|unknown anchor)`)
+const (
+	lineless = `^(control characters|unknown anchor)`
 	// fromZero matches the errors whose lines the library counts from 0: those of its parser, and none of its scanner.
-	fromZero = regexp.MustCompile(`^(did not find expected (<|'|key|node content)|found (undefined tag handle|duplicate|incompatible))`)
+	fromZero = `^(did not find expected (<|'|key|node content)|found (undefined tag handle|duplicate|incompatible))`
 )
 
 // syntaxError returns an error of the library with its line, counted from 1. The library leaves out a 0.
 func syntaxError(err error) error {
 	what := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0
-	if m := lineOf.FindStringSubmatch(what); m != nil {
-		line, _ = strconv.Atoi(m[1]) // the line of a file that is not long
-		what = what[len(m[0]):]
+	if number, rest, ok := strings.Cut(strings.TrimPrefix(what, "line "), ": "); ok && strings.HasPrefix(what, "line ") {
+		line, _ = strconv.Atoi(number)
+		what = rest
 	}
-	if fromZero.MatchString(what) || line == 0 && !lineless.MatchString(what) {
+	matches := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(what) }
+	if matches(fromZero) || line == 0 && !matches(lineless) {
 		line++
 	}
 	return &lineError{line, "this is not YAML: " + what}
