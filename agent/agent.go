@@ -129,6 +129,7 @@ func Run(ctx context.Context, config Config) error {
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
 		machine:   stateMachine{replace: config.Replace},
+		stacks:    make(map[string]bool),
 		joined:    make(chan joined, 1),
 		drained:   make(chan drained),
 		cancelled: ctx.Done(),
@@ -137,6 +138,9 @@ func Run(ctx context.Context, config Config) error {
 	l.watchNobody()
 	cancelStart()
 	l.calls.Wait()
+	if end.err == nil {
+		l.removeStacks()
+	}
 
 	if err := closeRendezvous(ctx, config.Rendezvous, end.why); err != nil {
 		config.Logger.Warn("cannot close the rendezvous", "error", err)
@@ -196,6 +200,7 @@ type loop struct {
 	barrierLasts <-chan time.Time // this node waits for long enough to say so
 
 	history history
+	stacks  map[string]bool // directories in which there are stacks, and whether the log names them
 }
 
 func (l *loop) run() *finish {

@@ -73,3 +73,24 @@ func removeAttempts(c Config, before int) error {
 	}
 	return errors.Join(errs...)
 }
+
+// removeStacks removes what CommandStacks has written, unless it is in a log directory, or the log names it because a worker hung.
+func (l *loop) removeStacks() {
+	if l.Spec.Logs.Dir != "" {
+		return
+	}
+	err, inTime := within(errorFileTimeout, func() (err error) {
+		for dir, named := range l.stacks {
+			if dir != "" && !named {
+				err = errors.Join(err, os.RemoveAll(dir))
+			}
+		}
+		return err
+	})
+	switch {
+	case !inTime:
+		l.Logger.Warn("cannot remove temporary files", "error", "no answer within "+errorFileTimeout.String())
+	case err != nil:
+		l.Logger.Warn("cannot remove temporary files", "error", err)
+	}
+}

@@ -198,6 +198,9 @@ func (l *loop) collect(c Command) {
 			workers = append(workers, w)
 		}
 	}
+	if _, known := l.stacks[dir]; !known {
+		l.stacks[dir] = false
+	}
 	l.calls.Go(func() {
 		report, err := hang.Collect(l.startCtx, workers, dir)
 		answer := Answer{Err: err}

@@ -40,6 +40,7 @@ func (l *loop) diagnose(hung *launcher.Exit) {
 		return
 	}
 	dir := attemptDir(l.Config, l.round.Restarts)
+	l.stacks[dir] = true
 	l.calls.Go(func() {
 		report, err := hang.Collect(l.startCtx, workers, dir)
 		if err != nil {
