@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gorun/gorun/env/addr"
 )
 
 // The default ports of endpoints.
@@ -28,13 +30,7 @@ type Endpoint struct {
 func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) }
 
 // IsLoopback reports whether no other machine can reach the endpoint, as it is written: names are not looked up.
-func (e Endpoint) IsLoopback() bool {
-	if a, err := netip.ParseAddr(e.Host); err == nil {
-		return a.IsLoopback()
-	}
-	name := strings.TrimSuffix(e.Host, ".")
-	return name == "localhost" || strings.HasSuffix(name, ".localhost")
-}
+func (e Endpoint) IsLoopback() bool { return addr.IsLoopback(e.Host) }
 
 // ParseEndpoints parses endpoints that are separated by commas, at least one and none of them twice. port is the
 // default port.

@@ -34,6 +34,15 @@ func Outward(ctx context.Context) (found netip.Addr, doubt string, err error) {
 	return here.outward(ctx)
 }
 
+// IsLoopback reports whether host is loopback on every machine, as it is written: names are not looked up.
+func IsLoopback(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	name := strings.TrimSuffix(host, ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
 // Interfaces returns the network interfaces of this machine.
 func Interfaces() ([]Interface, error) { return here.interfaces() }
 

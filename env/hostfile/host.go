@@ -18,7 +18,7 @@ func parseLine(line string) ([]Host, error) {
 	}
 	fields := strings.Fields(strings.Join(sides, "="))
 	if len(splitOutside(fields[0])) > 1 {
-		return nil, fmt.Errorf("%s: want one host in a line, or a range such as n[01-16]", shorten(fields[0]))
+		return nil, fmt.Errorf("%s: want one host in a line, or a range such as n[01-16]", hostlist.Shorten(fields[0]))
 	}
 	hosts, err := parseHosts(fields[0])
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *Host) parseKey(field string, maxSlots *int) (err error) {
 		err = errors.New("want slots=N, max_slots=N, user=NAME or binding=NAME")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", shorten(field), err)
+		return fmt.Errorf("%s: %w", hostlist.Shorten(field), err)
 	}
 	return nil
 }
@@ -76,13 +76,13 @@ func parseHosts(text string) ([]Host, error) {
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		host.User, rest = rest[:i], rest[i+1:]
 		if err := checkUser(host.User); err != nil {
-			return nil, fmt.Errorf("%s: %w", shorten(text), err)
+			return nil, fmt.Errorf("%s: %w", hostlist.Shorten(text), err)
 		}
 	}
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') {
 		slots, err := parseSlots(rest[i+1:])
 		if err != nil {
-			return nil, fmt.Errorf("%s: behind the colon: %w", shorten(text), err)
+			return nil, fmt.Errorf("%s: behind the colon: %w", hostlist.Shorten(text), err)
 		}
 		host.Slots, rest = slots, rest[:i]
 	}
@@ -106,11 +106,11 @@ func parseNames(text string) ([]string, error) {
 	a, err := netip.ParseAddr(inside)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s is neither a host nor an IPv6 address in brackets", shorten(text))
+		return nil, fmt.Errorf("%s is neither a host nor an IPv6 address in brackets", hostlist.Shorten(text))
 	case len(inside)+2 != len(text):
-		return nil, fmt.Errorf("%s: want an IPv6 address in brackets, as in [%s]", shorten(text), inside)
+		return nil, fmt.Errorf("%s: want an IPv6 address in brackets, as in [%s]", hostlist.Shorten(text), inside)
 	case a.Zone() != "" && hostlist.CheckName(a.Zone()) != nil:
-		return nil, fmt.Errorf("%s: %w", shorten(text), hostlist.CheckName(a.Zone()))
+		return nil, fmt.Errorf("%s: %w", hostlist.Shorten(text), hostlist.CheckName(a.Zone()))
 	}
 	return []string{inside}, nil
 }
@@ -129,16 +129,7 @@ func checkUser(user string) error {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(`._-+@\`, r)
 	}
 	if user == "" || user[0] == '-' || len(user) > hostlist.MaxName || strings.ContainsFunc(user, bad) {
-		return fmt.Errorf("%s cannot be the name of a user", shorten(user))
+		return fmt.Errorf("%s cannot be the name of a user", hostlist.Shorten(user))
 	}
 	return nil
-}
-
-// shorten quotes the beginning of a text.
-func shorten(text string) string {
-	const most = 60
-	if len(text) > most {
-		return strconv.Quote(text[:most]) + "..."
-	}
-	return strconv.Quote(text)
 }

@@ -14,7 +14,7 @@ import (
 func ParseLines(file string, r io.Reader) ([]Host, error) {
 	return parseTable(file, r, func(fields []string) (string, string, error) {
 		if len(fields) > 1 {
-			return "", "", fmt.Errorf("%s: want one host in a line", shorten(strings.Join(fields, " ")))
+			return "", "", fmt.Errorf("%s: want one host in a line", hostlist.Shorten(strings.Join(fields, " ")))
 		}
 		return fields[0], "1", nil
 	})
@@ -25,7 +25,7 @@ func ParseLines(file string, r io.Reader) ([]Host, error) {
 func ParseGridEngine(file string, r io.Reader) ([]Host, error) {
 	return parseTable(file, r, func(fields []string) (string, string, error) {
 		if len(fields) < 2 {
-			return "", "", fmt.Errorf("%s: want host, slots and queue", shorten(strings.Join(fields, " ")))
+			return "", "", fmt.Errorf("%s: want host, slots and queue", hostlist.Shorten(strings.Join(fields, " ")))
 		}
 		return fields[0], fields[1], nil
 	})
@@ -57,7 +57,7 @@ func ParsePairs(list string) ([]Host, error) {
 	}
 	fields := strings.Fields(list)
 	if len(fields) == 0 || len(fields)%2 != 0 {
-		return nil, fmt.Errorf(`%s: want a number of slots behind every host, as in "n1 8 n2 8"`, shorten(list))
+		return nil, fmt.Errorf(`%s: want a number of slots behind every host, as in "n1 8 n2 8"`, hostlist.Shorten(list))
 	}
 	all := newSum()
 	for i := 0; i < len(fields); i += 2 {
@@ -78,11 +78,11 @@ func newSum() *sum { return &sum{at: make(map[string]int)} }
 
 func (s *sum) add(name, slots string) error {
 	if err := hostlist.CheckName(name); err != nil {
-		return fmt.Errorf("%s: %w", shorten(name), err)
+		return fmt.Errorf("%s: %w", hostlist.Shorten(name), err)
 	}
 	more, err := parseSlots(slots)
 	if err != nil {
-		return fmt.Errorf("%s: %w", shorten(name+" "+slots), err)
+		return fmt.Errorf("%s: %w", hostlist.Shorten(name+" "+slots), err)
 	}
 	at, known := s.at[key(name)]
 	switch {

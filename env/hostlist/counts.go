@@ -21,7 +21,7 @@ func ExpandCounts(list string) ([]int, error) {
 		repeats, ok2 := number(times)
 		switch {
 		case !ok1 || !ok2 || !closed || count >= 1<<31:
-			return nil, problem(list, at, "%s is not a number such as 4, or 4(x2) for 4,4", shorten(text))
+			return nil, problem(list, at, "%s is not a number such as 4, or 4(x2) for 4,4", Shorten(text))
 		case repeats == 0:
 			return nil, problem(list, at, "%s stands for no host", text)
 		case repeats > uint64(MaxHosts-len(counts)):

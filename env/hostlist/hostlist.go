@@ -56,9 +56,9 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("a host has no name")
 	case len(name) > MaxName:
-		return fmt.Errorf("the name %s is longer than %d bytes", shorten(name), MaxName)
+		return fmt.Errorf("the name %s is longer than %d bytes", Shorten(name), MaxName)
 	case name[0] == '-':
-		return fmt.Errorf("the name %s begins with a hyphen", shorten(name))
+		return fmt.Errorf("the name %s begins with a hyphen", Shorten(name))
 	case bad >= 0:
 		return badCharacter(name[bad:])
 	}
@@ -166,7 +166,7 @@ func parseSpan(text string) (span, error) {
 	high, ok2 := number(to)
 	switch {
 	case !ok1 || !ok2:
-		return span{}, fmt.Errorf("%s in brackets is not a number or a range such as 1-16, of at most %d digits each", shorten(text), maxDigits)
+		return span{}, fmt.Errorf("%s in brackets is not a number or a range such as 1-16, of at most %d digits each", Shorten(text), maxDigits)
 	case high < low:
 		return span{}, fmt.Errorf("the range %s ends before it begins", text)
 	case padded(to) && len(to) != len(from):
@@ -222,18 +222,18 @@ func (s span) append(prefix []byte, n uint64) []byte {
 
 func checkLength(list string) error {
 	if len(list) > MaxList {
-		return fmt.Errorf("the list %s has %d bytes; at most %d are allowed", shorten(list), len(list), MaxList)
+		return fmt.Errorf("the list %s has %d bytes; at most %d are allowed", Shorten(list), len(list), MaxList)
 	}
 	return nil
 }
 
 // problem returns an error about what begins at a byte of list.
 func problem(list string, at int, format string, args ...any) error {
-	return fmt.Errorf("%s, character %d: %s", shorten(list), at+1, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%s, character %d: %s", Shorten(list), at+1, fmt.Sprintf(format, args...))
 }
 
-// shorten quotes the beginning of a text.
-func shorten(text string) string {
+// Shorten quotes the beginning of a text, for an error.
+func Shorten(text string) string {
 	const most = 60
 	if len(text) > most {
 		return strconv.Quote(text[:most]) + "..."

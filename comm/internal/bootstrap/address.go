@@ -39,7 +39,7 @@ func (c *Config) listenAddress(ctx context.Context, p place) (at netip.Addr, dou
 		if at, err = addr.Facing(ctx, host); err != nil {
 			return at, "", fmt.Errorf("no way to %s, where ranks meet: %w", p.master, err)
 		}
-		if !at.IsLoopback() || isLoopback(host) || p.here == p.size {
+		if !at.IsLoopback() || addr.IsLoopback(host) || p.here == p.size {
 			return at, "", nil
 		}
 	}
@@ -61,17 +61,11 @@ func (c *Config) chooseAddress(ctx context.Context) (err error) {
 	return nil
 }
 
-// isLoopback reports whether host means loopback on every machine.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
 // storeAddress returns where rank 0 serves the store: at the master's address. If the master's name resolves to loopback here, and to
 // another address on other nodes, it is all addresses.
 func (p place) storeAddress(ctx context.Context, authenticated bool) (string, error) {
 	host, port, _ := net.SplitHostPort(p.master) // made by JoinHostPort
-	if isLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {
+	if addr.IsLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {
 		return p.master, nil
 	}
 	switch {

@@ -97,7 +97,7 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	switch {
 	case c.Token != "":
-	case isLoopback(host):
+	case addr.IsLoopback(host):
 		own, err := token.Or(nil)
 		if err != nil {
 			return end, err

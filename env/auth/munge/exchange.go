@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 )
@@ -65,7 +65,7 @@ func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 	digits := strconv.Itoa(port)
 	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that means nothing here may mean this machine elsewhere
 	for _, at := range found {
-		if at = at.Unmap(); at.IsLoopback() && !isLoopback(host) {
+		if at = at.Unmap(); at.IsLoopback() && !addr.IsLoopback(host) {
 			continue
 		}
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at.String(), digits))
@@ -74,11 +74,6 @@ func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 		}
 	}
 	return new(net.ListenConfig).Listen(ctx, "tcp", ":"+digits)
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // Serve gives secret to the processes of this user that ask for it in the name of job, until Close. log, unless it is nil, is told of

@@ -44,7 +44,8 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > len(arguments) {
-				return usagef("gorun %s: want no more than %s; to run a program with this name, write gorun -- %s", name, strings.Join(arguments, " "), name)
+				return usagef("gorun %s: unexpected argument %s (want gorun %s); to run a program with this name, write gorun -- %s",
+					name, quote(args[len(arguments)]), strings.Join(words, " "), name)
 			}
 			return nil
 		},
