@@ -84,3 +84,26 @@ func TestDocsContents(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsFilesToCopy: docs/README.md names every file of docs/clusters, and so does a page that says more about it.
+func TestDocsFilesToCopy(t *testing.T) {
+	pages := readPages(t)
+	entries, err := os.ReadDir(filepath.Join("..", "..", "docs", "clusters"))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("found no files: %v", err)
+	}
+	for _, e := range entries {
+		elsewhere := 0
+		for name, text := range pages {
+			switch n := strings.Count(text, "](clusters/"+e.Name()+")"); {
+			case name != "docs/README.md":
+				elsewhere += n
+			case n != 1:
+				t.Errorf("docs/README.md names %s %d times: want once", e.Name(), n)
+			}
+		}
+		if elsewhere == 0 {
+			t.Errorf("no page says what %s is for", e.Name())
+		}
+	}
+}
