@@ -1,23 +1,18 @@
 // Command check-manifests decodes Kubernetes manifests as strictly as an API server does: it finds fields that do not exist, or that are
 // of another type. It is a module of its own, so that gorun does not depend on Kubernetes.
 //
-//	go run -C scripts/check-manifests . ../../docs/clusters/*.yaml
+//	go run -C scripts/check-manifests . $PWD/docs/clusters/kubernetes-*.yaml
 //
-// With --server URL and the variable KUBE_TOKEN, it also asks an API server (dryRun=All, fieldValidation=Strict), which rejects values
-// that are wrong.
+// With --server, it then starts an API server and asks it: that rejects values that are wrong. The first time, Go needs minutes to compile it.
 package main
 
 import (
-	"bytes"
-	"crypto/tls"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
-	"time"
 
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
@@ -25,36 +20,37 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A resource is a kind of document: what it decodes into, and where an API server takes it.
-type resource struct {
-	decode any
-	path   string
-}
-
-func resourceOf(version, kind string) (resource, error) {
+// typeOf returns a value of the type into which documents of a kind decode.
+func typeOf(version, kind string) (any, error) {
 	switch version + " " + kind {
 	case "v1 Service":
-		return resource{new(core.Service), "/api/v1/namespaces/default/services"}, nil
+		return new(core.Service), nil
 	case "v1 Secret":
-		return resource{new(core.Secret), "/api/v1/namespaces/default/secrets"}, nil
+		return new(core.Secret), nil
 	case "batch/v1 Job":
-		return resource{new(batch.Job), "/apis/batch/v1/namespaces/default/jobs"}, nil
+		return new(batch.Job), nil
 	case "jobset.x-k8s.io/v1alpha2 JobSet":
-		return resource{new(jobset.JobSet), "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"}, nil
+		return new(jobset.JobSet), nil
 	}
-	return resource{}, fmt.Errorf("apiVersion %q, kind %q: add its type to scripts/check-manifests", version, kind)
+	return nil, fmt.Errorf("apiVersion %q, kind %q: add its type to scripts/check-manifests", version, kind)
 }
 
 func main() {
-	server := flag.String("server", "", "URL of an API server that is asked as well")
+	server := flag.Bool("server", false, "start an API server, and ask it as well")
 	flag.Parse()
 	failed := flag.NArg() == 0
 	if failed {
-		fmt.Fprintln(os.Stderr, "usage: check-manifests [--server URL] FILE...")
+		fmt.Fprintln(os.Stderr, "usage: check-manifests [--server] FILE...")
 	}
 	for _, name := range flag.Args() {
-		if err := checkFile(name, *server); err != nil {
+		if err := checkFile(name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			failed = true
+		}
+	}
+	if *server && !failed {
+		if err := askServer(flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			failed = true
 		}
 	}
@@ -63,22 +59,40 @@ func main() {
 	}
 }
 
+// askServer runs the command in the folder apiserver, which says what the server rejects.
+func askServer(files []string) error {
+	args := []string{"run", "-C", "apiserver", "."}
+	for _, name := range files {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return err
+		}
+		args = append(args, path)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go run -C scripts/check-manifests/apiserver: %w", err)
+	}
+	return nil
+}
+
 var separator = regexp.MustCompile(`(?m)^---\s*$`)
 
-func checkFile(name, server string) error {
+func checkFile(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
 	for i, doc := range separator.Split(string(text), -1) {
-		if err := check([]byte(doc), server); err != nil {
+		if err := check([]byte(doc)); err != nil {
 			return fmt.Errorf("document %d: %w", i+1, err)
 		}
 	}
 	return nil
 }
 
-func check(doc []byte, server string) error {
+func check(doc []byte) error {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -86,42 +100,9 @@ func check(doc []byte, server string) error {
 	if err := yaml.Unmarshal(doc, &head); err != nil {
 		return err
 	}
-	r, err := resourceOf(head.APIVersion, head.Kind)
+	value, err := typeOf(head.APIVersion, head.Kind)
 	if err != nil {
 		return err
 	}
-	if err := yaml.UnmarshalStrict(doc, r.decode); err != nil {
-		return err
-	}
-	if server == "" {
-		return nil
-	}
-	return ask(server+r.path, doc)
-}
-
-// ask asks an API server whether it would take the document.
-func ask(url string, doc []byte) error {
-	request, err := http.NewRequest(http.MethodPost, url+"?dryRun=All&fieldValidation=Strict", bytes.NewReader(doc))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/yaml")
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("KUBE_TOKEN"))
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // one that runs for a test
-	}}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err != nil || response.StatusCode < 300 {
-		return err
-	}
-	var status struct {
-		Message string `json:"message"`
-	}
-	_ = json.Unmarshal(body, &status)
-	return fmt.Errorf("%s: %s", response.Status, status.Message)
+	return yaml.UnmarshalStrict(doc, value)
 }
