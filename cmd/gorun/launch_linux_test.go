@@ -196,7 +196,7 @@ func TestLaunchBadHosts(t *testing.T) {
 		{"newer", []string{"--hosts=h1", "--remote-path=" + dir + "/newer"}, 2, "host h1: starting gorun: .*/newer there is gorun 0.9.0, and this is .*"},
 		{"crash", []string{"--hosts=h2", "--remote-path=" + dir + "/crash"}, 2, `host h2: starting gorun: .*/crash ended with exit code 3 before the agent said anything; on stderr: "cannot load libc"`},
 		{"no agent", []string{"--hosts=h2", "--remote-path=/bin/echo"}, 2, `host h2: starting gorun: /bin/echo is no gorun of this version; on stdout: "agent"`},
-		{"silent agent", []string{"--hosts=h2", "--connect-timeout=6", "--remote-path=" + dir + "/silent"}, 75, "host h2: connecting: no answer within 6s: check that it is up, and that ssh gets there, or give it longer with --connect-timeout"},
+		{"silent agent", []string{"--hosts=h2", "--connect-timeout=6", "--remote-path=" + dir + "/silent"}, 75, "host h2: connecting: no answer within 6s: check that it is up, and that ssh runs a command there without a question, or give it longer with --connect-timeout"},
 		{"no directory", []string{"CHDIR", "--hosts=h1,h2"}, 2, `host h[12]: no directory "/run/home/here": create it, or give another one with --wdir.*`},
 		{"no program", []string{"--hosts=h1,h2", "--no-python"}, 127, `host h[12]: ./nothing: no such program.*`},
 	}

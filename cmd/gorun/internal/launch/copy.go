@@ -64,7 +64,7 @@ const copyMark = "gorun-copy-to"
 func (c *Copy) command(path string) string {
 	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
 	return fmt.Sprintf(`exec sh -c 'umask 077; d="%s"; t="$d/gorun.$(uname -n).$$"; echo %s "$(uname -s)" "$(uname -m)"; `+
-		`mkdir -p "$d" && cat >"$t" && if test "$(wc -c <"$t")" -eq %d; then chmod 755 "$t" && mv -f "$t" "$d/gorun" && echo done; else rm -f "$t"; fi'`,
+		`mkdir -p "$d" && if cat >"$t" && test "$(wc -c <"$t")" -eq %d && chmod 755 "$t" && mv -f "$t" "$d/gorun"; then echo done; else rm -f "$t"; fi'`,
 		dir, copyMark, c.size)
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
@@ -22,6 +24,12 @@ type ending struct {
 // sshFailed is the exit code with which ssh says that it has failed itself.
 const sshFailed = 255
 
+// The exit codes of a POSIX shell for a program that it cannot execute.
+const (
+	notExecutable = 126
+	notFound      = 127
+)
+
 // advice is what to do about what ssh says.
 var advice = []struct {
 	said, do string
@@ -36,6 +44,7 @@ var advice = []struct {
 	{"Operation timed out", "check that the host is up, and the firewall", codeUnreachable},
 	{"No route to host", "check that the host is up, and the network", codeUnreachable},
 	{"Network is unreachable", "check that the host is up, and the network", codeUnreachable},
+	{"Cannot execute command-line and remote command", "give this host no RemoteCommand in ~/.ssh/config, or use --rsh \"ssh -o RemoteCommand=none\"", codeCorrect},
 	{"Bad configuration option", "correct ~/.ssh/config", codeCorrect},
 	{"not responding", "check that the host is up, and the network", codeUnreachable},
 	{"kex_exchange_identification", "too many connections at once? See MaxStartups in the host's sshd_config", codeUnreachable},
@@ -67,14 +76,19 @@ func (e ending) failure(h Host, path string) *Failure {
 		}
 		return &Failure{h.Name, "connecting", cmp.Or(said, "ssh failed, and did not say why"), codeUnreachable}
 	}
-	if isMissing(e) {
+	if e.code == notExecutable {
+		return &Failure{h.Name, "starting gorun", fmt.Sprintf("%s cannot be executed there: %s", path, cmp.Or(said, "permission denied")), codeCorrect}
+	}
+	if e.isMissing(path) {
 		return &Failure{h.Name, "starting gorun", fmt.Sprintf("no gorun at %s there: install it, say where it is with --remote-path, or let --copy copy it", path), codeCorrect}
 	}
 	text := fmt.Sprintf("%s ended with exit code %d before the agent said anything", path, e.code)
 	switch {
+	case e.err != nil && !isEnd(e.err):
+		text = fmt.Sprintf("%s is no gorun of this version, or the login shell prints too much: %v", path, e.err)
 	case e.code < 0:
 		text = "the remote shell was killed"
-	case e.code == 0 || e.err != nil && !isEnd(e.err):
+	case e.code == 0:
 		text = fmt.Sprintf("%s is no gorun of this version", path)
 	}
 	if noise := lastLine(e.noise); noise != "" {
@@ -95,14 +109,25 @@ func isEnd(err error) bool {
 	return strings.HasSuffix(err.Error(), "EOF") || strings.Contains(err.Error(), "closed")
 }
 
-// isMissing reports whether the shell on the host has found no program to execute.
-func isMissing(e ending) bool {
+// isMissing reports whether the shell on the host has found no program to execute. Shells other than sh say so only in words, and what
+// a login shell says of other programs does not count.
+func (e ending) isMissing(path string) bool {
 	if e.hello || e.code == sshFailed || e.code <= 0 {
 		return false
 	}
-	return e.code == 127 || e.code == 126 || strings.Contains(e.stderr, "not found") || strings.Contains(e.stderr, "No such file") ||
-		strings.Contains(e.stderr, "Unknown command")
+	if e.code == notFound || e.code == notExecutable {
+		return true
+	}
+	for line := range strings.Lines(e.stderr) {
+		if strings.Contains(line, strings.TrimPrefix(path, "~/")) && slices.ContainsFunc(wordsOfMissing, func(said string) bool { return strings.Contains(line, said) }) {
+			return true
+		}
+	}
+	return false
 }
+
+// wordsOfMissing are what shells say of a program that they do not find.
+var wordsOfMissing = []string{"not found", "No such file", "Unknown command"}
 
 const maxLine = 300 // bytes of what others say in an error
 
@@ -126,8 +151,10 @@ func cut(line string) string {
 	if len(line) > maxLine {
 		line = line[:maxLine] + "..."
 	}
-	if !utf8.ValidString(line) {
-		line = strings.ToValidUTF8(line, "\uFFFD")
-	}
-	return line
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(line, string(utf8.RuneError)))
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
 func TestFailureOfConnection(t *testing.T) {
@@ -32,8 +34,14 @@ func TestFailureOfConnection(t *testing.T) {
 			"host n1: starting gorun: no gorun at /opt/gorun there: install it, say where it is with --remote-path, or let --copy copy it"},
 		{ending{code: 1, stderr: "/opt/gorun: Command not found."}, 2, // tcsh
 			"host n1: starting gorun: no gorun at /opt/gorun there: install it, say where it is with --remote-path, or let --copy copy it"},
-		{ending{code: 126, stderr: "Permission denied"}, 2,
-			"host n1: starting gorun: no gorun at /opt/gorun there: install it, say where it is with --remote-path, or let --copy copy it"},
+		{ending{code: 126, stderr: "sh: 1: exec: /opt/gorun: Permission denied\n"}, 2,
+			"host n1: starting gorun: /opt/gorun cannot be executed there: sh: 1: exec: /opt/gorun: Permission denied"},
+		{ending{code: 1, stderr: ".bashrc: line 7: module: command not found\n"}, 2,
+			`host n1: starting gorun: /opt/gorun ended with exit code 1 before the agent said anything; on stderr: ".bashrc: line 7: module: command not found"`},
+		{ending{code: -1, noise: "\x00\x00", err: &frame.NoiseError{Err: errors.New("no gorun agent after 65536 bytes of other output")}}, 2,
+			`host n1: starting gorun: /opt/gorun is no gorun of this version, or the login shell prints too much: no gorun agent after 65536 bytes of other output; on stdout: "��"`},
+		{ending{code: 255, stderr: "Cannot execute command-line and remote command.\n"}, 2,
+			`host n1: connecting: Cannot execute command-line and remote command.: give this host no RemoteCommand in ~/.ssh/config, or use --rsh "ssh -o RemoteCommand=none"`},
 		{ending{code: 3, noise: "Welcome\nto n1\n", stderr: "no libc\n"}, 2,
 			`host n1: starting gorun: /opt/gorun ended with exit code 3 before the agent said anything; on stdout: "to n1"; on stderr: "no libc"`},
 		{ending{code: 0, noise: "usage: gorun\n"}, 2, `host n1: starting gorun: /opt/gorun is no gorun of this version; on stdout: "usage: gorun"`},
@@ -48,6 +56,9 @@ func TestFailureOfConnection(t *testing.T) {
 		if got.Error() != c.want || got.Code != c.code {
 			t.Errorf("%+v:\n got %d %s\nwant %d %s", c.e, got.Code, got, c.code, c.want)
 		}
+	}
+	if got := cut("\x1b[31m1.0\nsecond line"); got != "\uFFFD[31m1.0\uFFFDsecond line" {
+		t.Errorf("%q", got)
 	}
 	if got := cut(strings.Repeat("é", 1000)); len(got) > maxLine+6 || strings.ContainsRune(got[:maxLine-2], '\uFFFD') {
 		t.Errorf("%d bytes: %s", len(got), got)
@@ -116,6 +127,13 @@ func TestCopyCommand(t *testing.T) {
 		said := run(string(binary[:10]))
 		if entries, err := os.ReadDir(filepath.Dir(there)); err != nil || len(entries) != 0 || strings.Contains(said, "done") {
 			t.Errorf("%s: after a part of it: %v, %v; it says %s", shell, entries, err, said)
+		}
+		// A disk that is full: a limit of the file's length looks the same to cat.
+		if out, err := exec.Command("sh", "-c", `trap "" XFSZ; ulimit -f 1; head -c 4096 /dev/zero | HOME=$0 "$1" -c "$2"`, home, shell, c.command(path)).CombinedOutput(); strings.Contains(string(out), "done\n") {
+			t.Errorf("%s: %v: %s", shell, err, out)
+		}
+		if entries, err := os.ReadDir(filepath.Dir(there)); err != nil || len(entries) != 0 {
+			t.Errorf("%s: after a write that failed: %v, %v", shell, entries, err)
 		}
 		said = run(string(binary))
 		r := bufio.NewReader(strings.NewReader("Welcome\n" + said))

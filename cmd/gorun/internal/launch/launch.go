@@ -284,19 +284,24 @@ func (l *launcher) onFrame(e received) {
 // onOutput passes on whole lines.
 func (l *launcher) onOutput(host, stream int, data []byte) {
 	o := &l.hosts[host].output[stream]
-	text := data
-	if len(o.line) > 0 {
-		text = append(o.line, data...)
+	if o.sink.Exceeds(len(data)) {
+		l.step(lost{host, &Failure{l.Names[host], "running the job", "the agent has sent more output than it may", codeLost}})
+		return
 	}
-	end := bytes.LastIndexByte(text, '\n') + 1
-	if len(text)-end > maxPartial {
-		end = len(text)
-		text = append(text, '\n')
-		end++
-	}
-	taken, room := o.sink.Put(text[:end], len(data))
-	o.line = append([]byte(nil), text[end:]...)
+	taken, room := o.sink.Put(o.lines(data), len(data))
 	l.returned(host, stream, taken, room)
+}
+
+// lines returns what is complete once data has come, and holds back the rest. Neither is copied again as more comes.
+func (o *outputStream) lines(data []byte) (complete []byte) {
+	end := bytes.LastIndexByte(data, '\n') + 1
+	if end > 0 {
+		complete, o.line = append(o.line, data[:end]...), nil
+	}
+	if o.line = append(o.line, data[end:]...); len(o.line) > maxPartial {
+		complete, o.line = append(append(complete, o.line...), '\n'), nil
+	}
+	return complete
 }
 
 // returned tells an agent how much more it may send.

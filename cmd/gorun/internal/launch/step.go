@@ -206,7 +206,7 @@ func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
 		switch {
 		case n.phase == connecting && isDue(n.lastSeen.Add(m.rules.Connect)):
 			actions = append(actions, m.onLost(i, &Failure{name, "connecting",
-				fmt.Sprintf("no answer within %v: check that it is up, and that ssh gets there, or give it longer with --connect-timeout", m.rules.Connect), codeUnreachable}, now)...)
+				fmt.Sprintf("no answer within %v: check that it is up, and that ssh runs a command there without a question, or give it longer with --connect-timeout", m.rules.Connect), codeUnreachable}, now)...)
 		case n.phase == running && isDue(n.lastSeen.Add(m.rules.Silence)):
 			actions = append(actions, m.onLost(i, &Failure{name, "running the job",
 				fmt.Sprintf("the host is lost: no sign of life for %v", m.rules.Silence), codeLost}, now)...)

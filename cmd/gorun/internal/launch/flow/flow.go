@@ -102,6 +102,9 @@ func NewSink(source *spool.Source) *Sink { return &Sink{source: source} }
 // atOnce is how many bytes are returned at one time: it takes few frames, and no sender waits for it.
 const atOnce = frame.Window / 4
 
+// Exceeds reports whether n more bytes are more than the sender may send: it does not count what it was told.
+func (s *Sink) Exceeds(n int) bool { return s.bytes+n > frame.Window }
+
 // Put passes on b, of which received bytes have just come. The difference is of use if the caller holds back the beginning of a line.
 // It returns what Room returns.
 func (s *Sink) Put(b []byte, received int) (taken int, room <-chan struct{}) {

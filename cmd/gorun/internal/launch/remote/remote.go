@@ -4,6 +4,7 @@ package remote
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -145,7 +146,7 @@ func (a *agent) loop() error {
 				a.send(frame.Heartbeat, nil)
 			}
 		case <-a.silence.C:
-			a.lose(fmt.Errorf("no sign of life from the launcher for %v", a.job.Silence))
+			a.lose(fmt.Errorf("no sign of life from the launcher for %v", cmp.Or(a.job.Silence, startTimeout)))
 		case <-a.end.C:
 			a.onEnd()
 		}
