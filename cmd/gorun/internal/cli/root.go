@@ -76,7 +76,7 @@ func explain(err error, color bool) string {
 		text = failed.Summary()
 	}
 	if launched, ok := errors.AsType[*launchedError](err); ok {
-		text = launched.Text
+		text = printableLines(strings.TrimSpace(launched.Text)) + "\n"
 	}
 	if color {
 		text = paintError(text)

@@ -43,6 +43,22 @@ const (
 	restTimeout = time.Second
 )
 
+// unreadTimeout is how long the launcher may take to read more of the output of a job that has ended: as long as gorun waits for those who
+// read its own.
+func unreadTimeout(o frame.Outcome) time.Duration {
+	switch o.Cause {
+	case frame.None:
+		return 30 * time.Second
+	case frame.Stopped:
+		return time.Second
+	case frame.Worker, frame.Elsewhere, frame.Other:
+	}
+	return 5 * time.Second
+}
+
+// unread is what an agent says if the launcher has not read the output of its job.
+const unread = "gorun: nobody reads the output: the end of it is lost\n"
+
 // sendTimeouts is how long the launcher may take to read the last frames.
 var sendTimeouts = spool.Timeouts{Still: 10 * time.Second, Total: time.Minute}
 
@@ -102,6 +118,7 @@ type agent struct {
 	credits [len(streams)]*flow.Credit
 	open    int            // streams that have not ended
 	outcome *frame.Outcome // nil: the job has not ended
+	still   time.Duration  // for which the launcher has read nothing, after the job has ended
 	lost    bool           // the launcher is gone
 	killed  bool
 	done    bool
@@ -174,8 +191,13 @@ func (a *agent) onMessage(m message) {
 	case frame.Kill:
 		a.kill()
 	case frame.Signal:
-		if a.process != nil && a.outcome == nil {
-			a.process.Signal(syscall.Signal(m.payload[0]))
+		sig := syscall.Signal(m.payload[0])
+		switch {
+		case a.process == nil:
+		case a.outcome == nil:
+			a.process.Signal(sig)
+		case sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2: // it is to end
+			a.abandon()
 		}
 	case frame.Stdin:
 		a.onStdin(m.payload)
@@ -275,6 +297,7 @@ func (a *agent) onOutput(p piece) {
 		a.send(streams[p.stream], p.data)
 	}
 	if a.outcome != nil {
+		a.still = 0
 		a.end.Reset(restTimeout)
 	}
 	a.finish()
@@ -300,6 +323,26 @@ func (a *agent) report() {
 	a.done = true
 }
 
+// abandon ends the agent, although its launcher has not read all output of the job, which has ended.
+func (a *agent) abandon() {
+	if a.starved() && !a.lost {
+		if a.outcome.Text += unread; a.outcome.Code == 0 {
+			a.outcome.Code, a.outcome.Cause = 1, frame.Other
+		}
+		a.openCredits()
+	}
+	a.report()
+}
+
+// openCredits lets nothing wait for the launcher any more.
+func (a *agent) openCredits() {
+	for _, c := range a.credits {
+		if c != nil {
+			c.Open()
+		}
+	}
+}
+
 // onSignal: somebody on this host ends the job here, or this host goes down.
 func (a *agent) onSignal(sig syscall.Signal) {
 	switch {
@@ -321,9 +364,7 @@ func (a *agent) lose(err error) {
 		a.done = true
 		return
 	}
-	for _, c := range a.credits {
-		c.Open() // what it writes goes nowhere, but the job must not wait
-	}
+	a.openCredits() // what it writes goes nowhere, but the job must not wait
 	if !a.killed {
 		a.process.Signal(syscall.SIGTERM)
 		a.end.Reset(a.job.Grace + killMargin)
@@ -335,7 +376,11 @@ func (a *agent) kill() {
 		a.done = true
 		return
 	}
-	if a.outcome == nil && !a.killed {
+	if a.outcome != nil {
+		a.abandon()
+		return
+	}
+	if !a.killed {
 		a.killed = true
 		a.process.Signal(syscall.SIGKILL)
 		a.end.Reset(killTimeout)
@@ -345,10 +390,11 @@ func (a *agent) kill() {
 // onEnd: something has not ended in time.
 func (a *agent) onEnd() {
 	switch {
-	case a.outcome != nil && !a.lost && a.starved():
-		a.end.Reset(restTimeout) // the launcher has yet to read
+	case a.outcome != nil && !a.lost && a.starved() && a.still+restTimeout < unreadTimeout(*a.outcome):
+		a.still += restTimeout // the launcher has yet to read
+		a.end.Reset(restTimeout)
 	case a.outcome != nil:
-		a.report()
+		a.abandon()
 	case a.killed:
 		a.err, a.done = errors.Join(a.err, errors.New("the job did not end after SIGKILL")), true
 	case a.lost:

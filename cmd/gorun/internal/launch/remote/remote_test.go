@@ -223,6 +223,52 @@ func TestWindow(t *testing.T) {
 	})
 }
 
+// TestUnread: a launcher that reads nothing, because nobody reads what it writes, holds up the end of a job for a bounded time, or until
+// it says that the job is to end. Output that is lost is no success.
+func TestUnread(t *testing.T) {
+	stopped := frame.Outcome{Code: 143, Cause: frame.Stopped, Signal: 15}
+	for name, c := range map[string]struct {
+		outcome frame.Outcome
+		say     func(*bed)
+		after   time.Duration
+		want    string
+	}{
+		"success":     {frame.Outcome{}, func(*bed) {}, 30 * time.Second, `7{"code":1,"cause":"other","text":"gorun: nobody reads the output: the end of it is lost\n"}`},
+		"failure":     {frame.Outcome{Code: 3, Cause: frame.Worker, Text: "summary\n"}, func(*bed) {}, 5 * time.Second, `7{"code":3,"cause":"worker","text":"summary\ngorun: nobody reads the output: the end of it is lost\n"}`},
+		"stopped":     {stopped, func(*bed) {}, time.Second, `7{"code":143,"cause":"stopped","text":"gorun: nobody reads the output: the end of it is lost\n","signal":15}`},
+		"a late kill": {stopped, func(b *bed) { b.send(frame.Kill, nil) }, 0, `7{"code":143,"cause":"stopped","text":"gorun: nobody reads the output: the end of it is lost\n","signal":15}`},
+		"a late signal": {frame.Outcome{}, func(b *bed) {
+			b.send(frame.Signal, []byte{byte(syscall.SIGUSR1)})
+			b.send(frame.Signal, []byte{byte(syscall.SIGTERM)})
+		}, 0, `7{"code":1,"cause":"other","text":"gorun: nobody reads the output: the end of it is lost\n"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, nil)
+				b.start()
+				go func() { _, _ = b.stdout.Write(make([]byte, 2*frame.Window)) }()
+				b.said()
+				b.end <- c.outcome
+				synctest.Wait()
+				begin := time.Now()
+				c.say(b)
+				for time.Since(begin) < c.after {
+					if text, _ := b.said(); len(text) > 0 {
+						t.Errorf("after %v: %q", time.Since(begin), text)
+					}
+					b.send(frame.Heartbeat, nil)
+					time.Sleep(500 * time.Millisecond)
+				}
+				if text, _ := b.said(); !slices.Equal(text, []string{c.want}) {
+					t.Errorf("%q, want %s", text, c.want)
+				}
+				b.wantDone("")
+				_, _, _ = b.to.Close(), b.stdout.Close(), b.stderr.Close()
+			})
+		})
+	}
+}
+
 // TestStdinWindow: the launcher gets back what the job has read, and no more.
 func TestStdinWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
