@@ -112,7 +112,7 @@ func TestWhatListens(t *testing.T) {
 	})
 	for what, shown := range rows {
 		byOthers := strings.HasPrefix(what, "shared memory") || strings.HasPrefix(what, "status and commands of a node") || what == "the token by MUNGE"
-		if !shown && !byOthers { // tested in packages acceptor and control, and by TestSrunGorun
+		if !shown && !byOthers { // tested in packages acceptor, control and munge (TestStrangers, TestCrowd)
 			t.Errorf("docs/security.md says that %q listens: no job here has shown it", what)
 		}
 	}

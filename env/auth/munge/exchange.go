@@ -79,7 +79,11 @@ func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 // Serve gives secret to the processes of this user that ask for it in the name of job, until Close. log, unless it is nil, is told of
 // strangers.
 func Serve(l net.Listener, job, secret string, log func(msg string, args ...any)) *Server {
-	s := &Server{listener: admission.Listen(l, admission.Config{Log: log}), job: job, secret: secret, running: make(chan struct{}, decoders), members: make(map[string]string)}
+	return serveWith(l, job, secret, admission.Config{Log: log})
+}
+
+func serveWith(l net.Listener, job, secret string, limits admission.Config) *Server {
+	s := &Server{listener: admission.Listen(l, limits), job: job, secret: secret, running: make(chan struct{}, decoders), members: make(map[string]string)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.all.Go(func() { s.listener.Serve(&s.all, s.serve) })
 	return s
@@ -114,6 +118,9 @@ func (s *Server) exchange(conn *admission.Conn) error {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, callTime)
 	defer cancel()
+	if err := conn.SetDeadline(time.Now().Add(callTime)); err != nil {
+		return err // dropped for others while it was waiting: no program is to run for it
+	}
 	text, err := decode(ctx, credential)
 	if err != nil {
 		word := refusedInvalid

@@ -9,14 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/mungetest"
 )
 
@@ -237,6 +240,169 @@ func TestStrangers(t *testing.T) {
 		_ = l.Close()
 	}
 }
+
+// TestCrowd: whatever strangers do, and however many of them do it, those who belong to the job get the secret; strangers get nothing, and
+// take no memory.
+func TestCrowd(t *testing.T) {
+	mungetest.Start(t)
+	secret := NewSecret()
+	addr := serve(t, "17.0", secret, nil)
+	credential := func(job string) string {
+		c, err := encode(t.Context(), strings.Join([]string{request, job, "1", "another process", "nonce"}, "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c + "\n"
+	}
+	anothers := credential("18.0")
+	if _, err := decode(t.Context(), strings.TrimSpace(anothers)); err != nil { // which uses it up
+		t.Fatal(err)
+	}
+	before := heap()
+	over := make(chan struct{})
+	var crowd sync.WaitGroup
+	defer crowd.Wait()
+	defer close(over)
+	// stranger connects again and again until the test is over, and does something with each connection.
+	stranger := func(number int, does func(net.Conn)) {
+		for range number {
+			crowd.Go(func() {
+				for {
+					select {
+					case <-over:
+						return
+					default:
+					}
+					conn, err := net.Dial("tcp", addr)
+					if err != nil {
+						continue
+					}
+					stop := context.AfterFunc(t.Context(), func() { _ = conn.Close() })
+					_ = conn.SetDeadline(time.Now().Add(3 * time.Second)) // if it fails, so does what follows
+					does(conn)
+					stop()
+					_ = conn.Close() // nothing of it matters
+				}
+			})
+		}
+	}
+	says := func(line string) func(net.Conn) {
+		return func(conn net.Conn) {
+			_, _ = io.WriteString(conn, line) // the server may have hung up
+			if reply, _ := io.ReadAll(io.LimitReader(conn, maxCredential)); isCredential(strings.TrimSpace(string(reply))) {
+				t.Errorf("a stranger gets an answer to %.40q", line)
+			}
+		}
+	}
+	var taken atomic.Int64 // the most bytes that the server has taken of one stranger
+	stranger(300, func(conn net.Conn) { _, _ = io.ReadAll(conn) })
+	stranger(30, func(conn net.Conn) { // one byte at a time
+		for range 100 {
+			if _, err := io.WriteString(conn, "M"); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	stranger(2, func(conn net.Conn) { // a gigabyte
+		n, _ := io.Copy(conn, io.LimitReader(zeros{}, 1<<30))
+		for was := taken.Load(); n > was && !taken.CompareAndSwap(was, n); was = taken.Load() {
+		}
+	})
+	stranger(4, says(prefix+strings.Repeat("A", 200)+":\n"))
+	stranger(2, says("GET / HTTP/1.1\r\n\r\n"))
+	stranger(2, says(anothers))
+	var members sync.WaitGroup
+	for member := range 8 {
+		members.Go(func() {
+			if got, err := Ask(within(t, 50*time.Second), addr, "17.0", strconv.Itoa(member), func(string) {}); err != nil || got != secret {
+				t.Errorf("member %d: %q, %v", member, got, err)
+			}
+		})
+	}
+	members.Wait()
+	if n := taken.Load(); n > 64<<20 { // the kernel's buffers
+		t.Errorf("the server takes %d bytes of one stranger", n)
+	}
+	if grown := heap() - before; grown > 16<<20 {
+		t.Errorf("strangers take %d bytes of memory", grown)
+	}
+}
+
+// TestDroppedWhileWaiting: no program runs for a connection that has been dropped while others were decoded.
+func TestDroppedWhileWaiting(t *testing.T) {
+	mungetest.Start(t)
+	program, err := exec.LookPath("unmunge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	hold, runs := filepath.Join(dir, "hold"), filepath.Join(dir, "runs")
+	script := fmt.Sprintf("#!/bin/sh\necho run >>%s\nwhile [ -e %s ]; do sleep 0.02; done\nexec %s \"$@\"\n", runs, hold, program)
+	if err := errors.Join(os.WriteFile(hold, nil, 0o600), os.WriteFile(filepath.Join(dir, "unmunge"), []byte(script), 0o700)); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit, more = 8, 12
+	s := serveWith(l, "17.0", NewSecret(), admission.Config{Limit: limit})
+	defer func() { _ = s.Close() }()
+	ended := make(chan struct{}, decoders+more)
+	connect := func() {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "MUNGE:AAAA:\n"); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.ReadAll(conn)
+			_ = conn.Close() // the server has closed it
+			ended <- struct{}{}
+		}()
+	}
+	ran := func() int {
+		text, _ := os.ReadFile(runs) // it comes with the first
+		return strings.Count(string(text), "run")
+	}
+	for range decoders {
+		connect()
+	}
+	for deadline := time.Now().Add(20 * time.Second); ran() < decoders && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	for range more {
+		connect()
+	}
+	for range decoders + more - limit { // the first are dropped
+		<-ended
+	}
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	for range limit {
+		<-ended
+	}
+	if n := ran(); n > decoders+limit {
+		t.Errorf("%d programs have run for %d connections, of which %d were dropped", n, decoders+more, decoders+more-limit)
+	}
+}
+
+// heap is how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// zeros never end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
 // TestNoDaemon: programs without a daemon are an error that names it.
 func TestNoDaemon(t *testing.T) {
