@@ -20,6 +20,6 @@ func init() {
 			_, _ = fmt.Fprintf(os.Stderr, "gorun: %v\n", err) // there is nowhere to report that stderr is gone
 			code = 1
 		}
-		os.Exit(code) //nolint:forbidigo // an agent has no other main
+		os.Exit(code)
 	}
 }
