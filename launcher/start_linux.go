@@ -72,7 +72,7 @@ func (s *Spec) takeGuard() (*guard.Guard, error) {
 	}
 	g, err := guard.Start(len(s.Workers))
 	if err != nil {
-		return nil, fmt.Errorf("cannot start the guard of the workers: %w", err)
+		return nil, err
 	}
 	g.Take()
 	return g, nil

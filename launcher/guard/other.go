@@ -4,6 +4,7 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 )
@@ -18,7 +19,9 @@ func Main() int { return 1 }
 type Guard struct{}
 
 // Start fails on this system.
-func Start(int) (*Guard, error) { return nil, errors.ErrUnsupported }
+func Start(int) (*Guard, error) {
+	return nil, fmt.Errorf("cannot start the guard of the workers: %w", errors.ErrUnsupported)
+}
 
 // Keep fails on this system.
 func Keep(string) (*Guard, error) { return nil, errors.ErrUnsupported }

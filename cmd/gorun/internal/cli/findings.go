@@ -173,10 +173,12 @@ func (f *findings) findMemory(root fs.FS) {
 	f.Memory.HugePages, _, _ = strings.Cut(chosen, "]")
 }
 
+const openFilesLimit = "the limit of open files"
+
 func (f *findings) findLimits(ctx context.Context, root fs.FS) {
 	var files, processes, locked unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		f.problem("the limit of open files", err)
+		f.problem(openFilesLimit, err)
 	}
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &processes); err != nil {
 		f.problem("the limit of processes", err)
@@ -191,7 +193,7 @@ func (f *findings) findLimits(ctx context.Context, root fs.FS) {
 func (f *findings) openFiles(ctx context.Context) uint64 {
 	said, err := exec.CommandContext(ctx, "sh", "-c", "ulimit -Sn").Output()
 	if err != nil {
-		f.problem("the limit of open files", err)
+		f.problem(openFilesLimit, err)
 	}
 	limit, _ := strconv.ParseUint(strings.TrimSpace(string(said)), 10, 64) // or it is "unlimited"
 	return bounded(limit)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -99,5 +100,13 @@ not known       the CPUs: lost
 `
 	if got := f.text(); got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+	f.Limits.OpenFiles = 0
+	if got := f.text(); !strings.Contains(got, "\nopen files      no limit, at most 4096\n") {
+		t.Errorf("without a limit:\n%s", got)
+	}
+	f.problem(openFilesLimit, errors.New("no shell"))
+	if got := f.text(); !strings.Contains(got, "\nopen files      not known, at most 4096\n") {
+		t.Errorf("without a shell:\n%s", got)
 	}
 }

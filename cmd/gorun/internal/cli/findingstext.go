@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gorun/gorun/agent"
@@ -21,7 +22,11 @@ func (f *findings) text() string {
 	line("memory", "%s, %s available%s", size64(f.Memory.Total), size64(f.Memory.Available), below("; the cgroup allows %s", f.Memory.Limit, size64))
 	line("/dev/shm", "%s, %s free", size64(f.Memory.Shared), size64(f.Memory.SharedFree))
 	line("huge pages", "%s", orUnknown(f.Memory.HugePages))
-	line("open files", "%s%s", orUnlimited(f.Limits.OpenFiles, decimal), below(", at most %s", f.Limits.MostOpenFiles, decimal))
+	files := orUnlimited(f.Limits.OpenFiles, decimal)
+	if slices.ContainsFunc(f.Problems, func(p string) bool { return strings.HasPrefix(p, openFilesLimit+": ") }) {
+		files = orUnknown("")
+	}
+	line("open files", "%s%s", files, below(", at most %s", f.Limits.MostOpenFiles, decimal))
 	line("processes", "%s%s", orUnlimited(f.Limits.Processes, decimal), below("; the cgroup allows %s", f.Limits.CgroupProcesses, decimal))
 	line("locked memory", "%s", orUnlimited(f.Limits.LockedMemory, size64))
 	if f.Network.Address.IsValid() {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -59,7 +58,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	logger *slog.Logger, etcd Etcd) (err error) {
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is worked out
 	if err != nil {
-		return fmt.Errorf("cannot start the guard of the workers: %w", err)
+		return err
 	}
 	defer ahead.Close()
 	signals := notify(o.forwards())
