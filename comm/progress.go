@@ -144,7 +144,7 @@ func status(stacks bool) *progress.Status {
 			s.Suspect = &progress.Suspect{Rank: report.Suspect.Rank, Text: report.Suspect.String()}
 		}
 	}
-	s.Pace = pace()
+	s.Pace, s.Collectives = pace(), recentCollectives()
 	if !stacks {
 		return s
 	}
@@ -156,6 +156,22 @@ func status(stacks bool) *progress.Status {
 		s.Flights = append(s.Flights, json.RawMessage(bytes.TrimSpace(line)))
 	}
 	return s
+}
+
+// recentCollectives returns what the last collectives of all groups move; nil: there was none.
+func recentCollectives() *progress.Collectives {
+	var sum progress.Collectives
+	for _, g := range open.all() {
+		if calls, sent, received, over := g.core.Comm.Recent(); over > 0 {
+			sum.PerSecond += float64(calls) / over.Seconds()
+			sum.SentPerSecond += float64(sent) / over.Seconds()
+			sum.ReceivedPerSecond += float64(received) / over.Seconds()
+		}
+	}
+	if sum.PerSecond == 0 {
+		return nil
+	}
+	return &sum
 }
 
 // pace returns the pace of the group with the most collectives; nil: there were too few.

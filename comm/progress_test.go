@@ -64,7 +64,8 @@ func TestProgressFile(t *testing.T) {
 		}
 	}
 	s, err := progress.Ask(t.Context(), file, true, nil)
-	if err != nil || s.Pid != os.Getpid() || s.Operation || !strings.Contains(s.Stacks, "TestProgressFile") || len(s.Flights) != 1 {
+	if err != nil || s.Pid != os.Getpid() || s.Operation || !strings.Contains(s.Stacks, "TestProgressFile") || len(s.Flights) != 1 ||
+		s.Collectives == nil || s.Collectives.PerSecond <= 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if err := g.Close(); err != nil {

@@ -51,7 +51,11 @@ func (s *Server) withDoing(ctx context.Context, workers []status.Worker) []statu
 	var asking sync.WaitGroup
 	for i := range all {
 		if w := &all[i]; w.State == status.WorkerRunning && w.ProgressFile != "" {
-			asking.Go(func() { w.Doing = s.config.Ask(ctx, w.ProgressFile) })
+			asking.Go(func() {
+				if said := s.config.Ask(ctx, w.ProgressFile); said != nil {
+					w.Doing, w.Collectives = said.Activity, said.Collectives
+				}
+			})
 		}
 	}
 	asking.Wait()

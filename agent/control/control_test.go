@@ -16,6 +16,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/recent"
 )
@@ -58,7 +59,10 @@ func node() *status.Node {
 // TestStatus: people get the newest snapshot, with what the node waits for, and what its workers do.
 func TestStatus(t *testing.T) {
 	asked := 0
-	s, c, path := startServer(t, Config{Ask: func(_ context.Context, file string) string { asked++; return "reads " + file }})
+	s, c, path := startServer(t, Config{Ask: func(_ context.Context, file string) *progress.Status {
+		asked++
+		return &progress.Status{Activity: "reads " + file, Collectives: &progress.Collectives{PerSecond: 2}}
+	}})
 	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "the job is just starting") {
 		t.Errorf("without a snapshot: %v", err)
 	}
@@ -69,7 +73,7 @@ func TestStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n.Waiting == nil || n.Waiting.For != "round 1" || n.Workers[0].Doing != "reads file" || n.At.IsZero() {
+		if n.Waiting == nil || n.Waiting.For != "round 1" || n.Workers[0].Doing != "reads file" || n.Workers[0].Collectives.PerSecond != 2 || n.At.IsZero() {
 			t.Errorf("%+v", n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/recent"
 )
@@ -54,7 +55,7 @@ func TestManyFollow(t *testing.T) {
 
 // TestManyAsk: of many clients who ask at the same time, none is turned away.
 func TestManyAsk(t *testing.T) {
-	s := New(Config{Recent: recent.New(1), Ask: func(context.Context, string) string { time.Sleep(100 * time.Millisecond); return "" }})
+	s := New(Config{Recent: recent.New(1), Ask: func(context.Context, string) *progress.Status { time.Sleep(100 * time.Millisecond); return nil }})
 	defer s.Close()
 	s.Publish(node())
 	errs := make(chan error)

@@ -14,6 +14,7 @@ import (
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/auth/admission"
+	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher/recent"
 )
 
@@ -30,8 +31,8 @@ const (
 // Config is what New needs.
 type Config struct {
 	Recent *recent.Workers // the last lines of the workers
-	// Ask asks a worker with this progress file what it does; nil: hang.Doing.
-	Ask func(ctx context.Context, file string) string
+	// Ask asks a worker with this progress file what it does; nil: hang.Ask.
+	Ask func(ctx context.Context, file string) *progress.Status
 }
 
 // A Server answers questions about an agent's node, and passes commands on to the agent.
@@ -61,7 +62,7 @@ type Server struct {
 // New returns a server that listens nowhere yet.
 func New(c Config) *Server {
 	if c.Ask == nil {
-		c.Ask = hang.Doing
+		c.Ask = hang.Ask
 	}
 	s := &Server{config: c, commands: make(chan agent.Command), slots: make(chan struct{}, maxConns), follow: make(chan struct{}, maxFollowers)}
 	s.streams = streams{conns: make(chan net.Conn), done: make(chan struct{})}

@@ -1,13 +1,13 @@
 package hang
 
-import "context"
+import (
+	"context"
 
-// Doing asks the worker with this progress file what it does, or did last, in words; empty: it does not say. Only workers that use package
-// comm do.
-func Doing(ctx context.Context, file string) string {
+	"github.com/gorun/gorun/env/progress"
+)
+
+// Ask asks the worker with this progress file what it does; nil: it does not say. Only workers that use package comm do.
+func Ask(ctx context.Context, file string) *progress.Status {
 	status, _ := ask(ctx, Worker{File: file}, false)
-	if status == nil {
-		return ""
-	}
-	return status.Activity
+	return status
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/env/progress"
 )
 
 // Version is the version of the documents. A program that reads them accepts only the version that it knows.
@@ -91,6 +93,8 @@ type Worker struct {
 	Restarts  int         `json:"restarts"` // processes with this local rank before it
 	Exit      *Exit       `json:"exit,omitempty"`
 	Doing     string      `json:"doing,omitempty"` // what it does, or did last, as package comm says; empty: not known
+
+	Collectives *progress.Collectives `json:"collectives,omitempty"` // null: it has taken part in none, as far as is known
 
 	ProgressFile string `json:"-"` // beside which it answers questions (see package progress)
 }

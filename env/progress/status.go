@@ -23,6 +23,8 @@ type Status struct {
 	Suspect *Suspect `json:"suspect,omitempty"`
 	// Activity is what the worker does, or did last, in words.
 	Activity string `json:"activity,omitempty"`
+	// Collectives is what the worker moves in collectives; nil: there was none.
+	Collectives *Collectives `json:"collectives,omitempty"`
 	// Pace is how fast it goes from one collective to the next; nil: there were too few.
 	Pace *Pace `json:"pace,omitempty"`
 
@@ -51,6 +53,14 @@ type Pace struct {
 	Samples    int           `json:"samples"`    // how many these are
 }
 
+// Collectives is how many collectives a worker takes part in, and how many bytes it moves in them, in the time from the first of the
+// last 64 of each group until now.
+type Collectives struct {
+	PerSecond         float64 `json:"per_second"`
+	SentPerSecond     float64 `json:"sent_bytes_per_second"` // to other ranks, through the network or memory
+	ReceivedPerSecond float64 `json:"received_bytes_per_second"`
+}
+
 const (
 	maxWaits = 1024
 	maxText  = 4096
@@ -63,6 +73,8 @@ func (s *Status) check() error {
 		return errors.New("it has too many waits")
 	case s.Pace != nil && (len(s.Pace.Group) > maxText || s.Pace.Between < 0):
 		return errors.New("its pace makes no sense")
+	case s.Collectives != nil && min(s.Collectives.PerSecond, s.Collectives.SentPerSecond, s.Collectives.ReceivedPerSecond) < 0:
+		return errors.New("its collectives make no sense")
 	case len(s.Activity) > maxText || s.Suspect != nil && len(s.Suspect.Text) > maxText:
 		return errors.New("a text of it is too long")
 	}

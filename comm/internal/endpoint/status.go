@@ -35,6 +35,15 @@ func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy, isStalled
 	return e.report(c, 0), isBusy, isStalled
 }
 
+// Recent is how many of the last collectives of c are remembered, how many bytes this rank has moved in them, and how long ago the first
+// of them began.
+func (c *Communicator) Recent() (calls int, sent, received uint64, over time.Duration) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	c.takeOver()
+	return c.collectives.Recent()
+}
+
 // Pace is how long this rank takes from one collective of c to the next: the median of the last ones, how many these are, and how many
 // collectives there have been.
 func (c *Communicator) Pace() (median time.Duration, samples int, calls uint64) {

@@ -91,3 +91,21 @@ func TestNote(t *testing.T) {
 		t.Errorf("got %+v and %d", n, seq)
 	}
 }
+
+// TestRecent: what the last operations have moved, of those that have ended and of one that is under way.
+func TestRecent(t *testing.T) {
+	var r Recorder
+	if n, _, _, over := r.Recent(); n != 0 || over != 0 {
+		t.Errorf("without operations: %d in %v", n, over)
+	}
+	for seq := range uint64(Length + 10) {
+		r.Begin(call.Fingerprint{Seq: seq + 1}, 0, 0)
+		r.Moved(seq+1, 3, 5)
+		if seq < Length {
+			r.End(seq+1, nil)
+		}
+	}
+	if n, sent, received, over := r.Recent(); n != Length || sent != 3*Length || received != 5*Length || over <= 0 {
+		t.Errorf("%d operations in %v, %d bytes sent and %d received", n, over, sent, received)
+	}
+}

@@ -122,6 +122,18 @@ func (r *Recorder) Pace() (median time.Duration, samples int) {
 	return gaps[len(gaps)/2], len(gaps)
 }
 
+// Recent is how many operations there are records of, how many bytes they have moved, and how long ago the first of them began.
+func (r *Recorder) Recent() (operations int, sent, received uint64, over time.Duration) {
+	records := r.All()
+	for i := range records {
+		sent, received = sent+records[i].Sent, received+records[i].Received
+	}
+	if len(records) > 0 {
+		over = now().Sub(records[0].Began)
+	}
+	return len(records), sent, received, over
+}
+
 // All are the records, oldest first.
 func (r *Recorder) All() []Record {
 	var records []Record

@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/progress"
 )
 
 // shownEvents is how many events a status shows.
@@ -127,17 +129,28 @@ func rankOf(n status.Node) string {
 
 func showRanks(b *strings.Builder, j *status.Job, now time.Time) {
 	var t *table
+	inCollectives := slices.ContainsFunc(j.Nodes, func(n status.Node) bool {
+		return slices.ContainsFunc(n.Workers, func(w status.Worker) bool { return w.Collectives != nil })
+	})
 	for _, n := range j.Nodes {
 		for _, w := range n.Workers {
 			if t == nil {
 				b.WriteString("\n")
-				t = newTable(b, "RANK", "NODE", "LOCAL", "PID", "STATE", "FOR", "RESTARTS", "DOING")
+				columns := []string{"RANK", "NODE", "LOCAL", "PID", "STATE", "FOR", "RESTARTS"}
+				if inCollectives {
+					columns = append(columns, "COLLECTIVES", "SENT")
+				}
+				t = newTable(b, append(columns, "DOING")...)
 			}
 			state, since, doing := string(w.State), w.Started, w.Doing
 			if w.Exit != nil {
 				since, doing = w.Exit.At, w.Exit.Text
 			}
-			t.row(strconv.Itoa(w.Rank), rankOf(n), strconv.Itoa(w.LocalRank), strconv.Itoa(w.Pid), state, ago(now, since), strconv.Itoa(w.Restarts), doing)
+			cells := []string{strconv.Itoa(w.Rank), rankOf(n), strconv.Itoa(w.LocalRank), strconv.Itoa(w.Pid), state, ago(now, since), strconv.Itoa(w.Restarts)}
+			if inCollectives {
+				cells = append(cells, rates(w.Collectives)...)
+			}
+			t.row(append(cells, doing)...)
 		}
 	}
 	if t != nil {
@@ -156,6 +169,14 @@ func showEvents(b *strings.Builder, j *status.Job) {
 		t.row(e.At.Local().Format(time.TimeOnly), e.Node.Host, e.Text)
 	}
 	t.end()
+}
+
+// rates are how many collectives a worker takes part in, and how much it sends in them.
+func rates(c *progress.Collectives) []string {
+	if c == nil {
+		return []string{"", ""}
+	}
+	return []string{fmt.Sprintf("%.0f/s", c.PerSecond), fmt.Sprintf("%.1f MB/s", c.SentPerSecond/1e6)}
 }
 
 // ago is how long something has lasted, in whole seconds.

@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"context"
 	"runtime"
 	"strconv"
 	"sync"
@@ -8,9 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/eventlog"
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/recent"
 )
@@ -34,6 +37,9 @@ var (
 	descFailures = desc("worker_failures_total", "Failures of workers of this node, by cause.", "cause")
 	descRecovery = desc("last_recovery_seconds", "Time from the first failure of a worker of this node in a round until the next round began here, the last time.")
 	descProgress = desc("worker_last_progress_time_seconds", "When a worker last said that it makes progress, in seconds since 1970.", "rank")
+	descCalls    = desc("worker_collectives_per_second", "How many collectives a worker takes part in.", "rank")
+	descSent     = desc("worker_collective_sent_bytes_per_second", "How much a worker sends in collectives.", "rank")
+	descReceived = desc("worker_collective_received_bytes_per_second", "How much a worker receives in collectives.", "rank")
 	descOutput   = desc("output_bytes_total", "Bytes that the workers of this node have written.", "stream")
 )
 
@@ -46,6 +52,7 @@ var (
 type metrics struct {
 	version string
 	recent  *recent.Workers
+	own     *control.Client // of the agent of this node
 
 	mu       sync.Mutex
 	node     *status.Node // the newest snapshot; nil: none
@@ -55,7 +62,7 @@ type metrics struct {
 }
 
 func newMetrics(c Config) *metrics {
-	return &metrics{version: c.Version, recent: c.Recent, failures: make(map[eventlog.Cause]int)}
+	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[eventlog.Cause]int)}
 }
 
 func (m *metrics) registry() *prometheus.Registry {
@@ -86,7 +93,7 @@ func (m *metrics) observe(n *status.Node) {
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descBuild, descJob, descStart, descState, descRound, descNodes, descRanks, descRestarts, descMax, descWorkers, descFailures, descRecovery,
-		descProgress, descOutput,
+		descProgress, descCalls, descSent, descReceived, descOutput,
 	} {
 		to <- d
 	}
@@ -103,6 +110,11 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(descBuild, 1, m.version, runtime.Version())
 	count(descOutput, float64(m.recent.Bytes(byte(launcher.Stdout))), "stdout")
 	count(descOutput, float64(m.recent.Bytes(byte(launcher.Stderr))), "stderr")
+	for rank, c := range m.collectives() {
+		gauge(descCalls, c.PerSecond, rank)
+		gauge(descSent, c.SentPerSecond, rank)
+		gauge(descReceived, c.ReceivedPerSecond, rank)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, cause := range eventlog.Causes() {
@@ -143,6 +155,26 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for _, s := range workerStates {
 		gauge(descWorkers, float64(workers[s]), string(s))
 	}
+}
+
+// askTime limits how long the workers of this node may take to say what they move.
+const askTime = 2 * time.Second
+
+// collectives is what the workers of this node move, by rank.
+func (m *metrics) collectives() map[string]*progress.Collectives {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	list := make(map[string]*progress.Collectives)
+	n, err := m.own.Status(ctx)
+	if err != nil { // the agent has just begun, or is about to end
+		return list
+	}
+	for _, w := range n.Workers {
+		if w.Collectives != nil {
+			list[strconv.Itoa(w.Rank)] = w.Collectives
+		}
+	}
+	return list
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

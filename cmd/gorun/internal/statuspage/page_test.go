@@ -21,6 +21,7 @@ import (
 
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher/recent"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -43,7 +44,9 @@ type bed struct {
 func newBed(t *testing.T, change func(*Config)) *bed {
 	t.Helper()
 	written := recent.New(2)
-	b := &bed{t: t, recent: written, agent: control.New(control.Config{Recent: written, Ask: func(context.Context, string) string { return "" }})}
+	b := &bed{t: t, recent: written, agent: control.New(control.Config{Recent: written, Ask: func(context.Context, string) *progress.Status {
+		return &progress.Status{Collectives: &progress.Collectives{PerSecond: 2, SentPerSecond: 3e9, ReceivedPerSecond: 1e9}}
+	}})}
 	c := Config{
 		Own: control.NewClient(func(context.Context) (net.Conn, error) {
 			here, there := net.Pipe()
@@ -69,7 +72,7 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 		State: status.Running, Since: now, Why: "the workers are started", MaxRestarts: 3,
 		Round: &status.Round{ID: 1, Nodes: 1, WorldSize: 2, Started: now},
 		Workers: []status.Worker{
-			{Rank: 0, LocalRank: 0, Pid: 100, State: status.WorkerRunning, Started: now}, {Rank: 1, LocalRank: 1, Pid: 101, State: status.WorkerRunning, Started: now},
+			{Rank: 0, LocalRank: 0, Pid: 100, State: status.WorkerRunning, Started: now, ProgressFile: "none"}, {Rank: 1, LocalRank: 1, Pid: 101, State: status.WorkerRunning, Started: now},
 		},
 	}
 	b.event(status.KindRoundFormed, nil, "round 1 begins")
@@ -407,6 +410,8 @@ func TestMetrics(t *testing.T) {
 		`gorun_state{state="running"} 1`, `gorun_state{state="ended"} 0`, `gorun_workers{state="running"} 2`, `gorun_workers{state="failed"} 0`,
 		`gorun_worker_failures_total{cause="signal"} 1`, `gorun_worker_failures_total{cause="hang"} 0`, "\ngorun_last_recovery_seconds ",
 		`gorun_output_bytes_total{stream="stdout"} 5`, "\ngorun_start_time_seconds 1", `gorun_job_info{job="train17",program="`,
+		`gorun_worker_collectives_per_second{rank="0"} 2`, `gorun_worker_collective_sent_bytes_per_second{rank="0"} 3e+09`,
+		`gorun_worker_collective_received_bytes_per_second{rank="0"} 1e+09`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

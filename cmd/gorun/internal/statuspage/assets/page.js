@@ -71,6 +71,9 @@
         n.round.restarts + " of " + n.max_restarts + " restarts used"
       : "no round yet";
     for (const c of nodes) if (c.waiting) $("summary").textContent += "; " + c.host + " waits for " + c.waiting.for;
+    let sent = 0;
+    for (const c of nodes) for (const w of c.workers || []) if (w.collectives) sent += w.collectives.sent_bytes_per_second;
+    if (sent) $("summary").textContent += "; all ranks send " + (sent / 1e6).toFixed(1) + " MB/s in collectives";
     let failure = null;
     for (const c of nodes) if (c.failure && (!failure || c.failure.at > failure.at)) failure = { ...c.failure, host: c.host };
     $("failure").hidden = !failure;
@@ -99,7 +102,8 @@
     $("ranks").replaceChildren(...all.slice(0, maxRanks).map(([n, w]) => el("tr", {},
       el("td", {}, w.rank), el("td", {}, n.round ? n.round.node_rank : "-"), el("td", {}, w.pid),
       el("td", { class: w.state }, (shapes[w.state] || "?") + " " + w.state), el("td", {}, since(w.exit ? w.exit.at : w.started)),
-      el("td", {}, w.restarts), el("td", { class: "text" }, w.exit ? w.exit.text : w.doing || ""))));
+      el("td", {}, w.restarts), el("td", {}, w.collectives ? w.collectives.per_second.toFixed(0) : ""),
+      el("td", {}, w.collectives ? (w.collectives.sent_bytes_per_second / 1e6).toFixed(1) : ""), el("td", { class: "text" }, w.exit ? w.exit.text : w.doing || ""))));
     $("more").hidden = all.length <= maxRanks;
     $("more").textContent = "and " + (all.length - maxRanks) + " more ranks";
   }
