@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/env/mungetest"
 	"github.com/gorun/gorun/env/slurmtest"
 )
@@ -127,6 +128,23 @@ func TestSrunGorun(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n got %q\nwant %q\nstderr: %s\nall of it:\n%s", code, c.code, stdout, c.stdout, said, strings.Join(stderr, ""))
 			}
 		})
+	}
+}
+
+// TestStatusByMunge: from a login node, somebody sees and stops a job of theirs without a token, since both have MUNGE.
+func TestStatusByMunge(t *testing.T) {
+	t.Parallel()
+	u := newSlurmUser(t, 2)
+	runs := t.TempDir() + "/runs"
+	where := fmt.Sprintf(" --rdzv-endpoint=n1:%d 1.0", manager.Port("1.0"))
+	stdout, stderr, code := u.run(t, true, `srun -N2 gorun sh -c 'echo runs; exec sleep 60' >`+runs+` & until [ "$(grep -c runs `+runs+`)" = 2 ]; do sleep 0.05; done
+		gorun status`+where+` && gorun stop`+where+`; wait`)
+	if said := strings.Join(stdout, ""); code != 0 || !strings.Contains(said, "n1") || !strings.Contains(said, "n2") || !slices.ContainsFunc(stderr, regexp.MustCompile(`stopped by gorun stop`).MatchString) {
+		t.Errorf("exit code %d\n%s\n%s", code, said, strings.Join(stderr, ""))
+	}
+	_, stderr, code = u.run(t, true, "gorun status"+where)
+	if want := "only who has the credentials of a job may see and steer it, and MUNGE gives none: "; code != 2 || len(stderr) != 1 || !strings.Contains(stderr[0], want) {
+		t.Errorf("no such job: exit code %d, %q, want %q", code, stderr, want)
 	}
 }
 

@@ -79,7 +79,7 @@ var whereHelp = map[string]string{
 	"rdzv-id":       `name of the job, in place of JOB (default "none", unless the etcd is your own)`,
 	"rdzv-conf": "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix; " +
 		"certificates and keys are PEM files",
-	"rdzv-token-file": "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that gorun has created for you)",
+	"rdzv-token-file": "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that gorun has created for you; under Slurm, from the job, by MUNGE)",
 }
 
 // job returns the job with this name, and those of its agents that answer. Without an endpoint, it runs on this machine.
@@ -102,6 +102,9 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 	}
 	o.runID = name
 	if err := o.completeElsewhere(); err != nil {
+		return nil, nil, err
+	}
+	if err := o.askByMunge(ctx); err != nil {
 		return nil, nil, err
 	}
 	contacts, err := o.contacts(ctx, f.etcd)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/exec"
 	"strconv"
+	"time"
 
 	"github.com/gorun/gorun/env/auth/munge"
 	"github.com/gorun/gorun/env/manager"
@@ -21,16 +22,18 @@ func hasProgram(name string) bool {
 // missingToken decides what happens if the nodes need a token and the user has given none. Slurm's clusters have MUNGE, with which the node
 // of rank 0 can give the others one. Where there is no such way, the error says what to write.
 func (o *options) missingToken() error {
-	if o.outside {
+	switch {
+	case o.outside && o.canMunge():
+		return nil // askByMunge gets one
+	case o.outside:
 		return usagef("%s: only who has the credentials of a job may see and steer it: give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"])
-	}
-	if o.task == nil || o.inferred == nil {
+	case o.task == nil || o.inferred == nil:
 		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
 	}
 	var write string
 	switch t := o.task; {
-	case t.Manager == manager.Slurm && o.inferred.meeting && o.host.hasProgram("munge") && o.host.hasProgram("unmunge"):
+	case t.Manager == manager.Slurm && o.inferred.meeting && o.canMunge():
 		o.inferred.Token = byMunge
 		return nil
 	case t.Manager == manager.Slurm:
@@ -47,6 +50,9 @@ func (o *options) missingToken() error {
 
 const byMunge = "from the node of rank 0, by MUNGE"
 
+// canMunge reports whether this machine has MUNGE, as those of a cluster with Slurm have.
+func (o *options) canMunge() bool { return o.host.hasProgram("munge") && o.host.hasProgram("unmunge") }
+
 // usesMunge reports whether the nodes get their token by MUNGE.
 func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Token == byMunge }
 
@@ -54,7 +60,7 @@ func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Toke
 func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
 	if m.task.Node > 0 {
 		defer m.waiting("")
-		token, err := munge.Ask(ctx, m.addr.String(), m.task.ID, strconv.Itoa(m.task.Node), m.waiting)
+		token, err := munge.Ask(ctx, m.addr.String(), m.runID, strconv.Itoa(m.task.Node), m.waiting)
 		if ctx.Err() == nil && err != nil {
 			err = &rendezvous.MisuseError{Err: err}
 		}
@@ -71,6 +77,29 @@ func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
 		return "", misuse(err)
 	}
 	token := munge.NewSecret()
-	m.server = munge.Serve(l, m.task.ID, token, m.logger.With("token", net.JoinHostPort(m.addr.Host, strconv.Itoa(m.addr.Port))).Info)
+	m.server = munge.Serve(l, m.runID, token, m.logger.With("token", net.JoinHostPort(m.addr.Host, strconv.Itoa(m.addr.Port))).Info)
 	return token, nil
+}
+
+// askTime is how long the node of rank 0 may take to give a token to somebody who looks at the job.
+const askTime = 5 * time.Second
+
+// askByMunge gets the token of a running job of Slurm from its node of rank 0, as the other nodes do.
+func (o *options) askByMunge(ctx context.Context) error {
+	if !o.hosted() || o.token != "" || o.conf["ssl_cert"] != "" || !o.exposed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("it does not answer within %v", askTime))
+	defer cancel()
+	token, err := munge.Ask(ctx, tokenAddr(o.endpoints[0]), o.runID, "", func(string) {})
+	if err != nil {
+		return usagef("%s: only who has the credentials of a job may see and steer it, and MUNGE gives none: %w; give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"], err)
+	}
+	o.token = token
+	return nil
+}
+
+// tokenAddr is where the node of rank 0 gives others the token, if that is the node of the first endpoint.
+func tokenAddr(first rendezvous.Endpoint) string {
+	return rendezvous.Endpoint{Host: first.Host, Port: first.Port + tokenPort}.String()
 }
