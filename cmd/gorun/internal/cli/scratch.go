@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,10 +18,11 @@ import (
 // scratch is the job's directory for temporary files: the built program, in a subdirectory because the user chose its name;
 // the timer file; the files by which workers report progress; the sockets of workers that may outlive a round; and, if there is no log
 // directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, a guard removes it: that of the
-// workers, or one of its own.
+// workers, or one of its own. If they are killed, too, the next gorun does.
 type scratch struct {
 	dir     string
 	cleaner *guard.Guard // nil if it has no guard of its own
+	lock    *os.File     // nil if the file system has no locks
 }
 
 // bin is where the program is built.
@@ -29,20 +31,26 @@ func (s *scratch) bin() string { return filepath.Join(s.dir, "bin") }
 // progress is where workers report progress.
 func (s *scratch) progress() string { return filepath.Join(s.dir, "progress") }
 
+const scratchPrefix = "gorun-"
+
 // maxScratchName is how many bytes of a job's name its directory shows: the path of a socket in it has at most 107.
 const maxScratchName = 16
 
 func newScratch(name string) (*scratch, error) {
 	name = launcher.FileName(name)
 	name = strings.ToValidUTF8(name[:min(len(name), maxScratchName)], "")
-	dir, err := os.MkdirTemp("", "gorun-"+name+"-*")
+	dir, err := os.MkdirTemp("", scratchPrefix+name+"-*")
 	if err == nil {
 		dir, err = filepath.Abs(dir) // $TMPDIR may be relative, and workers may change their directory
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a directory for temporary files ($TMPDIR chooses another place): %w", err)
 	}
-	return &scratch{dir: dir}, nil
+	s := &scratch{dir: dir}
+	if err := s.hold(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot write temporary files ($TMPDIR chooses another place): %w", err), os.RemoveAll(dir))
+	}
+	return s, nil
 }
 
 // keep gives the directory a guard of its own, which lives until close has removed the directory.
@@ -60,6 +68,9 @@ func (s *scratch) close(failed bool) error {
 	if s.cleaner != nil {
 		defer s.cleaner.Close()
 	}
+	if s.lock != nil {
+		defer func() { _ = s.lock.Close() }() // it was only locked
+	}
 	removed := make(chan error, 1)
 	var files atomic.Int64
 	go func() { removed <- s.remove(failed, func() { files.Add(1) }) }()
@@ -67,6 +78,7 @@ func (s *scratch) close(failed bool) error {
 		before := files.Load()
 		select {
 		case err := <-removed:
+			s.sweep()
 			return err
 		case <-time.After(removalTimeout):
 			if files.Load() == before {
@@ -80,6 +92,9 @@ func (s *scratch) remove(failed bool, seen func()) error {
 	var kept []string
 	if failed {
 		kept = []string{"error", "flight"}
+		if err := os.Remove(filepath.Join(s.dir, lockName)); err != nil && !errors.Is(err, fs.ErrNotExist) { // the next gorun keeps them, too
+			return err
+		}
 	}
 	return errors.Join(os.RemoveAll(s.bin()), hang.Prune(s.dir, seen, kept...))
 }
