@@ -18,8 +18,8 @@ const (
 	sweepTime = time.Second // for the removal of what others have left: it goes on when the next gorun ends
 )
 
-// hold locks the directory until this process ends or removes the lock. A file system without locks does without.
-func (s *scratch) hold() error {
+// takeLock locks the directory until this process ends or removes the lock. A file system without locks does without.
+func (s *scratch) takeLock() error {
 	f, err := os.CreateTemp(s.dir, lockName+"-*") // under another name until it is locked
 	if err != nil {
 		return err

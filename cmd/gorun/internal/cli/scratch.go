@@ -47,7 +47,7 @@ func newScratch(name string) (*scratch, error) {
 		return nil, fmt.Errorf("cannot create a directory for temporary files ($TMPDIR chooses another place): %w", err)
 	}
 	s := &scratch{dir: dir}
-	if err := s.hold(); err != nil {
+	if err := s.takeLock(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot write temporary files ($TMPDIR chooses another place): %w", err), os.RemoveAll(dir))
 	}
 	return s, nil
