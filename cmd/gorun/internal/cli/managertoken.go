@@ -26,7 +26,7 @@ func (o *options) missingToken() error {
 	case o.outside && o.canMunge():
 		return nil // askByMunge gets one
 	case o.outside:
-		return usagef("%s: only who has the credentials of a job may see and steer it: give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"])
+		return o.missingCredentials()
 	case o.task == nil || o.inferred == nil:
 		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
@@ -46,6 +46,11 @@ func (o *options) missingToken() error {
 		write = "write export GORUN_TOKEN=$(openssl rand -hex 32) before the command that starts gorun on the nodes"
 	}
 	return usagef("%s: the nodes need a token, so that nobody else can start programs at %s: %s", o.inferred.Manager, o.endpoint, write)
+}
+
+// missingCredentials is for somebody who looks at a job.
+func (o *options) missingCredentials() error {
+	return usagef("%s: only who has the credentials of a job may see and steer it: give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"])
 }
 
 const byMunge = "from the node of rank 0, by MUNGE"
@@ -91,6 +96,9 @@ func (o *options) askByMunge(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("it does not answer within %v", askTime))
 	defer cancel()
+	if munge.Check(ctx) != nil { // it is installed, but does not run
+		return o.missingCredentials()
+	}
 	token, err := munge.Ask(ctx, tokenAddr(o.endpoints[0]), o.runID, "", func(string) {})
 	if err != nil {
 		return usagef("%s: only who has the credentials of a job may see and steer it, and MUNGE gives none: %w; give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"], err)
