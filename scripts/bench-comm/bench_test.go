@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func TestQuick(t *testing.T) {
 	dir := t.TempDir()
 	figures, chart := filepath.Join(dir, "figures.json"), filepath.Join(dir, "chart.svg")
-	o, err := parseFlags([]string{"-quick", "-install=false", "-sizes", "64,64K", "-time", "2ms", "-json", figures, "-svg", chart}, io.Discard)
+	o, err := parseFlags([]string{"-quick", "-install=false", "-sizes", "64K", "-time", "2ms", "-json", figures, "-svg", chart}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestQuick(t *testing.T) {
 			measured[f.Contender+" "+f.State]++
 		}
 	}
-	const cells = 7*2 + 1 // operations, sizes; barrier. Dirty cells may take no time, by noise.
+	const cells = 7 + 1 // operations, sizes; barrier. Dirty cells may take no time, by noise.
 	for _, c := range r.Contenders {
 		troubled := slices.ContainsFunc(r.Notes, func(text string) bool { return strings.HasPrefix(text, c.Name+",") })
 		if hot, dirty := measured[c.Name+" hot"], measured[c.Name+" dirty"]; !troubled && (hot != cells || dirty == 0) {
