@@ -6,6 +6,7 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -66,7 +67,38 @@ func Find(lookup func(string) (string, bool)) (*Task, error) {
 			return t, nil
 		}
 	}
-	return nil, nil
+	return nil, incomplete(&variables{lookup: lookup})
+}
+
+// tasks says by which variable a manager's tasks are found, and which others only its tasks and scripts have.
+var tasks = []struct {
+	manager, by string
+	others      []string
+}{
+	{OpenMPI, "OMPI_COMM_WORLD_RANK", []string{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}},
+	{MPICH, "PMI_RANK", []string{"PMI_SIZE"}},
+	{Slurm, "SLURM_JOB_ID", append([]string{"SLURM_STEP_NUM_NODES", "SLURM_STEP_ID", "SLURM_JOB_NUM_NODES"}, ofStep...)},
+	{Flux, "FLUX_TASK_RANK", []string{"FLUX_TASK_LOCAL_ID"}},
+}
+
+// incomplete refuses a task that has lost the variable by which it is found: it would take itself for a job of its own.
+func incomplete(v *variables) error {
+	for _, m := range tasks {
+		for _, other := range m.others {
+			if v.has(other) {
+				return missing(m.manager, m.by, other)
+			}
+		}
+	}
+	if text, ok := v.lookup("JOB_COMPLETION_INDEX"); ok && text == "" {
+		return errors.New("JOB_COMPLETION_INDEX is empty: in Kubernetes, only the pods of an Indexed Job have a number (completionMode: Indexed)")
+	}
+	return nil
+}
+
+// missing says that a variable is not set, or empty, though another of the same manager is set.
+func missing(manager, name, other string) error {
+	return fmt.Errorf("%s is not set or empty, though %s is set: pass on all variables of %s, or none", name, other, manager)
 }
 
 // check refuses numbers that contradict each other.

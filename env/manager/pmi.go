@@ -8,7 +8,11 @@ func pmi(v *variables) *Task {
 		return nil
 	}
 	t := &Task{Manager: MPICH, Rank: v.number("PMI_RANK"), Size: v.number("PMI_SIZE"), PMI: v.has("PMI_FD")}
-	t.LocalRank, t.LocalSize = v.numberOr("MPI_LOCALRANKID", 0), v.numberOr("MPI_LOCALNRANKS", 0)
+	local := 0 // not known
+	if t.Size == 1 {
+		local = 1
+	}
+	t.LocalRank, t.LocalSize = v.numberOr("MPI_LOCALRANKID", 0), v.numberOr("MPI_LOCALNRANKS", local)
 	t.ID, t.Sources.ID = v.text("PMI_JOBID"), "PMI_JOBID"
 	if t.ID == "" {
 		t.ID, t.Sources.ID = "mpiexec", "MPICH"

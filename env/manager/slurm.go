@@ -12,6 +12,9 @@ import (
 // interactiveStep is the number of the step in which salloc runs a shell on the first node, if the cluster is configured for that.
 const interactiveStep = "4294967290"
 
+// ofStep are variables that a step has, and a batch script does not.
+var ofStep = []string{"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}
+
 // slurm reads what srun has set. A batch script has the variables of a job, but not those of a step.
 func slurm(v *variables) *Task {
 	if !v.has("SLURM_JOB_ID") {
@@ -22,6 +25,10 @@ func slurm(v *variables) *Task {
 	restarts := v.text("SLURM_RESTART_COUNT")
 	if restarts == "0" {
 		restarts = ""
+	}
+	if i := slices.IndexFunc(ofStep, v.has); i >= 0 && !v.has("SLURM_STEP_NUM_NODES") && step != interactiveStep {
+		v.err = missing(Slurm, "SLURM_STEP_NUM_NODES", ofStep[i])
+		return nil
 	}
 	if !v.has("SLURM_STEP_NUM_NODES") || step == interactiveStep {
 		nodes := "SLURM_JOB_NUM_NODES"

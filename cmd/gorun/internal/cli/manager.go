@@ -133,6 +133,8 @@ func alone(t *manager.Task, nproc int) string {
 func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 	t := o.task
 	switch {
+	case !nodesGiven && t.Nodes == 0 && t.Manager != manager.Kubernetes:
+		return usagef("%s does not say on how many hosts its %d processes run: add --nnodes=N; if each is a job of its own, add --standalone", t.Manager, t.Size)
 	case !nodesGiven && t.Nodes == 0:
 		return usagef("%s does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1", t.Manager)
 	case !nodesGiven && t.Nodes > 1 && o.spares >= t.Nodes:

@@ -104,6 +104,7 @@ func TestInferred(t *testing.T) {
 		"spares of a fixed number": {started{manager: "slurm-one-per-node", changes: append([]string{testToken, "SLURMD_NODENAME=n4", "SLURM_NODEID=3", "SLURM_PROCID=3", "SLURM_GTIDS=3"}, fourNodes...), args: []string{"--nnodes=2", "--spares=2"}}, step + "--node-rank=3 (SLURM_NODEID)" + id + meet},
 		"a requeued job":           {started{manager: "slurm-one-per-node", changes: []string{testToken, "SLURM_RESTART_COUNT=1"}}, "Slurm step 2.0.1: " + nodes + rank + strings.NewReplacer("2.0", "2.0.1", "STEP_ID", "STEP_ID, SLURM_RESTART_COUNT").Replace(id+meet)},
 		"a step of one node":       {started{manager: "slurm-one-per-node", changes: []string{"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NUM_TASKS=1", "SLURM_NODEID=0", "SLURM_PROCID=0", "SLURM_GTIDS=0", "SLURM_STEP_NODELIST=n2", "SLURM_STEP_TASKS_PER_NODE=1"}}, step + id[1:]},
+		"mpiexec, one process":     {started{changes: []string{"PMI_RANK=0", "PMI_SIZE=1"}}, "MPICH job mpiexec: --rdzv-id=mpiexec (MPICH)"},
 		"mpirun, a node each":      {started{manager: "openmpi-in-slurm", changes: []string{testToken}, args: []string{"--rdzv-backend=c10d", "--rdzv-endpoint=n1"}}, "Open MPI job 109576193: --nnodes=2 (OMPI_COMM_WORLD_SIZE) --node-rank=1 (OMPI_COMM_WORLD_RANK) --rdzv-id=109576193 (PMIX_NAMESPACE)"},
 		"Kubernetes": {started{manager: "kubernetes", changes: []string{testToken, "PET_NNODES=4"}, hostname: "train-3", hosts: podHosts},
 			"Kubernetes job job: --node-rank=3 (JOB_COMPLETION_INDEX) --rdzv-backend=embedded (the default for several nodes of Kubernetes) --rdzv-id=train (this pod's name) " +
@@ -188,6 +189,10 @@ func TestRefusedByManager(t *testing.T) {
 			"--rdzv-backend=etcd: where do the nodes meet? Give every node the same endpoint, as in --rdzv-endpoint=node0:2379"},
 		"an unknown number of pods": {started{manager: "kubernetes"},
 			"Kubernetes does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1"},
+		"an unknown number of hosts": {started{changes: []string{"PMI_RANK=1", "PMI_SIZE=4"}},
+			"MPICH does not say on how many hosts its 4 processes run: add --nnodes=N; if each is a job of its own, add --standalone"},
+		"a step without its job": {started{manager: "slurm-one-per-node", changes: []string{"SLURM_JOB_ID="}},
+			"SLURM_JOB_ID is not set or empty, though SLURM_STEP_NUM_NODES is set: pass on all variables of Slurm, or none; to run on this node alone, add --standalone"},
 		"too few pods": {started{manager: "kubernetes", args: []string{"--nnodes=3"}},
 			"--nnodes=3: Kubernetes says that this is node 3, counted from 0 (JOB_COMPLETION_INDEX)"},
 		"a pod without a service": {started{manager: "kubernetes", args: []string{"--nnodes=4"}, hostname: "train-3"},
