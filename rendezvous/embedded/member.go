@@ -9,14 +9,19 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/etcdhttp"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	etcdserrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
 	"github.com/gorun/gorun/rendezvous"
 )
 
 const (
-	handover   = 500 * time.Millisecond // for another member to become the leader instead of one that leaves
-	withdrawal = time.Second            // for the others to let a member go
+	leaving       = etcdserver.HealthInterval + time.Second // for a member to leave others that are needed; they let none go before they have been connected for that interval
+	handover      = 500 * time.Millisecond                  // for another member to become the leader, before this one asks to be let go
+	withdrawal    = time.Second                             // for the others to let a member go, before it asks again: a request may be lost with a leader
+	withdrawPause = 50 * time.Millisecond
 )
 
 // startMember returns when the member is one of a cluster with a leader, and has a vote.
@@ -116,35 +121,61 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 
 var errStopped = errors.New("etcd has stopped by itself")
 
-// stopMember hands leadership over first, if there is somebody to take it: without a leader nothing can be written until
-// the others have held an election.
-func (s *Server) stopMember() {
+// leave lets the others go on without this member, as long as clients are connected, which need them. It hands leadership over
+// first, if there is somebody to take it: without a leader nothing can be written until the others have held an election. Then it
+// takes a member whose data goes with it out of the cluster, so that those who are left need no majority with it.
+func (s *Server) leave() {
 	server := s.member.Server
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	s.serving.Go(func() {
+		s.clients.wait(ctx, server.StopNotify())
+		cancel()
+	})
 	moved := make(chan struct{})
-	go func() {
+	s.serving.Go(func() { // until the member stops, if nobody takes it
 		defer close(moved)
 		_ = server.TryTransferLeadershipOnShutdown() // there may be nobody
-	}()
+	})
 	select {
 	case <-moved:
-		s.withdraw()
 	case <-time.After(handover):
+	case <-ctx.Done():
 	}
-	server.HardStop() // which ends a handover as well
-	<-moved
-	s.stopPeers()
-	s.member.Close()
-}
-
-// withdraw takes a member whose data goes with it out of the cluster, so that those who are left need no majority with it.
-// They refuse if they are too few.
-func (s *Server) withdraw() {
-	if !s.config.several() || !s.dir.temporary || !s.needed {
+	if !s.dir.temporary {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawal)
-	defer cancel()
-	if _, err := s.member.Server.RemoveMember(ctx, uint64(s.member.Server.MemberID())); err != nil {
+	for ctx.Err() == nil {
+		err := s.withdraw(ctx)
+		if err == nil || !isPassing(err) {
+			return
+		}
 		s.config.Logger.Debug("cannot leave the cluster", "error", err)
+		select {
+		case <-time.After(withdrawPause):
+		case <-ctx.Done():
+		}
 	}
+}
+
+// withdraw asks the others once to let this member go.
+func (s *Server) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, withdrawal)
+	defer cancel()
+	_, err := s.member.Server.RemoveMember(ctx, uint64(s.member.Server.MemberID()))
+	return err
+}
+
+// isPassing reports whether a later try to leave the cluster may succeed. Otherwise this member has left, has stopped, or is
+// one without which the others are too few.
+func isPassing(err error) bool {
+	return !errors.Is(err, membership.ErrIDRemoved) && !errors.Is(err, membership.ErrIDNotFound) &&
+		!errors.Is(err, etcdserrors.ErrStopped) && !errors.Is(err, etcdserrors.ErrNotEnoughStartedMembers)
+}
+
+// stopMember does not tell the others.
+func (s *Server) stopMember() {
+	s.member.Server.HardStop() // which ends a handover as well
+	s.stopPeers()
+	s.member.Close()
 }

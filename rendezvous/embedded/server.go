@@ -166,8 +166,15 @@ func (s *Server) Close(ctx context.Context) error {
 func (s *Server) stop() error {
 	s.fail(net.ErrClosed)
 	ended := make(chan struct{})
+	limit, othersGoOn := stopTimeout, s.needed && s.config.several()
+	if othersGoOn {
+		limit += leaving
+	}
 	go func() {
 		defer close(ended)
+		if othersGoOn {
+			s.leave()
+		}
 		if s.grpc != nil {
 			s.clients.closeAll()
 			s.grpc.Stop()
@@ -181,8 +188,8 @@ func (s *Server) stop() error {
 	var late error
 	select {
 	case <-ended:
-	case <-time.After(stopTimeout):
-		late = fmt.Errorf("the rendezvous at %s has not ended within %v", s.config.Self, stopTimeout)
+	case <-time.After(limit):
+		late = fmt.Errorf("the rendezvous at %s has not ended within %v", s.config.Self, limit)
 	}
 	if s.dir == nil {
 		return late
