@@ -62,13 +62,19 @@ func (m *stateMachine) onCommand(c Command) []action {
 	by := c.Kind.spelling()
 	switch c.Kind {
 	case CommandStop, CommandDrain:
+		if c.Kind == CommandStop && m.state != done && m.interrupt != 0 {
+			return []action{reply{to: c}} // it is stopping already
+		}
 		if m.state == done || m.interrupt != 0 {
 			return refuse(errEnding)
 		}
 		return append([]action{reply{to: c}}, m.onInterrupt(interrupted{syscall.SIGTERM, by})...)
 	case CommandKill:
-		if m.state == done || m.killed {
+		switch {
+		case m.state == done:
 			return refuse(errEnding)
+		case m.killed:
+			return []action{reply{to: c}}
 		}
 		todo := []action{reply{to: c}}
 		if m.interrupt == 0 {

@@ -57,5 +57,6 @@
 //  11. A worker that hangs is killed once, and the gang is asked to stop at the same time. Both wait until it is known what the workers are
 //     doing, or an interrupt comes. If a worker of another node hangs, and the round ends because of it, this gang waits in the same way.
 //  12. Every command gets one answer, before anything else follows from it. After the end it is refused. CommandStop and CommandDrain are
-//     one interrupt, CommandKill is two, and none of them adds to interrupts that have come before.
+//     one interrupt, CommandKill is two, and none of them adds to interrupts that have come before. A repeated
+//     CommandStop or CommandKill is carried out already: its answer has no error.
 package agent

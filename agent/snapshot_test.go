@@ -133,7 +133,7 @@ func TestCommandStop(t *testing.T) {
 		for i, c := range []struct {
 			answer  <-chan Answer
 			refused bool
-		}{{first, false}, {again, true}, {restart, true}, {kill, false}} {
+		}{{first, false}, {again, false}, {restart, true}, {kill, false}} {
 			if a := <-c.answer; (a.Err != nil) != c.refused {
 				t.Errorf("command %d: %v", i, a.Err)
 			}

@@ -26,6 +26,7 @@ type Config struct {
 
 // An Access says where an etcd is, and how to connect to it.
 type Access struct {
+	Looks              bool  // the user looks for a job, and starts no node of it
 	Hosted             bool  // by the node that owns an endpoint; otherwise it runs by itself
 	Hosts              *bool // whether this node is to host it; nil: if it owns an endpoint
 	Endpoints          []Endpoint

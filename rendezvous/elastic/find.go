@@ -20,7 +20,7 @@ import (
 
 // targetOf reads what lets this node in.
 func targetOf(a rendezvous.Access) (t reach.Target, err error) {
-	t = reach.Target{Endpoints: a.Endpoints, Hosted: a.Hosted, Username: a.User}
+	t = reach.Target{Endpoints: a.Endpoints, Hosted: a.Hosted, Looks: a.Looks, Username: a.User}
 	if a.PasswordFile != "" {
 		text, err := os.ReadFile(a.PasswordFile)
 		if err != nil {

@@ -22,6 +22,7 @@ const diagnosis = 3 * time.Second // takes no longer
 type Target struct {
 	Endpoints          []rendezvous.Endpoint // of its members
 	Hosted             bool                  // by nodes of the job, and not running by itself
+	Looks              bool                  // the user looks for a job, and starts no node of it
 	TLS                *tls.Config           // nil: none
 	Username, Password string                // empty: none
 }
@@ -116,7 +117,12 @@ func (t Target) stranger(said []byte) *Problem {
 }
 
 // elsewhere is what to do where no etcd is.
-func (t Target) elsewhere() string { return t.advise("choose another port", "correct the endpoint") }
+func (t Target) elsewhere() string {
+	if t.Looks {
+		return "correct the endpoint"
+	}
+	return t.advise("choose another port", "correct the endpoint")
+}
 
 // dial connects, or says why not.
 func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
@@ -133,6 +139,8 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 		return nil, &Problem{Kind: NoSuchHost, Err: errors.New("no such host: correct the name, or give an IP address")}
 	case errors.As(err, &dns):
 		return nil, &Problem{Kind: NoSuchHost, Err: fmt.Errorf("the name cannot be looked up (%s): give an IP address, or check the name servers", dns.Err)}
+	case errors.Is(err, syscall.ECONNREFUSED) && t.Hosted && t.Looks:
+		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: no job runs there, or the port differs")}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, &Problem{Kind: Refused, Err: errors.New("connection refused: nothing listens there; " +
 			t.advise("start gorun on that node, or correct the port", "start etcd, or correct the endpoint"))}

@@ -129,6 +129,8 @@ func TestDiagnose(t *testing.T) {
 		"user without need":     {reach.Target{Endpoints: []rendezvous.Endpoint{plain}, Username: "u", Password: "p"}, 0, ""},
 		"no such host":          {reach.Target{Endpoints: []rendezvous.Endpoint{{Host: "nowhere.invalid", Port: 1}}}, reach.NoSuchHost, `^nowhere\.invalid:1: (no such host: correct|the name cannot be looked up)`},
 		"refused":               {reach.Target{Endpoints: []rendezvous.Endpoint{refused}}, reach.Refused, `: connection refused: nothing listens there; start gorun on that node, or correct the port$`},
+		"refused who looks":     {reach.Target{Endpoints: []rendezvous.Endpoint{refused}, Looks: true}, reach.Refused, `: connection refused: no job runs there, or the port differs$`},
+		"SSH who looks":         {reach.Target{Endpoints: []rendezvous.Endpoint{ssh}, Looks: true}, reach.Stranger, `: correct the endpoint$`},
 		"silent":                {reach.Target{Endpoints: []rendezvous.Endpoint{silent}}, reach.Silent, `: it accepts connections but sends nothing`},
 		"silent with TLS":       {reach.Target{Endpoints: []rendezvous.Endpoint{silent}, TLS: credentials(t, right)}, reach.Silent, `: it accepts connections but sends nothing`},
 		"listening":             {reach.Target{Endpoints: []rendezvous.Endpoint{listening}}, reach.Silent, `: it accepts connections but sends nothing`},

@@ -87,7 +87,7 @@ func (o *options) checkAccess() error {
 
 func (o *options) access() rendezvous.Access {
 	a := rendezvous.Access{
-		Hosted: o.hosted(), Hosts: o.conf.hosts(), Endpoints: o.endpoints,
+		Looks: o.outside, Hosted: o.hosted(), Hosts: o.conf.hosts(), Endpoints: o.endpoints,
 		CA: o.path(o.conf["ca_cert"]), Cert: o.path(o.conf["ssl_cert"]), Key: o.path(o.conf["ssl_cert_key"]),
 		User: o.conf["username"], PasswordFile: o.path(o.conf["password_file"]),
 	}

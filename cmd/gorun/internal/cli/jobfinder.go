@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // A jobFinder finds the job that a command is about, and asks its agents.
@@ -54,7 +55,7 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 			defer stop()
 			cmd.SetContext(ctx)
 			err := run(cmd, find, args)
-			if is[*jobs.NoJobError](err) || is[*usageError](err) && !strings.HasPrefix(err.Error(), "gorun ") {
+			if is[*jobs.NoJobError](err) || is[*rendezvous.NoJobError](err) || is[*usageError](err) && !strings.HasPrefix(err.Error(), "gorun ") {
 				return usagef("gorun %s: %w", name, err)
 			}
 			return err
@@ -108,6 +109,9 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 		return nil, nil, err
 	}
 	contacts, err := o.contacts(ctx, f.etcd)
+	if is[*rendezvous.MisuseError](err) && !is[*rendezvous.NoJobError](err) {
+		return nil, nil, usagef("%w; on a machine of the job, the command needs no endpoint", err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
