@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,9 @@ var notInConfig = map[string]string{
 	"help": "it is for the command line", "version": "it is for the command line", "config": "a config file cannot name another",
 	"program": programBehind, "script": programBehind, "command": programBehind, "args": programBehind,
 }
+
+// ofLaunch are the flags that only gorun launch has.
+var ofLaunch = []string{"hosts", "hostfile", "rsh", "remote-path", "copy", "connect-timeout", "heartbeat-timeout"}
 
 const programBehind = "the program and its arguments are on the command line, behind gorun's flags"
 
@@ -68,6 +72,9 @@ func flagOf(cmd *cobra.Command, name string) (*pflag.Flag, error) {
 	}
 	if strings.Contains(strings.ToLower(name), "token") {
 		return nil, fmt.Errorf("%s: a config file holds no secrets: put the token into a file that only you can read, and its name here, as rdzv-token-file", quote(name))
+	}
+	if slices.Contains(ofLaunch, name) {
+		return nil, fmt.Errorf("%s is a flag of gorun launch: start the job with gorun launch, or leave it out", name)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })

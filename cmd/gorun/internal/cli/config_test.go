@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // inFolder runs the test in an empty folder with this config file.
@@ -89,7 +91,7 @@ func TestConfigErrors(t *testing.T) {
 		"max-restart: 2":            `job.yaml:1: no flag is named "max-restart": did you mean max-restarts?`,
 		"maxrestarts: 2":            `job.yaml:1: no flag is named "maxrestarts": did you mean max-restarts?`,
 		"num_machines: 2":           `job.yaml:1: no flag is named "num-machines": gorun --help lists all`,
-		"hosts: a,b":                `job.yaml:1: no flag is named "hosts": gorun --help lists all`,
+		"hosts: a,b":                `job.yaml:1: hosts is a flag of gorun launch: start the job with gorun launch, or leave it out`,
 		"<<: {tee: 3}":              `job.yaml:1: no flag is named "<<": gorun --help lists all`,
 		"m: true":                   `job.yaml:1: no flag is named "m": gorun --help lists all`,
 		"config: other.yaml":        `job.yaml:1: config: a config file cannot name another`,
@@ -180,5 +182,19 @@ func TestLaunchConfig(t *testing.T) {
 		if got, err := launch("--dry-run"); err == nil || !strings.HasPrefix(err.Error(), want) || exitCode(err) != 2 {
 			t.Errorf("%q: %v, want %s\n%s", config, err, want, got)
 		}
+	}
+}
+
+// TestFlagsOfLaunch: a config file for gorun that has a flag of gorun launch gets an error that says so.
+func TestFlagsOfLaunch(t *testing.T) {
+	plain := newCommand(bare(), nil)
+	var own []string
+	launchCommand(bare(), nil, nil).Flags().VisitAll(func(f *pflag.Flag) {
+		if other := plain.Flags().Lookup(f.Name); other == nil || other.Name != f.Name {
+			own = append(own, f.Name)
+		}
+	})
+	if !slices.Equal(own, ofLaunch) {
+		t.Errorf("flags of gorun launch alone are %q, and ofLaunch is %q", own, ofLaunch)
 	}
 }

@@ -16,6 +16,8 @@ import (
 // maxEnvFile is the greatest length of an --env-file in bytes.
 const maxEnvFile = 1 << 20
 
+var errNotHere = errors.New("there is no such variable here: want NAME=VALUE")
+
 // setEnv adds a variable of the workers: NAME=VALUE, or NAME with gorun's own value.
 func setEnv(o *options, text string) error {
 	name, _, complete := strings.Cut(text, "=")
@@ -25,7 +27,7 @@ func setEnv(o *options, text string) error {
 	if !complete {
 		value, ok := o.host.lookup(name)
 		if !ok {
-			return errors.New("there is no such variable here: want NAME=VALUE")
+			return errNotHere
 		}
 		text = name + "=" + value
 	}
@@ -50,7 +52,7 @@ func setEnvFile(o *options, name string) error {
 }
 
 // parseEnvFile returns the variables in a file for docker's --env-file. Each line is NAME=VALUE, or NAME, which means the variable that
-// lookup finds, if there is one. Blank lines and those that begin with # mean nothing. All of a line behind the equals sign is the
+// lookup finds. docker skips a NAME that it does not find; that is an error here, as with --env. Blank lines and those that begin with # mean nothing. All of a line behind the equals sign is the
 // value: there are no quotes, escapes or comments.
 func parseEnvFile(text []byte, lookup func(string) (string, bool)) (variables []string, err error) {
 	switch {
@@ -76,7 +78,7 @@ func parseEnvFile(text []byte, lookup func(string) (string, bool)) (variables []
 		}
 		if !complete {
 			if value, complete = lookup(name); !complete {
-				continue
+				return nil, fmt.Errorf("line %d: %s: %w", number, name, errNotHere)
 			}
 		}
 		variables = append(variables, name+"="+value)

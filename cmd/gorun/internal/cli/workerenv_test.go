@@ -14,7 +14,7 @@ func TestParseEnvFile(t *testing.T) {
 		"A=1\r\n\r\nB=2":                     {"A=1", "B=2"},
 		"# comment\n  #another\n\t A=1 # no": {"A=1 # no"},
 		"A=\"1\"\nB='$C'\nC==":               {`A="1"`, "B='$C'", "C=="},
-		"MINE\nYOURS\n":                      {"MINE=gorun's MINE"},
+		"MINE\n":                             {"MINE=gorun's MINE"},
 		"\uFEFFA=é":                          {"A=é"},
 		"A=1\nA=2":                           {"A=1", "A=2"},
 	} {
@@ -28,6 +28,7 @@ func TestParseEnvFile(t *testing.T) {
 		"# x\nWORLD_SIZE=2":                    "line 2: gorun itself sets WORLD_SIZE",
 		"A=sec\x00ret":                         "line 1: the value of A has a NUL byte",
 		"A\x00=secret":                         "line 1: ",
+		"A=1\nMINE\nYOURS\n":                   "line 3: YOURS: there is no such variable here: want NAME=VALUE",
 		"A=\xff":                               "not UTF-8",
 		strings.Repeat("secret ", 1000) + "=1": `"secret secret secret secret secret secre"... cannot be the name`,
 		strings.Repeat("A=1\n", maxEnvFile):    "longer than 1048576 bytes",
