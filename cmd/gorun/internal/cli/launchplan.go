@@ -25,7 +25,8 @@ type launchPlan struct {
 	options *options // of a node, as far as they are known here
 	given   []string // flags that all nodes get as the user gave them
 	nproc   string   // of a host without slots; empty: not given
-	backend string   // by which the nodes meet; empty: there is only one
+	backend string   // by which the nodes meet; empty: there is only one, and will be
+	several bool     // there are several hosts, or --nnodes allows more nodes than there are now
 	meets   bool     // they meet at endpoints that gorun launch chooses
 	runID   string
 	token   string // empty: none
@@ -77,6 +78,7 @@ func (l *launchPlan) checkNodes(here host, all values, source string) error {
 			return err
 		}
 	}
+	l.several = len(l.hosts) > 1 || o.nnodes > 1
 	n := len(l.hosts) - o.spares
 	if o.given["nnodes"] == "" || o.minNodes <= n && n <= o.nnodes {
 		return nil
@@ -93,7 +95,7 @@ func (l *launchPlan) checkNodes(here host, all values, source string) error {
 func (l *launchPlan) hand(all values) {
 	o := l.options
 	for _, v := range all {
-		isSecret := v.flag.name == "rdzv-token-file" && (len(l.hosts) == 1 || o.hosted() || o.backend == backendStatic) // the token itself is sent
+		isSecret := v.flag.name == "rdzv-token-file" && (!l.several || o.hosted() || o.backend == backendStatic) // the token itself is sent
 		if isSecret || slices.Contains(ownPerNode, v.flag.name) {
 			continue
 		}
@@ -129,7 +131,7 @@ func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 			known[i] = &value{flag: known[i].flag, texts: []string{text}}
 		}
 	}
-	if n := len(l.hosts); n > 1 {
+	if n := len(l.hosts); l.several {
 		if text, given := all.text(here, "spares"); given {
 			spares, err := strconv.Atoi(text)
 			if err == nil && spares >= n {
@@ -202,7 +204,7 @@ func (l *launchPlan) nodeArgs(i int, endpoints []launch.Endpoint) []string {
 	if nproc := l.nprocOf(i); nproc != "" {
 		args = append(args, "--nproc-per-node="+nproc)
 	}
-	if len(l.hosts) > 1 {
+	if l.several {
 		args = append(args, "--node-rank="+strconv.Itoa(i), "--rdzv-backend="+l.backend, "--rdzv-id="+l.runID)
 	}
 	switch {
