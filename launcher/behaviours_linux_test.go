@@ -47,13 +47,14 @@ func init() {
 			fmt.Println("ready")
 			block()
 		},
-		"hup":       func([]string) { fmt.Println("SIGHUP ignored:", signal.Ignored(syscall.SIGHUP)) },
-		"bound":     bound,
-		"hog":       hog,
-		"until":     until,
-		"agent":     agentMain,
-		"init":      initMain,
-		"manygangs": manyGangs,
+		"hup":          func([]string) { fmt.Println("SIGHUP ignored:", signal.Ignored(syscall.SIGHUP)) },
+		"bound":        bound,
+		"hog":          hog,
+		"until":        until,
+		"agent":        agentMain,
+		"init":         initMain,
+		"manygangs":    manyGangs,
+		"runsprograms": runsPrograms,
 	}
 }
 

@@ -103,6 +103,40 @@ func TestInitReapsUnderLoad(t *testing.T) {
 	}
 }
 
+// What os/exec starts in process 1 is left to it, while strangers are reaped.
+func TestInitLeavesOwnChildren(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = write.Close() }()
+	agent, cmd, stdin, con := startInit(t, read, `(i=0; while [ $i -lt 100 ]; do (true &); i=$((i+1)); done) & exec "$0" runsprograms`)
+	_ = read.Close()
+	con.wait(t, "done", 1)
+	waitForChildren(t, agent, 0)
+	_ = stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if con.String() != "ready\ndone\n" {
+		t.Error(con)
+	}
+}
+
+// runsPrograms runs programs by os/exec, one after the other, and says which of them it has lost.
+func runsPrograms([]string) {
+	stop := guard.ReapAsInit()
+	defer stop()
+	fmt.Println("ready")
+	for i := range 300 {
+		if err := exec.Command("/bin/true").Run(); err != nil {
+			fmt.Printf("program %d: %v\n", i, err)
+		}
+	}
+	fmt.Println("done")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
 // waitForChildren waits until a process has n children, zombies among them: there is no event for that.
 func waitForChildren(t *testing.T, pid, n int) []int {
 	t.Helper()

@@ -3,6 +3,8 @@ package guard
 import (
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/gorun/gorun/launcher/proc"
@@ -12,8 +14,7 @@ import (
 // example, a daemon that the entrypoint started before it became gorun. Otherwise they would stay as zombies. It
 // returns at once, and continues until stop is called. If this process is not process 1, it does nothing.
 //
-// It leaves guards alone, and reaps every other child that has ended. So it must not run while other code in
-// this process waits for a child (Program.Build, os/exec).
+// It leaves alone guards and what os/exec has started. Before Linux 5.4, which has no pidfds, it must not run beside os/exec.
 func ReapAsInit() (stop func()) {
 	if os.Getpid() != 1 {
 		return func() {}
@@ -45,9 +46,38 @@ func reapStrangers() {
 	guards.Lock()
 	defer guards.Unlock()
 	self := os.Getpid()
+	var ended []int
 	for _, p := range proc.All() {
 		if p.Parent == self && p.Zombie && !isGuard(p.Pid) {
-			proc.Reap(p.Pid)
+			ended = append(ended, p.Pid)
 		}
 	}
+	if ended == nil {
+		return
+	}
+	awaited := withPidfd()
+	for _, pid := range ended {
+		if !awaited[pid] {
+			proc.Reap(pid)
+		}
+	}
+}
+
+// withPidfd returns the processes for which this process has a pidfd. Package os opens one as it starts a process, and closes it after it
+// has waited for it.
+func withPidfd() map[int]bool {
+	pids := make(map[int]bool)
+	const dir = "/proc/self/fdinfo/"
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		info, _ := os.ReadFile(dir + e.Name()) // it may have been closed
+		for line := range strings.Lines(string(info)) {
+			if text, ok := strings.CutPrefix(line, "Pid:"); ok {
+				if pid, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && pid > 0 {
+					pids[pid] = true
+				}
+			}
+		}
+	}
+	return pids
 }
