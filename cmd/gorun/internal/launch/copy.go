@@ -60,10 +60,12 @@ func (c *Copy) Path() (string, error) {
 const copyMark = "gorun-copy-to"
 
 // command is the script that takes the binary from stdin. It is in single quotes, and has no quote, backslash, exclamation mark or line
-// break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come.
+// break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come. If the connection breaks
+// without a word, sh and what has come so far stay. So the script removes such files in which nobody has written for an hour.
 func (c *Copy) command(path string) string {
 	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
 	return fmt.Sprintf(`exec sh -c 'umask 077; d="%s"; t="$d/gorun.$(uname -n).$$"; echo %s "$(uname -s)" "$(uname -m)"; `+
+		`find "$HOME/.cache/gorun" -type f -name "gorun.*" -mmin +60 -exec rm -f {} + 2>/dev/null; `+
 		`mkdir -p "$d" && if cat >"$t" && test "$(wc -c <"$t")" -eq %d && chmod 755 "$t" && mv -f "$t" "$d/gorun"; then echo done; else rm -f "$t"; fi'`,
 		dir, copyMark, c.size)
 }

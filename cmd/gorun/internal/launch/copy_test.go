@@ -1,0 +1,67 @@
+package launch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCopyRemovesOldParts: what copies that broke off have left is removed, and what may be a copy under way is not. All login shells pass
+// the script on to sh.
+func TestCopyRemovesOldParts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gorun")
+	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := &Copy{Version: "v1", File: file}
+	path, err := c.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sh", "bash", "tcsh", "fish"} {
+		shell, err := exec.LookPath(name)
+		if err != nil {
+			t.Logf("NOT TESTED: no %s here", name)
+			continue
+		}
+		home := t.TempDir()
+		other := filepath.Join(home, ".cache", "gorun", "v0-1")
+		if err := os.MkdirAll(other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []string{"gorun", "gorun.h.1", "gorun.h.2"} {
+			full := filepath.Join(other, f)
+			if err := os.WriteFile(full, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if f == "gorun.h.2" {
+				continue
+			}
+			if err := os.Chtimes(full, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(shell, "-c", c.command(path))
+		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		cmd.Stdin = strings.NewReader("binary")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), "done\n") {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+		var left []string
+		for _, f := range []string{"gorun", "gorun.h.1", "gorun.h.2"} {
+			if _, err := os.Stat(filepath.Join(other, f)); err == nil {
+				left = append(left, f)
+			}
+		}
+		if got := strings.Join(left, " "); got != "gorun gorun.h.2" {
+			t.Errorf("%s: %s is left", name, got)
+		}
+		if got, err := os.ReadFile(filepath.Join(home, strings.TrimPrefix(path, "~/"))); err != nil || string(got) != "binary" {
+			t.Errorf("%s: copied %q, %v", name, got, err)
+		}
+	}
+}
