@@ -11,16 +11,31 @@ import (
 )
 
 // Who kills all processes of a job at once, as Slurm does, leaves nobody to remove its temporary files. So gorun locks its directory as
-// long as it lives, and removes at its end those directories of the same user whose locks nobody holds.
+// long as it lives, and removes at its end those directories of the same user and machine whose locks nobody holds. Another machine may
+// not see the locks: many a shared file system can keep them within each machine. So a lock's name says which machine it is of.
 
 const (
-	lockName  = "lock"
-	sweepTime = time.Second // for the removal of what others have left: it goes on when the next gorun ends
+	lockPrefix = "lock-"
+	sweepTime  = time.Second // for the removal of what others have left: it goes on when the next gorun ends
 )
 
-// takeLock locks the directory until this process ends or removes the lock. A file system without locks does without.
+// lockName is the name of a lock of this machine, until it boots again; empty if the machine cannot be told from others.
+func lockName() string {
+	boot, err := bootID()
+	boot = strings.TrimSpace(boot)
+	if err != nil || boot == "" || strings.ContainsRune(boot, filepath.Separator) {
+		return ""
+	}
+	return lockPrefix + boot
+}
+
+// takeLock locks the directory until this process ends or removes the lock. A machine or a file system without locks does without.
 func (s *scratch) takeLock() error {
-	f, err := os.CreateTemp(s.dir, lockName+"-*") // under another name until it is locked
+	name := lockName()
+	if name == "" {
+		return nil
+	}
+	f, err := os.CreateTemp(s.dir, "new-"+lockPrefix+"*") // under another name until it is locked
 	if err != nil {
 		return err
 	}
@@ -28,7 +43,8 @@ func (s *scratch) takeLock() error {
 		return errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	s.lock = f
-	return os.Rename(f.Name(), filepath.Join(s.dir, lockName))
+	s.lockPath = filepath.Join(s.dir, name)
+	return os.Rename(f.Name(), s.lockPath)
 }
 
 // sweep removes the directories that have been abandoned beside s, as far as it comes.
@@ -46,18 +62,33 @@ func (s *scratch) sweep() {
 
 func removeAbandoned(in string) {
 	entries, err := os.ReadDir(in)
-	if err != nil {
+	lock := lockName()
+	if err != nil || lock == "" {
 		return
 	}
 	for _, e := range entries {
-		if dir := filepath.Join(in, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), scratchPrefix) && isAbandoned(dir, e) {
-			_ = os.RemoveAll(dir) // or the next gorun does
+		if dir := filepath.Join(in, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), scratchPrefix) && isAbandoned(dir, lock, e) {
+			_ = removeBeforeLock(dir, lock) // or the next gorun does
 		}
 	}
 }
 
-// isAbandoned reports whether a directory of this user has a lock that nobody holds.
-func isAbandoned(dir string, e fs.DirEntry) bool {
+// removeBeforeLock removes a directory, and its lock last: without it, nobody would go on after half of the removal.
+func removeBeforeLock(dir, lock string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != lock {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// isAbandoned reports whether a directory of this user has a lock of this machine that nobody holds.
+func isAbandoned(dir, lock string, e fs.DirEntry) bool {
 	info, err := e.Info()
 	if err != nil {
 		return false
@@ -65,7 +96,7 @@ func isAbandoned(dir string, e fs.DirEntry) bool {
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Getuid() {
 		return false
 	}
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}

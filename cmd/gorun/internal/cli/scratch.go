@@ -20,9 +20,10 @@ import (
 // directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, a guard removes it: that of the
 // workers, or one of its own. If they are killed, too, the next gorun does.
 type scratch struct {
-	dir     string
-	cleaner *guard.Guard // nil if it has no guard of its own
-	lock    *os.File     // nil if the file system has no locks
+	dir      string
+	cleaner  *guard.Guard // nil if it has no guard of its own
+	lock     *os.File     // nil if the machine or the file system has no locks
+	lockPath string       // empty without lock
 }
 
 // bin is where the program is built.
@@ -92,7 +93,7 @@ func (s *scratch) remove(failed bool, seen func()) error {
 	var kept []string
 	if failed {
 		kept = []string{"error", "flight"}
-		if err := os.Remove(filepath.Join(s.dir, lockName)); err != nil && !errors.Is(err, fs.ErrNotExist) { // the next gorun keeps them, too
+		if err := os.Remove(s.lockPath); err != nil && !errors.Is(err, fs.ErrNotExist) { // the next gorun keeps them, too
 			return err
 		}
 	}

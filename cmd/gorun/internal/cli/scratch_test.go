@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,10 +22,20 @@ func TestAbandoned(t *testing.T) {
 		return s
 	}
 	running, failed, killed, last := make("running"), make("failed"), make("killed"), make("last")
-	mine := filepath.Join(dir, scratchPrefix+"mine")
+	mine, elsewhere, part := filepath.Join(dir, scratchPrefix+"mine"), make("elsewhere"), make("part")
 	if err := os.Mkdir(mine, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	_ = elsewhere.lock.Close() // as it looks from here, if the file system keeps locks within each machine
+	if err := os.Rename(elsewhere.lockPath, filepath.Join(elsewhere.dir, lockPrefix+"0b5f9d39-4d2c-4d4f-a0f1-51d3d1b5c1d0")); err != nil {
+		t.Fatal(err)
+	}
+	stuck := filepath.Join(part.dir, "stuck")
+	if err := errors.Join(os.MkdirAll(filepath.Join(stuck, "of"), 0o700), os.Chmod(stuck, 0o500)); err != nil { //nolint:gosec // a directory
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(stuck, 0o700) }) //nolint:gosec // a directory
+	_ = part.lock.Close()
 	if err := failed.close(true); err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +43,13 @@ func TestAbandoned(t *testing.T) {
 	if err := last.close(false); err != nil {
 		t.Fatal(err)
 	}
-	for path, there := range map[string]bool{running.dir: true, failed.dir: true, killed.dir: false, last.dir: false, mine: true} {
+	for path, there := range map[string]bool{running.dir: true, elsewhere.dir: true, failed.dir: true, killed.dir: false, last.dir: false, mine: true} {
 		if _, err := os.Stat(path); (err == nil) != there {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+	if _, err := os.Stat(part.lockPath); err != nil && os.Getuid() != 0 { // root can remove all of it
+		t.Error("what is left of a removal has no lock for the next gorun:", err)
 	}
 	if err := running.close(false); err != nil {
 		t.Error(err)
