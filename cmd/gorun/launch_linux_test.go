@@ -194,7 +194,7 @@ func TestLaunchBadHosts(t *testing.T) {
 		{"no gorun, bash", []string{"--hosts=h2", "--remote-path=/opt/gorun"}, 2, "host h2: starting gorun: no gorun at /opt/gorun there: .*"},
 		{"older", []string{"--hosts=h1", "--remote-path=" + dir + "/older"}, 2, "host h1: starting gorun: .*/older there is gorun 0.0.9, and this is .*: install the same version, name another one with --remote-path, or let --copy copy this one"},
 		{"newer", []string{"--hosts=h1", "--remote-path=" + dir + "/newer"}, 2, "host h1: starting gorun: .*/newer there is gorun 0.9.0, and this is .*"},
-		{"crash", []string{"--hosts=h2", "--remote-path=" + dir + "/crash"}, 2, `host h2: starting gorun: .*/crash ended with exit code 3 before the agent said anything; on stderr: "cannot load libc"`},
+		{"crash", []string{"--hosts=h2", "--remote-path=" + dir + "/crash"}, 2, `host h2: starting gorun: .*/crash ended with exit code 3 before it said anything; on stderr: "cannot load libc"`},
 		{"no agent", []string{"--hosts=h2", "--remote-path=/bin/echo"}, 2, `host h2: starting gorun: /bin/echo is no gorun of this version; on stdout: "agent"`},
 		{"silent agent", []string{"--hosts=h2", "--connect-timeout=6", "--remote-path=" + dir + "/silent"}, 75, "host h2: connecting: no answer within 6s: check that it is up, and that ssh runs a command there without a question, or give it longer with --connect-timeout"},
 		{"no directory", []string{"CHDIR", "--hosts=h1,h2"}, 2, `host h[12]: no directory "/run/home/here": create it, or give another one with --wdir.*`},

@@ -29,7 +29,7 @@ func agentCommand() *cobra.Command {
 
 // runNode runs a node of a launched job, whose launcher says how it has ended.
 func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
-	report := os.NewFile(remote.OutcomeFD, "the agent")
+	report := os.NewFile(remote.OutcomeFD, "the proxy")
 	syscall.CloseOnExec(remote.OutcomeFD)
 	here.launched = true
 	lookup := here.lookup
@@ -47,7 +47,7 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	err := cmd.Execute()
-	_, _ = report.Write(frame.Encode(nodeOutcome(err))) // if the agent has died, there is nobody to tell
+	_, _ = report.Write(frame.Encode(nodeOutcome(err))) // if the proxy has died, there is nobody to tell
 	return exitCode(err)
 }
 

@@ -321,7 +321,7 @@ func (l *launchPlan) show(out io.Writer) error {
 	for i, h := range c.Hosts {
 		p := launchHostPlan{Host: h.Name, Argv: append([]string{"gorun"}, l.nodeArgs(i, endpoints)...)}
 		if !c.IsSelf[i] {
-			p.Shell = c.Shell.Argv(h, launch.AgentCommand(c.Path))
+			p.Shell = c.Shell.Argv(h, launch.ProxyCommand(c.Path))
 		}
 		for k, arg := range p.Argv {
 			if strings.HasPrefix(arg, "--rdzv-endpoint="+"["+later) || strings.HasPrefix(arg, "--rdzv-endpoint="+later) {

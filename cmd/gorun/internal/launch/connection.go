@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// A connection is a remote shell that runs, with an agent at its other end.
+// A connection is a remote shell that runs, with a proxy at its other end.
 type connection struct {
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended
@@ -64,7 +64,7 @@ func (c *connection) send(kind frame.Kind, payload []byte) {
 	c.to.Put(frame.Append(nil, kind, payload))
 }
 
-// kill ends the remote shell and what it has started here. The agent reads an end of file.
+// kill ends the remote shell and what it has started here. The proxy reads an end of file.
 func (c *connection) kill() {
 	select {
 	case <-c.exited:
@@ -73,11 +73,11 @@ func (c *connection) kill() {
 	}
 }
 
-// endTimeout is how long a remote shell may take to end after its agent, and its output after itself: a connection that ssh shares
+// endTimeout is how long a remote shell may take to end after its proxy, and its output after itself: a connection that ssh shares
 // with others (ControlMaster) keeps it open.
 const endTimeout = 2 * time.Second
 
-// receive passes on what the agent says, in turn: first its Hello, then its frames. It returns when nothing more comes, and how the
+// receive passes on what the proxy says, in turn: first its Hello, then its frames. It returns when nothing more comes, and how the
 // connection has ended.
 func (c *connection) receive(onHello func(frame.Hello) bool, onFrame func(frame.Kind, []byte) bool) (e ending) {
 	r := bufio.NewReaderSize(c.stdout, 2*frame.MaxData)

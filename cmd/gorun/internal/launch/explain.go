@@ -14,10 +14,10 @@ import (
 
 // An ending is how a connection ended without an outcome.
 type ending struct {
-	hello  bool   // the agent had said its first word
+	hello  bool   // the proxy had said its first word
 	code   int    // of the remote shell; negative: it was killed
 	stderr string // the end of what it wrote there
-	noise  string // the end of what came before the agent's first word
+	noise  string // the end of what came before the proxy's first word
 	err    error  // of what was read; nil: it just ended
 }
 
@@ -82,7 +82,7 @@ func (e ending) failure(h Host, path string) *Failure {
 	if e.isMissing(path) {
 		return &Failure{h.Name, "starting gorun", fmt.Sprintf("no gorun at %s there: install it, say where it is with --remote-path, or let --copy copy it", path), codeCorrect}
 	}
-	text := fmt.Sprintf("%s ended with exit code %d before the agent said anything", path, e.code)
+	text := fmt.Sprintf("%s ended with exit code %d before it said anything", path, e.code)
 	switch {
 	case e.err != nil && !isEnd(e.err):
 		text = fmt.Sprintf("%s is no gorun of this version, or the login shell prints too much: %v", path, e.err)

@@ -37,13 +37,13 @@ func TestFailureOfConnection(t *testing.T) {
 		{ending{code: 126, stderr: "sh: 1: exec: /opt/gorun: Permission denied\n"}, 2,
 			"host n1: starting gorun: /opt/gorun cannot be executed there: sh: 1: exec: /opt/gorun: Permission denied"},
 		{ending{code: 1, stderr: ".bashrc: line 7: module: command not found\n"}, 2,
-			`host n1: starting gorun: /opt/gorun ended with exit code 1 before the agent said anything; on stderr: ".bashrc: line 7: module: command not found"`},
-		{ending{code: -1, noise: "\x00\x00", err: &frame.NoiseError{Err: errors.New("no gorun agent after 65536 bytes of other output")}}, 2,
-			`host n1: starting gorun: /opt/gorun is no gorun of this version, or the login shell prints too much: no gorun agent after 65536 bytes of other output; on stdout: "��"`},
+			`host n1: starting gorun: /opt/gorun ended with exit code 1 before it said anything; on stderr: ".bashrc: line 7: module: command not found"`},
+		{ending{code: -1, noise: "\x00\x00", err: &frame.NoiseError{Err: errors.New("nothing from gorun after 65536 bytes of other output")}}, 2,
+			`host n1: starting gorun: /opt/gorun is no gorun of this version, or the login shell prints too much: nothing from gorun after 65536 bytes of other output; on stdout: "��"`},
 		{ending{code: 255, stderr: "Cannot execute command-line and remote command.\n"}, 2,
 			`host n1: connecting: Cannot execute command-line and remote command.: give this host no RemoteCommand in ~/.ssh/config, or use --rsh "ssh -o RemoteCommand=none"`},
 		{ending{code: 3, noise: "Welcome\nto n1\n", stderr: "no libc\n"}, 2,
-			`host n1: starting gorun: /opt/gorun ended with exit code 3 before the agent said anything; on stdout: "to n1"; on stderr: "no libc"`},
+			`host n1: starting gorun: /opt/gorun ended with exit code 3 before it said anything; on stdout: "to n1"; on stderr: "no libc"`},
 		{ending{code: 0, noise: "usage: gorun\n"}, 2, `host n1: starting gorun: /opt/gorun is no gorun of this version; on stdout: "usage: gorun"`},
 		{ending{code: -1}, 2, "host n1: starting gorun: the remote shell was killed"},
 		{ending{hello: true, code: 255, stderr: "Timeout, server n1 not responding.\n"}, 1,
@@ -68,7 +68,7 @@ func TestFailureOfConnection(t *testing.T) {
 func TestShell(t *testing.T) {
 	ssh := Shell{Words: []string{"/usr/bin/ssh", "-F", "config"}, Connect: 90 * time.Second}
 	want := []string{"/usr/bin/ssh", "-F", "config", "-T", "-oBatchMode=yes", "-oConnectTimeout=90", "-oServerAliveInterval=5", "-oServerAliveCountMax=3", "-l", "me", "n1", "exec gorun agent"}
-	if got := ssh.Argv(Host{Name: "n1", User: "me"}, AgentCommand("gorun")); !slices.Equal(got, want) {
+	if got := ssh.Argv(Host{Name: "n1", User: "me"}, ProxyCommand("gorun")); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	if got := (Shell{Words: []string{"oarsh"}}).Argv(Host{Name: "n1"}, "x"); !slices.Equal(got, []string{"oarsh", "n1", "x"}) {

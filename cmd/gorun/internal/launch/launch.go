@@ -1,4 +1,4 @@
-// Package launch runs a job on several hosts: it starts an agent on each over ssh, gives each its node of the job, and carries output,
+// Package launch runs a job on several hosts: it starts a proxy on each over ssh, gives each its node of the job, and carries output,
 // stdin, signals and the exit code. stateMachine decides (state.go, step.go, result.go) and is pure; the launcher around it has one loop
 // with one select. Package remote is the other end of the connections.
 package launch
@@ -195,7 +195,7 @@ func (l *launcher) take(e any) bool {
 	return false
 }
 
-// refuse returns why an agent cannot be used; nil: it can.
+// refuse returns why a proxy cannot be used; nil: it can.
 func (l *launcher) refuse(e said) *Failure {
 	if e.hello.Protocol == frame.Protocol && e.hello.Version == l.Version {
 		return nil
@@ -249,7 +249,7 @@ func (l *launcher) passStdin(data []byte) {
 	}
 }
 
-// beat gives all agents a sign of life, unless something is on its way to them.
+// beat gives all proxies a sign of life, unless something is on its way to them.
 func (l *launcher) beat() {
 	for i := range l.hosts {
 		if c := l.hosts[i].connection; c != nil && l.machine.nodes[i].phase == running && c.to.Full(0) == nil {
@@ -272,12 +272,12 @@ func (l *launcher) onFrame(e received) {
 	case frame.Ended:
 		outcome, err := frame.ParseOutcome(e.payload)
 		if err != nil {
-			l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", "the agent's report makes no sense: " + err.Error(), codeLost}})
+			l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", "gorun there has sent a report that makes no sense: " + err.Error(), codeLost}})
 			return
 		}
 		l.step(finished{e.host, outcome})
 	default:
-		l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", fmt.Sprintf("the agent has sent a frame of kind %d", e.kind), codeLost}})
+		l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", fmt.Sprintf("gorun there has sent a frame of kind %d", e.kind), codeLost}})
 	}
 }
 
@@ -285,7 +285,7 @@ func (l *launcher) onFrame(e received) {
 func (l *launcher) onOutput(host, stream int, data []byte) {
 	o := &l.hosts[host].output[stream]
 	if o.sink.Exceeds(len(data)) {
-		l.step(lost{host, &Failure{l.Names[host], "running the job", "the agent has sent more output than it may", codeLost}})
+		l.step(lost{host, &Failure{l.Names[host], "running the job", "gorun there has sent more output than it may", codeLost}})
 		return
 	}
 	taken, room := o.sink.Put(o.lines(data), len(data))
@@ -304,7 +304,7 @@ func (o *outputStream) lines(data []byte) (complete []byte) {
 	return complete
 }
 
-// returned tells an agent how much more it may send.
+// returned tells a proxy how much more it may send.
 func (l *launcher) returned(host, stream, taken int, room <-chan struct{}) {
 	h := &l.hosts[host]
 	if taken > 0 && !h.closed {

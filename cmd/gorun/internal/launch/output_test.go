@@ -39,7 +39,7 @@ func TestTooMuchOutput(t *testing.T) {
 	for range 4 * frame.Window / len(line) { // more than any pipe holds
 		l.onFrame(received{0, frame.Stdout, line})
 	}
-	if f := l.machine.failure; f == nil || f.Error() != "host n1: running the job: the agent has sent more output than it may" {
+	if f := l.machine.failure; f == nil || f.Error() != "host n1: running the job: gorun there has sent more output than it may" {
 		t.Errorf("got %v", f)
 	}
 }

@@ -57,5 +57,5 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// AgentCommand is what a host runs. sh, bash, tcsh, fish and others understand it, and it contains nothing of the job.
-func AgentCommand(path string) string { return "exec " + path + " agent" }
+// ProxyCommand is what a host runs. sh, bash, tcsh, fish and others understand it, and it contains nothing of the job.
+func ProxyCommand(path string) string { return "exec " + path + " agent" }

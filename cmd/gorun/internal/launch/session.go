@@ -38,10 +38,10 @@ func (s *session) run(ctx context.Context) {
 	s.events <- closed{s.host, e.failure(h, c.Path)}
 }
 
-// serve runs an agent there until it ends.
+// serve runs a proxy there until it ends.
 func (s *session) serve(ctx context.Context, path string) (ending, error) {
 	c := s.config
-	argv, environ := c.Shell.Argv(c.Hosts[s.host], AgentCommand(path)), []string(nil)
+	argv, environ := c.Shell.Argv(c.Hosts[s.host], ProxyCommand(path)), []string(nil)
 	if c.IsSelf[s.host] {
 		// How this machine was reached says nothing about how others reach it.
 		argv, environ = []string{c.Self, "agent"}, slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SSH_CONNECTION=") })

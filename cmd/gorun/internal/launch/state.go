@@ -12,10 +12,10 @@ import (
 type Rules struct {
 	Names  []string // of the hosts, as the user has written them
 	Least  int      // how many hosts the job needs; fewer than there are if hosts may fail
-	Meets  bool     // the nodes meet over an etcd that one or three of them host, at endpoints that their agents know
+	Meets  bool     // the nodes meet over an etcd that one or three of them host, at endpoints that their proxies know
 	Shared bool     // the nodes learn from each other how the job ends
 
-	Connect time.Duration // from the start of a connection to the agent's first word
+	Connect time.Duration // from the start of a connection to the proxy's first word
 	Silence time.Duration // without any sign of life, after which a host is lost
 	Grace   time.Duration // from a signal to the end of the workers
 }
@@ -33,9 +33,9 @@ const (
 type phase int
 
 const (
-	connecting phase = iota // nothing has come from its agent
-	ready                   // its agent is there
-	running                 // its agent has the job
+	connecting phase = iota // nothing has come from its proxy
+	ready                   // its proxy is there
+	running                 // its proxy has the job
 	ended                   // it has an outcome, or is lost
 )
 
@@ -67,7 +67,7 @@ type stateMachine struct {
 type (
 	event interface{}
 
-	// said: the agent of a host is there.
+	// said: the proxy of a host is there.
 	said struct {
 		host  int
 		hello frame.Hello

@@ -54,7 +54,7 @@ func (m *stateMachine) begin(now time.Time) (actions []action) {
 }
 
 // chooseEndpoints chooses the first host. If the job can do without some of three or more hosts, it chooses the first three, any one of
-// which may then fail. It reports whether their agents are there.
+// which may then fail. It reports whether their proxies are there.
 func (m *stateMachine) chooseEndpoints() bool {
 	if m.endpoints != nil {
 		return true
@@ -165,7 +165,7 @@ func (m *stateMachine) signalAll(sig syscall.Signal) (actions []action) {
 	return actions
 }
 
-// onInterrupt: the first signal lets the workers stop, a second one has them killed by their agents, and a third one by the hosts.
+// onInterrupt: the first signal lets the workers stop, a second one has them killed by their proxies, and a third one by the hosts.
 func (m *stateMachine) onInterrupt(sig syscall.Signal, now time.Time) []action {
 	m.signals++
 	first := m.interrupt == 0

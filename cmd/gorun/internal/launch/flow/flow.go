@@ -1,4 +1,4 @@
-// Package flow bounds the streams between gorun launch and its agents: a sender has a Credit, and a receiver has a Sink that returns it.
+// Package flow bounds the streams between gorun launch and its proxies: a sender has a Credit, and a receiver has a Sink that returns it.
 package flow
 
 import (

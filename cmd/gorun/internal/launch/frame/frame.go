@@ -1,7 +1,7 @@
-// Package frame encodes what gorun launch and the gorun agent on a host send each other, over the stdin and stdout of a remote shell.
+// Package frame encodes what gorun launch and the gorun proxy on a host send each other, over the stdin and stdout of a remote shell.
 // It is pure: bytes in, bytes out.
 //
-// The agent begins with a Hello, in one line, because a login shell may print something before it. All else is frames: a kind (1 byte),
+// The proxy begins with a Hello, in one line, because a login shell may print something before it. All else is frames: a kind (1 byte),
 // a length (4 bytes, big-endian) and so many bytes. No length is believed before it has been compared with the limit of its kind.
 package frame
 
@@ -19,13 +19,13 @@ type Kind byte
 // The kinds. Streams (Stdin, Stdout and Stderr) have a window: at most Window bytes of each may be on their way or wait at the receiver,
 // which returns what it has passed on with Taken. So a stream that nobody reads never holds up a signal or a heartbeat.
 const (
-	Start     Kind = iota + 1 // to the agent: a Job, in JSON. It comes first, and once
-	Stdin                     // to the agent: what the job reads. Empty: the end
-	Signal                    // to the agent: the number of a signal for the job (1 byte)
-	Kill                      // to the agent: end the job at once. Empty
-	Stdout                    // from the agent: what the job has written
+	Start     Kind = iota + 1 // to the proxy: a Job, in JSON. It comes first, and once
+	Stdin                     // to the proxy: what the job reads. Empty: the end
+	Signal                    // to the proxy: the number of a signal for the job (1 byte)
+	Kill                      // to the proxy: end the job at once. Empty
+	Stdout                    // from the proxy: what the job has written
 	Stderr                    // the same
-	Ended                     // from the agent: an Outcome, in JSON. It comes last
+	Ended                     // from the proxy: an Outcome, in JSON. It comes last
 	Taken                     // both ways: the kind of a stream (1 byte), and how many more bytes of it were passed on (4 bytes)
 	Heartbeat                 // both ways: the sender lives. Empty
 )

@@ -79,10 +79,10 @@ func TestReadHello(t *testing.T) {
 		"":                                       "EOF",
 		"Welcome!\n":                             "EOF",
 		line[:len(line)-1]:                       "unexpected EOF",
-		magic + "{}x\n":                          "the agent's first line: invalid character 'x' after top-level value",
-		magic + "{\"port\":-1}\n":                "the agent's first line: port -1",
-		magic + strings.Repeat("{", 5000) + "\n": "the agent's first line has more than 4096 bytes",
-		strings.Repeat("noise ", 20000):          "no gorun agent after 65536 bytes of other output",
+		magic + "{}x\n":                          "its first line: invalid character 'x' after top-level value",
+		magic + "{\"port\":-1}\n":                "its first line: port -1",
+		magic + strings.Repeat("{", 5000) + "\n": "its first line has more than 4096 bytes",
+		strings.Repeat("noise ", 20000):          "nothing from gorun after 65536 bytes of other output",
 	} {
 		_, err := ReadHello(bufio.NewReader(strings.NewReader(text)))
 		noise, ok := errors.AsType[*NoiseError](err)

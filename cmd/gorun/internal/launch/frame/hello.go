@@ -43,7 +43,7 @@ func ReadHello(r *bufio.Reader) (h Hello, err error) {
 	}
 	for !bytes.HasSuffix(noise, []byte(magic)) {
 		if len(noise) > maxNoise {
-			return fail(fmt.Errorf("no gorun agent after %d bytes of other output", maxNoise))
+			return fail(fmt.Errorf("nothing from gorun after %d bytes of other output", maxNoise))
 		}
 		c, err := r.ReadByte()
 		if err != nil {
@@ -61,7 +61,7 @@ func ReadHello(r *bufio.Reader) (h Hello, err error) {
 		case err != nil:
 			return fail(err)
 		case len(line) >= maxHello:
-			return fail(fmt.Errorf("the agent's first line has more than %d bytes", maxHello))
+			return fail(fmt.Errorf("its first line has more than %d bytes", maxHello))
 		}
 		if c == '\n' {
 			break
@@ -69,10 +69,10 @@ func ReadHello(r *bufio.Reader) (h Hello, err error) {
 		line = append(line, c)
 	}
 	if err := json.Unmarshal(line, &h); err != nil {
-		return fail(fmt.Errorf("the agent's first line: %w", err))
+		return fail(fmt.Errorf("its first line: %w", err))
 	}
 	if h.Port < 0 || h.Port > 65534 {
-		return fail(fmt.Errorf("the agent's first line: port %d", h.Port))
+		return fail(fmt.Errorf("its first line: port %d", h.Port))
 	}
 	return h, nil
 }

@@ -10,7 +10,7 @@ import (
 // Protocol is the version of all that this package describes.
 const Protocol = 1
 
-// A Hello is the first that an agent says.
+// A Hello is the first that a proxy says.
 type Hello struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"` // of gorun
@@ -20,11 +20,11 @@ type Hello struct {
 	Port     int    `json:"port"`    // nobody listens on this one and the next; 0: not known
 }
 
-// A Job is what an agent is to run. Texts are bytes, because JSON would change those that are not UTF-8.
+// A Job is what a proxy is to run. Texts are bytes, because JSON would change those that are not UTF-8.
 type Job struct {
 	Args  [][]byte `json:"args"` // gorun's, without its name
-	Env   [][]byte `json:"env"`  // NAME=value, in addition to what the agent has, or instead
-	Dir   []byte   `json:"dir"`  // where the job runs; empty: where the agent does
+	Env   [][]byte `json:"env"`  // NAME=value, in addition to what the proxy has, or instead
+	Dir   []byte   `json:"dir"`  // where the job runs; empty: where the proxy does
 	Stdin bool     `json:"stdin"`
 
 	Heartbeat time.Duration `json:"heartbeat"` // between two signs of life

@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
-// newHello returns what this agent says first.
+// newHello returns what this proxy says first.
 func newHello(version string) frame.Hello {
 	name, err := os.Hostname()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/release"
 )
 
-// Command is the command of gorun that is an agent.
+// Command is the command of gorun that is a proxy.
 const Command = "agent"
 
-// Main is the main function of an agent, whose launcher is at the other end of stdin and stdout.
+// Main is the main function of a proxy, whose launcher is at the other end of stdin and stdout.
 func Main() error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the launcher has gone, which an end of file says too
 	signals := make(chan os.Signal, 16)

@@ -1,4 +1,4 @@
-// Package remote is the gorun agent of gorun launch: what runs on a host at the other end of ssh. It starts gorun there as its child,
+// Package remote is the gorun proxy of gorun launch: what runs on a host at the other end of ssh. It starts gorun there as its child,
 // carries its output, stdin and signals in frames, and ends it when the launcher is gone.
 package remote
 
@@ -25,10 +25,10 @@ type Process struct {
 	Wait           func() frame.Outcome // returns when it has ended
 }
 
-// A Config says how to run an agent.
+// A Config says how to run a proxy.
 type Config struct {
 	Hello   frame.Hello
-	Signals <-chan os.Signal // to the agent: they end the job
+	Signals <-chan os.Signal // to the proxy: they end the job
 	Start   func(frame.Job) (*Process, error)
 }
 
@@ -56,17 +56,17 @@ func unreadTimeout(o frame.Outcome) time.Duration {
 	return 5 * time.Second
 }
 
-// unread is what an agent says if the launcher has not read the output of its job.
+// unread is what a proxy says if the launcher has not read the output of its job.
 const unread = "gorun: nobody reads the output: the end of it is lost\n"
 
 // sendTimeouts is how long the launcher may take to read the last frames.
 var sendTimeouts = spool.Timeouts{Still: 10 * time.Second, Total: time.Minute}
 
-// Run runs an agent whose launcher is at the other end of in and out. It returns when nothing of the job is left, and the launcher has
+// Run runs a proxy whose launcher is at the other end of in and out. It returns when nothing of the job is left, and the launcher has
 // its outcome or is gone.
 func Run(in io.Reader, out io.Writer, c Config) error {
 	queue := spool.New()
-	a := &agent{
+	a := &proxy{
 		config: c, to: queue.To(out, "the launcher").Source(nil),
 		frames: make(chan message), output: make(chan piece), room: make(chan struct{}), ended: make(chan frame.Outcome, 1),
 		over:    make(chan struct{}),
@@ -101,8 +101,8 @@ type piece struct {
 // streams are those that the job writes.
 var streams = [...]frame.Kind{frame.Stdout, frame.Stderr}
 
-// agent is the state of an agent. loop owns it.
-type agent struct {
+// proxy is the state of a proxy. loop owns it.
+type proxy struct {
 	config Config
 	to     *spool.Source
 	frames chan message
@@ -129,7 +129,7 @@ type agent struct {
 	err       error
 }
 
-func (a *agent) receive(in io.Reader) {
+func (a *proxy) receive(in io.Reader) {
 	buffered := bufio.NewReader(in)
 	for {
 		kind, payload, err := frame.Read(buffered)
@@ -144,7 +144,7 @@ func (a *agent) receive(in io.Reader) {
 	}
 }
 
-func (a *agent) loop() error {
+func (a *proxy) loop() error {
 	for !a.done {
 		select {
 		case m := <-a.frames:
@@ -171,9 +171,9 @@ func (a *agent) loop() error {
 	return a.err
 }
 
-func (a *agent) send(kind frame.Kind, payload []byte) { a.to.Put(frame.Append(nil, kind, payload)) }
+func (a *proxy) send(kind frame.Kind, payload []byte) { a.to.Put(frame.Append(nil, kind, payload)) }
 
-func (a *agent) onMessage(m message) {
+func (a *proxy) onMessage(m message) {
 	if m.err != nil {
 		if errors.Is(m.err, io.EOF) {
 			m.err = errors.New("the connection to the launcher has ended")
@@ -213,7 +213,7 @@ func (a *agent) onMessage(m message) {
 	}
 }
 
-func (a *agent) start(payload []byte) {
+func (a *proxy) start(payload []byte) {
 	if a.process != nil {
 		a.lose(errors.New("the launcher has sent two jobs"))
 		return
@@ -251,14 +251,14 @@ func (a *agent) start(payload []byte) {
 }
 
 // pass gives a piece to the loop.
-func (a *agent) pass(p piece) {
+func (a *proxy) pass(p piece) {
 	select {
 	case a.output <- p:
 	case <-a.over:
 	}
 }
 
-func (a *agent) onStdin(data []byte) {
+func (a *proxy) onStdin(data []byte) {
 	switch {
 	case a.stdin == nil:
 	case len(data) == 0:
@@ -270,7 +270,7 @@ func (a *agent) onStdin(data []byte) {
 }
 
 // returnStdin tells the launcher how much more it may send.
-func (a *agent) returnStdin(taken int, room <-chan struct{}) {
+func (a *proxy) returnStdin(taken int, room <-chan struct{}) {
 	if taken > 0 {
 		a.to.Put(frame.AppendTaken(nil, frame.Stdin, taken))
 	}
@@ -289,7 +289,7 @@ func (a *agent) returnStdin(taken int, room <-chan struct{}) {
 	}
 }
 
-func (a *agent) onOutput(p piece) {
+func (a *proxy) onOutput(p piece) {
 	switch {
 	case p.data == nil:
 		a.open--
@@ -303,28 +303,28 @@ func (a *agent) onOutput(p piece) {
 	a.finish()
 }
 
-func (a *agent) onEnded(o frame.Outcome) {
+func (a *proxy) onEnded(o frame.Outcome) {
 	a.outcome = &o
 	a.end.Reset(restTimeout)
 	a.finish()
 }
 
-// finish ends the agent if the job has ended and all its output has been passed on.
-func (a *agent) finish() {
+// finish ends the proxy if the job has ended and all its output has been passed on.
+func (a *proxy) finish() {
 	if a.outcome != nil && (a.open == 0 || a.lost) {
 		a.report()
 	}
 }
 
-func (a *agent) report() {
+func (a *proxy) report() {
 	if !a.lost {
 		a.send(frame.Ended, frame.Encode(a.outcome))
 	}
 	a.done = true
 }
 
-// abandon ends the agent, although its launcher has not read all output of the job, which has ended.
-func (a *agent) abandon() {
+// abandon ends the proxy, although its launcher has not read all output of the job, which has ended.
+func (a *proxy) abandon() {
 	if a.starved() && !a.lost {
 		if a.outcome.Text += unread; a.outcome.Code == 0 {
 			a.outcome.Code, a.outcome.Cause = 1, frame.Other
@@ -335,7 +335,7 @@ func (a *agent) abandon() {
 }
 
 // openCredits lets nothing wait for the launcher any more.
-func (a *agent) openCredits() {
+func (a *proxy) openCredits() {
 	for _, c := range a.credits {
 		if c != nil {
 			c.Open()
@@ -344,7 +344,7 @@ func (a *agent) openCredits() {
 }
 
 // onSignal: somebody on this host ends the job here, or this host goes down.
-func (a *agent) onSignal(sig syscall.Signal) {
+func (a *proxy) onSignal(sig syscall.Signal) {
 	switch {
 	case a.process == nil:
 		a.err, a.done = fmt.Errorf("signal %d", sig), true
@@ -354,7 +354,7 @@ func (a *agent) onSignal(sig syscall.Signal) {
 }
 
 // lose: nobody is at the other end any more. The job ends.
-func (a *agent) lose(err error) {
+func (a *proxy) lose(err error) {
 	if a.lost {
 		return
 	}
@@ -371,7 +371,7 @@ func (a *agent) lose(err error) {
 	}
 }
 
-func (a *agent) kill() {
+func (a *proxy) kill() {
 	if a.process == nil {
 		a.done = true
 		return
@@ -388,7 +388,7 @@ func (a *agent) kill() {
 }
 
 // onEnd: something has not ended in time.
-func (a *agent) onEnd() {
+func (a *proxy) onEnd() {
 	switch {
 	case a.outcome != nil && !a.lost && a.starved() && a.still+restTimeout < unreadTimeout(*a.outcome):
 		a.still += restTimeout // the launcher has yet to read
@@ -403,7 +403,7 @@ func (a *agent) onEnd() {
 }
 
 // starved reports whether a stream has to wait for the launcher.
-func (a *agent) starved() bool {
+func (a *proxy) starved() bool {
 	for _, c := range a.credits {
 		if c != nil && c.Used() {
 			return true

@@ -17,11 +17,11 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
-// A bed is an agent with a launcher and a job that a test plays.
+// A bed is a proxy with a launcher and a job that a test plays.
 type bed struct {
 	t       *testing.T
 	to      *io.PipeWriter // the launcher's end
-	frames  chan string    // what the agent says; closed at the end
+	frames  chan string    // what the proxy says; closed at the end
 	hello   frame.Hello
 	done    chan error
 	signals chan os.Signal
@@ -125,10 +125,10 @@ func (b *bed) wantDone(want string) {
 	select {
 	case err := <-b.done:
 		if got := errors.Join(err); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(got.Error(), want)) {
-			b.t.Errorf("the agent ends with %v, want %q", err, want)
+			b.t.Errorf("the proxy ends with %v, want %q", err, want)
 		}
 	default:
-		b.t.Errorf("the agent has not ended")
+		b.t.Errorf("the proxy has not ended")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestLostLauncher(t *testing.T) {
 						t.Error("no error")
 					}
 				default:
-					t.Error("the agent has not ended")
+					t.Error("the proxy has not ended")
 				}
 				_, _, _ = b.to.Close(), b.stdout.Close(), b.stderr.Close()
 			})

@@ -1,5 +1,5 @@
-// Package beforemain runs the agent of gorun launch instead of main in a process that is to be one, before Go initialises the packages
-// that an agent does not need, as launcher/guard/reexec does for the guard. Only the agent's speed depends on this.
+// Package beforemain runs the proxy of gorun launch instead of main in a process that is to be one, before Go initialises the packages
+// that a proxy does not need, as launcher/guard/reexec does for the guard. Only the proxy's speed depends on this.
 package beforemain
 
 import (
