@@ -97,8 +97,24 @@ func (c *Collective) reduceScatter() (err error) {
 		if err == nil && !c.isWide() {
 			c.operands = c.into[:copy(c.into, c.operands)]
 		}
+	} else if c.g.Choose.Halves(c.g.Size(), len(c.out.Buf), c.op.Ordered()) {
+		return c.exchangeHalves()
 	} else {
 		return c.exchangeScattered()
+	}
+	c.finish(err == nil)
+	return err
+}
+
+// exchangeHalves leaves this rank's block of the reduction of in in out. It combines in a copy of in.
+func (c *Collective) exchangeHalves() error {
+	n := c.values(c.out.Buf)
+	c.setOperands(c.in.Buf, false)
+	err := c.exchangeOperands(c.planned(func() plan.Plan { return plan.HalvingReduceScatter(c.g.rank, c.g.Size(), n) }))
+	own := pipeline.Vector{Buf: c.operands}
+	c.into, c.operands = c.out.Buf, own.At(plan.Range{Lo: c.g.rank * n, Hi: (c.g.rank + 1) * n}, c.elem)
+	if err == nil && !c.isWide() {
+		c.operands = c.into[:copy(c.into, c.operands)]
 	}
 	c.finish(err == nil)
 	return err

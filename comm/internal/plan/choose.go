@@ -39,9 +39,11 @@ var Ways = choice.Table{
 	{Op: "reduce", Way: "chain", What: "pipeline from neighbour to neighbour"},
 	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "broadcast", Way: "chain", What: "pipeline from neighbour to neighbour"},
+	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80 << 10), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
 	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
 	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
+	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(32 << 10), What: "recursive halving: fewest steps"},
 	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
 	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
 	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
@@ -70,6 +72,17 @@ func nearby(ways choice.Table) choice.Table {
 }
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
+
+// powerOfTwo is the limit of an algorithm that takes more steps for other numbers of ranks than a power of two from four. Two ranks have
+// one exchange by any algorithm.
+func powerOfTwo(bytes int) func(int) int {
+	return func(ranks int) int {
+		if ranks < 4 || bits.OnesCount(uint(ranks)) != 1 {
+			return choice.Never
+		}
+		return bytes
+	}
+}
 
 // ofTwo is the limit of an algorithm for two ranks, for which both directions of a ring are the same.
 func ofTwo(ranks int) int {
@@ -131,7 +144,10 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 
 // AllGather returns the plan for collecting blocks of n elements of elem bytes each.
 func (c Choices) AllGather(rank, size, n, elem int) Plan {
-	if c.Pick("all_gather", size, size*n*elem) == "bruck" {
+	switch c.Pick("all_gather", size, size*n*elem) {
+	case "doubling":
+		return DoublingAllGather(rank, size, n)
+	case "bruck":
 		return BruckAllGather(rank, size, n)
 	}
 	return c.AllGatherApart(nil, rank, EqualBlocks(size, n), elem)
@@ -189,6 +205,11 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 		return ChainReduce(rank, size, n, root)
 	}
 	return BinomialReduce(rank, size, n, root)
+}
+
+// Halves reports whether a reduction of which every rank keeps a block of so many bytes is that of HalvingReduceScatter.
+func (c Choices) Halves(size, bytes int, ordered bool) bool {
+	return !ordered && c.Pick("reduce_scatter", size, size*bytes) == "halving"
 }
 
 // ReduceScatter appends to p the plan for a reduction of which every rank keeps a block.

@@ -21,6 +21,15 @@ func DoublingAllReduce(rank, size, n int) Plan {
 	})
 }
 
+// DoublingAllGather gives every rank every block of n elements. Rank r holds block r at the start. It is for short blocks. It is
+// HalvingReduceScatter turned around: partners exchange all blocks that they have.
+//
+// Thakur, Rabenseifner and Gropp 2005, section 4.1 ("recursive doubling"). log2 P steps (plus two); all blocks but one sent, the least
+// possible, for P a power of two.
+func DoublingAllGather(rank, size, n int) Plan {
+	return HalvingReduceScatter(rank, size, n).reversed(Replace)
+}
+
 // folded makes the plan of core, which needs a power of two of ranks, for any number of ranks. The surplus ranks give their vectors to
 // neighbours first, and get the result from them last. In core this rank has number me, and partner(bit) is the rank whose number
 // differs in that bit.

@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // HalvingAllReduce halves the vector again and again: ranks whose numbers differ in one bit send each other the half that the other one
 // continues with, until each has reduced a part of its own. Then they send their parts back in the same way. It is for vectors of medium
@@ -27,4 +30,50 @@ func HalvingAllReduce(rank, size, n int) Plan {
 		slices.Reverse(double)
 		return append(halve, double...)
 	})
+}
+
+// HalvingReduceScatter gives rank the reduction of block rank, of size blocks of n elements each. Of the blocks that it still combines, every
+// rank sends the half that it does not keep to a rank that keeps it. It is for short blocks: it takes fewer steps than an exchange between
+// all pairs, and overwrites the whole vector. If size is not a power of two, the surplus ranks give their vectors to neighbours first, and
+// get their blocks from them last. The operation must commute.
+//
+// Thakur, Rabenseifner and Gropp 2005, section 4.4 ("recursive halving"). log2 P steps (plus two); all blocks but one sent, the least
+// possible, for P a power of two.
+func HalvingReduceScatter(rank, size, n int) Plan {
+	all := Range{0, size * n}
+	power := 1 << (bits.Len(uint(size)) - 1)                 // the largest power of two <= size
+	extra := size - power                                    // this many even ranks give their vector to the odd rank above them
+	first := func(me int) int { return me + min(me, extra) } // the lowest rank whose block number me of the others combines
+	me := rank - extra
+	var p Plan
+	if rank < 2*extra {
+		if rank%2 == 0 {
+			return Plan{
+				{To: rank + 1, Send: all, From: None},
+				{To: None, From: rank + 1, Recv: Range{rank * n, (rank + 1) * n}},
+			}
+		}
+		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left})
+		me = rank / 2
+	}
+	for half, lo := power/2, 0; half > 0; half /= 2 { // of the numbers from lo to lo+2*half
+		keep, send := lo, lo+half
+		if me >= lo+half {
+			keep, send = send, keep
+		}
+		partner := me ^ half
+		to := first(partner)
+		if partner < extra {
+			to++
+		}
+		p = append(p, Step{
+			To: to, Send: Range{first(send) * n, first(send+half) * n},
+			From: to, Recv: Range{first(keep) * n, first(keep+half) * n}, Merge: fromSide(me, half),
+		})
+		lo = keep
+	}
+	if rank < 2*extra {
+		p = append(p, Step{To: rank - 1, Send: Range{(rank - 1) * n, rank * n}, From: None})
+	}
+	return p
 }

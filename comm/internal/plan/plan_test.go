@@ -103,6 +103,26 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 	}
 }
 
+func TestEqualBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := drawSize(t), rapid.IntRange(0, 5).Draw(t, "n")
+		blocks, vec := EqualBlocks(size, n), own(size, size*n)
+		simulate(t, plansOf(size, func(r int) Plan { return HalvingReduceScatter(r, size, n) }), vec, vec)
+		for r, b := range blocks {
+			for i, e := range vec[r][b.Lo:b.Hi] {
+				if !complete(e, size, false) {
+					t.Fatalf("rank %d element %d of its block holds %v", r, i, e)
+				}
+			}
+		}
+		for _, algorithm := range []func(rank, size, n int) Plan{BruckAllGather, DoublingAllGather} {
+			vec = own(size, size*n)
+			simulate(t, plansOf(size, func(r int) Plan { return algorithm(r, size, n) }), vec, vec)
+			checkGathered(t, vec, blocks)
+		}
+	})
+}
+
 // What is sent may lie elsewhere than what is received.
 func TestOnlyTheOwnBlockIsWritten(t *testing.T) {
 	blocks := []Range{{0, 2}, {2, 2}, {2, 7}}
@@ -143,14 +163,15 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 func TestEveryWayIsCarriedOut(t *testing.T) {
 	const size, n, elem = 8, 1 << 10, 4 << 10
 	carriedOut := map[string]func(c Choices) any{
-		"all_reduce": func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
-		"all_gather": func(c Choices) any { return c.AllGather(1, size, n, elem) },
-		"reduce":     func(c Choices) any { return c.Reduce(1, size, n, elem, 0, false) },
-		"broadcast":  func(c Choices) any { return c.Broadcast(1, size, n, elem, 0) },
-		"all_to_all": func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
-		"gather":     func(c Choices) any { return c.Together("gather", size, n*elem) },
-		"scatter":    func(c Choices) any { return c.Together("scatter", size, n*elem) },
-		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
+		"all_reduce":     func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
+		"all_gather":     func(c Choices) any { return c.AllGather(1, size, n, elem) },
+		"reduce_scatter": func(c Choices) any { return c.Halves(size, n*elem, false) },
+		"reduce":         func(c Choices) any { return c.Reduce(1, size, n, elem, 0, false) },
+		"broadcast":      func(c Choices) any { return c.Broadcast(1, size, n, elem, 0) },
+		"all_to_all":     func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
+		"gather":         func(c Choices) any { return c.Together("gather", size, n*elem) },
+		"scatter":        func(c Choices) any { return c.Together("scatter", size, n*elem) },
+		"nodes":          func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
 	}
 	for _, line := range Ways {
 		names := Ways.Free(line.Op)
