@@ -39,11 +39,11 @@ var Ways = choice.Table{
 	{Op: "reduce", Way: "chain", What: "pipeline from neighbour to neighbour"},
 	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "broadcast", Way: "chain", What: "pipeline from neighbour to neighbour"},
-	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80 << 10), What: "recursive doubling: fewest messages"},
+	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
 	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
 	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
-	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(32 << 10), What: "recursive halving: fewest steps"},
+	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(256<<10, 1<<10), What: "recursive halving: fewest steps"},
 	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
 	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
 	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
@@ -73,14 +73,17 @@ func nearby(ways choice.Table) choice.Table {
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
 
-// powerOfTwo is the limit of an algorithm that takes more steps for other numbers of ranks than a power of two from four. Two ranks have
-// one exchange by any algorithm.
-func powerOfTwo(bytes int) func(int) int {
+// powerOfTwo is the limit of an algorithm that takes two more steps, with the whole vector, for other numbers of ranks than a power of two.
+// Two ranks have one exchange by any algorithm.
+func powerOfTwo(bytes, others int) func(int) int {
 	return func(ranks int) int {
-		if ranks < 4 || bits.OnesCount(uint(ranks)) != 1 {
+		switch {
+		case ranks <= 2:
 			return choice.Never
+		case bits.OnesCount(uint(ranks)) == 1:
+			return bytes
 		}
-		return bytes
+		return others
 	}
 }
 
