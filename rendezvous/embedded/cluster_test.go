@@ -23,7 +23,7 @@ import (
 )
 
 // three are the configurations of one cluster on loopback, with data that stays.
-func three(t *testing.T, secret []byte) []Config {
+func three(t testing.TB, secret []byte) []Config {
 	t.Helper()
 	var members []rendezvous.Endpoint
 	configs := make([]Config, 3)

@@ -21,7 +21,7 @@ import (
 var secret = []byte("correct horse battery staple")
 
 // listen returns a listener on host, and the endpoint that it is.
-func listen(t *testing.T, host string) (net.Listener, rendezvous.Endpoint) {
+func listen(t testing.TB, host string) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
 	self := rendezvous.Endpoint{Host: host, Port: rendezvoustest.FreePort(t, host)}
 	l, err := net.Listen("tcp", self.String())
@@ -39,7 +39,7 @@ func alone1(t *testing.T) Config {
 }
 
 // bounded is for what must not take long.
-func bounded(t *testing.T) context.Context {
+func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -84,7 +84,7 @@ func leave(t *testing.T, s *Server) {
 }
 
 // client connects to servers; credentials nil: without TLS.
-func client(t *testing.T, credentials *tls.Config, endpoints ...rendezvous.Endpoint) *clientv3.Client {
+func client(t testing.TB, credentials *tls.Config, endpoints ...rendezvous.Endpoint) *clientv3.Client {
 	t.Helper()
 	texts := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -98,7 +98,7 @@ func client(t *testing.T, credentials *tls.Config, endpoints ...rendezvous.Endpo
 	return c
 }
 
-func put(t *testing.T, c *clientv3.Client, key, value string) {
+func put(t testing.TB, c *clientv3.Client, key, value string) {
 	t.Helper()
 	if _, err := c.Put(bounded(t), key, value); err != nil {
 		t.Fatalf("put %s: %v", key, err)
@@ -201,7 +201,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	}
 }
 
-func clientTLS(t *testing.T, secret []byte) *tls.Config {
+func clientTLS(t testing.TB, secret []byte) *tls.Config {
 	t.Helper()
 	if secret == nil {
 		return nil
