@@ -82,7 +82,7 @@ func ExampleWithTimeout() {
 	_, err := comm.Init(context.Background(),
 		comm.WithStore(comm.NewMemStore()),
 		comm.WithRank(0, 2),
-		comm.WithTimeout(50*time.Millisecond),
+		comm.WithTimeout(time.Second),
 		comm.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 		comm.WithAddress("127.0.0.1"), // or a name, a prefix such as 10.1.0.0/16, or an interface
 		comm.WithFlightOnQuit(false),  // this program does something else on SIGQUIT
