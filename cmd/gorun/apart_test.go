@@ -65,7 +65,7 @@ func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *
 func (j *apartJob) start(host int, args ...string) {
 	j.t.Helper()
 	start := func(cmd *exec.Cmd) error { return j.network.Start(cmd, host) }
-	j.nodes[host] = startBy(j.t, start, 10*patience, args[0], args...)
+	j.nodes[host] = startBy(j.t, start, 4*patience, args[0], args...)
 }
 
 // join starts nodes, which ask for the node rank that their host has.

@@ -37,7 +37,7 @@ func New() (*Network, error) {
 		return nil, &UnavailableError{err}
 	}
 	n := &Network{started: make(map[int]bool), isolated: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
-	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}
+	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET} // it ends with its input
 	var err error
 	if n.commands, err = n.bridge.StdinPipe(); err != nil {
 		return nil, err
