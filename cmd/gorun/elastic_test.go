@@ -29,8 +29,13 @@ func init() {
 		return elastic.Run(ctx, state, func(ctx context.Context, world *comm.Group) error {
 			fmt.Println("goes on at", n)
 			for n < 20 {
-				if n == 7 && world.Rank() == odd && !isNew {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				if n == 7 {
+					if err := comm.Barrier(ctx, world); err != nil { // all have committed 7
+						return err
+					}
+					if world.Rank() == odd && !isNew {
+						_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+					}
 				}
 				if n == 9 && os.Args[3] == "own-error" {
 					return errors.New("nine is enough")

@@ -55,6 +55,8 @@ func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	}
 }
 
+var errNoLeader = errors.New("its etcd has no leader, or does not answer in time: start its other members, make sure that they reach each other, or look what keeps its machine busy")
+
 // leaderless says what to do about an etcd without a leader, which depends on how many members it has.
 func leaderless(ctx context.Context, c *clientv3.Client) *Problem {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), politely)
@@ -62,7 +64,7 @@ func leaderless(ctx context.Context, c *clientv3.Client) *Problem {
 	if list, err := c.MemberList(ctx, clientv3.WithSerializable()); err == nil && len(list.Members) == 1 {
 		return &Problem{Kind: NoLeader, Err: errors.New("its etcd, which has no other members, does not answer: check its log, and whether its disk is full or slow")}
 	}
-	return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or make sure that they reach each other")}
+	return &Problem{Kind: NoLeader, Err: errNoLeader}
 }
 
 func failing(err error) *Problem {
@@ -80,7 +82,7 @@ func (t Target) askProblem(err error) *Problem {
 	case errors.Is(err, rpctypes.ErrAuthFailed):
 		return &Problem{Kind: Login, Err: errors.New("its etcd knows no such user with this password: correct username= and password_file= in --rdzv-conf")}
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded, isLeaderless(err):
-		return &Problem{Kind: NoLeader, Err: errors.New("its etcd has no leader: start its other members, or make sure that they reach each other")}
+		return &Problem{Kind: NoLeader, Err: errNoLeader}
 	}
 	var known rpctypes.EtcdError
 	isEtcd := errors.As(err, &known) && strings.HasPrefix(known.Error(), "etcdserver: ")

@@ -79,9 +79,13 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 		return &Problem{Kind: Credentials, Err: fmt.Errorf("it does not accept this node's certificate (%w): %s", cause(err),
 			t.advise("give every node the same --rdzv-token-file, or certificates of one authority",
 				"give ssl_cert= and ssl_cert_key= in --rdzv-conf, which its authority has signed"))}
-	default:
-		return t.otherwise(ctx, e, reply)
+	case saysNothing:
+		if t.Hosted && t.TLS != nil {
+			return silent() // most likely one that is starting, whose log should not say that it has turned away a stranger
+		}
+	case hangsUp, noTLS:
 	}
+	return t.otherwise(ctx, e, reply)
 }
 
 // otherwise greets again, without TLS where a greeting with it was not understood, or the reverse. first is how the first
@@ -106,9 +110,13 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	case second == saysOther:
 		return t.stranger(said)
 	case first == saysNothing:
-		return &Problem{Kind: Silent, Err: errors.New("it accepts connections but sends nothing: it is an etcd that waits for its other members to start, or another service")}
+		return silent()
 	}
 	return &Problem{Kind: HangsUp, Err: errors.New("it accepts connections and closes them: it is an etcd that is starting or ending, or another service")}
+}
+
+func silent() *Problem {
+	return &Problem{Kind: Silent, Err: errors.New("it accepts connections but sends nothing: it is an etcd that waits for its other members to start, or another service")}
 }
 
 // stranger is for one that speaks another language.
