@@ -216,7 +216,7 @@ func TestSlurmRequeue(t *testing.T) {
 	c.Run(t, "scontrol", "requeue", id)
 	await("SIGTERM from elsewhere", 2)
 	c.AwaitJob(t, id, "PENDING")
-	c.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now") // Slurm would let it wait for two minutes
+	c.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now+2") // Slurm would let it wait for two minutes; a node does not start again what it was told to kill in the same second
 	await("ready "+id+".0.1\n", 2)
 	c.Run(t, "scancel", id)
 	await("SIGTERM from elsewhere", 4)
@@ -269,8 +269,8 @@ while not os.path.exists('release'):
 	c.AwaitState(t, 1, "idle")
 	c.Run(t, "scontrol", "requeue", id)
 	c.AwaitJob(t, id, "PENDING")
-	await("saved", 3+3)                                          // when the node was lost, and now
-	c.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now") // Slurm would let it wait for two minutes
+	await("saved", 3+3)                                            // when the node was lost, and now
+	c.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now+2") // Slurm would let it wait for two minutes; a node does not start again what it was told to kill in the same second
 	await("one of 4 in "+id+".0.1\n", 4)
 	c.Run(t, "scancel", id)
 	await("saved", 3+3+4)
