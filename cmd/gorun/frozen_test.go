@@ -13,13 +13,13 @@ import (
 // TestFrozenJob: nobody hangs because gorun has been stopped, alone or with all its processes, for longer than --hang-timeout.
 func TestFrozenJob(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the timeout is a whole second")
+		t.Skip("the timeout is whole seconds")
 	}
 	t.Parallel()
 	for _, alone := range []bool{true, false} {
 		dir := t.TempDir()
 		end := filepath.Join(dir, "end")
-		n := startNode(t, "--nproc-per-node=2", "--hang-timeout=1", "sh", "-c",
+		n := startNode(t, "--nproc-per-node=2", "--hang-timeout=3", "sh", "-c",
 			`touch "$GORUN_PROGRESS_FILE"; echo up; until test -e `+end+`; do touch "$GORUN_PROGRESS_FILE"; sleep 0.02; done`)
 		n.expect(" up$")
 		n.expect(" up$")
@@ -29,9 +29,9 @@ func TestFrozenJob(t *testing.T) {
 		}
 		signalAll(all, syscall.SIGSTOP)
 		awaitSuspended(t, n.cmd.Process.Pid, true)
-		time.Sleep(3 * time.Second) // it is the passing of time that must do nothing
+		time.Sleep(5 * time.Second) // it is the passing of time that must do nothing
 		signalAll(all, syscall.SIGCONT)
-		time.Sleep(2 * time.Second)
+		time.Sleep(4 * time.Second)
 		if err := os.WriteFile(end, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -33,10 +33,8 @@ func (g *gang) signalSessions(sig syscall.Signal) {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
 	}
-	each(g.sessionProcesses, func(p proc.Process) {
-		if _, led := g.workers[p.Group]; !led {
-			_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
-		}
+	each(g.unledProcesses, func(p proc.Process) {
+		_, _ = p.Signal(sig), p.Signal(syscall.SIGCONT) // it may have ended, or be another user's
 	})
 }
 
@@ -61,12 +59,17 @@ func each(list func() []proc.Process, do func(proc.Process)) {
 // ended reports whether the workers have exited and, if the gang is being stopped, all processes that got the
 // signal. A shell dies of the signal at once, but the program that it runs may still be writing a checkpoint.
 func (g *gang) ended() bool {
-	return len(g.workers) == 0 && (g.phase != stopping || len(g.sessionProcesses()) == 0)
+	return len(g.workers) == 0 && (g.phase != stopping || g.gone || len(g.sessionProcesses()) == 0)
 }
 
 // sessionProcesses returns the live processes in the workers' sessions.
 func (g *gang) sessionProcesses() []proc.Process {
 	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return !g.sessions[p.Session] || p.Zombie })
+}
+
+// unledProcesses returns those that are in no worker's process group.
+func (g *gang) unledProcesses() []proc.Process {
+	return slices.DeleteFunc(g.sessionProcesses(), func(p proc.Process) bool { _, led := g.workers[p.Group]; return led })
 }
 
 // signalWorkers signals only the workers. A signal such as SIGUSR1 might kill their helpers.

@@ -43,17 +43,20 @@ type founding struct {
 	Cluster string `json:"cluster"` // of which job and endpoints
 	Server  string `json:"server"`  // the name of this one, which no other has
 	Founds  bool   `json:"founds"`  // it has no data, and is about to found the cluster, or to find out whether it may
+	First   string `json:"first"`   // the endpoint that is to be the first leader, as it has decided; empty: it has not
 }
 
 func (s *Server) serveFounding(w http.ResponseWriter) {
+	first, _ := s.first.Load().(string)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load()}) // who asks may be gone
+	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load(), first}) // who asks may be gone
 }
 
 // A report is what another server says.
 type report struct {
 	from    rendezvous.Endpoint
 	founds  bool
+	first   string               // the endpoint that is to be the first leader; empty: it has not decided
 	members []*membership.Member // of the cluster that it belongs to; nil: none
 	err     error                // it says nothing, or belongs elsewhere
 }
@@ -83,6 +86,7 @@ func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
 		r.err = fmt.Errorf("%s is of %w, %.300q: give every node the same endpoints and job", e, errForeign, is.Cluster)
 		return r
 	}
+	r.first = is.First
 	if r.founds = is.Founds; !r.founds {
 		r.err = s.get(ctx, e, "/members", &r.members)
 	}
@@ -187,6 +191,7 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 		pause := surveyPause
 		switch c {
 		case founds:
+			s.first.Store(firstLeader(s.config.Self, reports))
 			return nil, nil
 		case joins:
 			members, err := s.join(ctx, own, membersOf(reports), timeOf(joinTime, try))

@@ -51,6 +51,7 @@ func (s *Server) startMember(ctx context.Context) error {
 			}
 		}
 		err := s.runMember(ctx, members)
+		s.first.Store("")
 		if err == nil {
 			s.founds.Store(false)
 			return s.promote(ctx)
@@ -99,6 +100,9 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 	if s.config.several() {
 		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
 		s.peerHandler.Store(&handler)
+	}
+	if first := s.first.Load(); !s.config.several() || first == s.config.Self.String() {
+		s.serving.Go(s.campaign)
 	}
 	select {
 	case <-s.member.Server.ReadyNotify():

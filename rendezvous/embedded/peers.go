@@ -53,6 +53,8 @@ func (s *Server) answerPeer(w http.ResponseWriter, r *http.Request) {
 	switch h := s.peerHandler.Load(); {
 	case r.URL.Path == foundingPath:
 		s.serveFounding(w)
+	case h != nil && isMessageStream(r):
+		(*h).ServeHTTP(messageStream{w, s.heard}, r)
 	case h != nil:
 		(*h).ServeHTTP(w, r)
 	default:

@@ -47,6 +47,8 @@ type Server struct {
 	peerClient  *http.Client
 	peerHandler atomic.Pointer[http.Handler] // the member's
 	founds      atomic.Bool                  // it has no data, and is no member yet
+	first       atomic.Value                 // string: the endpoint that is to be the cluster's first leader; empty: not decided, or it has had one
+	heard       chan struct{}                // has an entry when another member gets this one's messages
 	learner     uint64                       // the member as which it was added to the cluster; 0: none
 
 	running context.Context         // until the server fails or is closed
@@ -63,7 +65,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	if config.Waiting == nil {
 		config.Waiting = func(string) {}
 	}
-	s := &Server{config: config, name: rand.Text(), clients: newClients()}
+	s := &Server{config: config, name: rand.Text(), clients: newClients(), heard: make(chan struct{}, 1)}
 	s.running, s.fail = context.WithCancelCause(context.Background())
 	if err := s.start(ctx); err != nil {
 		for _, l := range config.Listeners {

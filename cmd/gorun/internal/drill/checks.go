@@ -109,7 +109,7 @@ func (o *observer) checkCause(k *worker) error {
 		return fmt.Errorf("%v has not learned who died of what: %s", k, k.failure)
 	case k.death.ExitCode != o.fault.exitCode:
 		return fmt.Errorf("%v has learned of exit code %d, want %d", k, k.death.ExitCode, o.fault.exitCode)
-	case k.death.OutOfMemory != o.fault.outOfMemory:
+	case k.death.OutOfMemory != o.fault.outOfMemory && (!k.death.OutOfMemory || !o.memoryWasShort()):
 		return fmt.Errorf("%v has learned that memory has run out: %t, want %t", k, k.death.OutOfMemory, o.fault.outOfMemory)
 	}
 	if !slices.ContainsFunc(o.in(o.fault.before), func(v *worker) bool { return v.Rank == k.death.Rank && o.fault.hits(v) }) {

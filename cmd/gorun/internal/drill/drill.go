@@ -41,6 +41,8 @@ type drill struct {
 
 func newDrill(o Options, sc *Scenario, p Policy, dir string) (*drill, error) {
 	d := &drill{observer: newObserver(o.Nproc, p), name: fmt.Sprintf("%s, %s", sc.Name, p), begun: time.Now()}
+	oomKills := machineOOMKills()
+	d.memoryWasShort = func() bool { return machineOOMKills() != oomKills }
 	var err error
 	d.testbed, err = newTestbed(o, sc.job, p, dir, d.observer)
 	return d, err

@@ -13,12 +13,17 @@ type observer struct {
 	timeline timeline
 	fault    fault
 	causes   rootCauses
+
+	// memoryWasShort reports whether the kernel has ended any process of this machine for want of memory since the drill began. All that
+	// gorun knows is their number, so that it takes a worker that is killed meanwhile for one of them.
+	memoryWasShort func() bool
+
 	wrong    error     // the first thing that has gone wrong
 	finished time.Time // when the job was asked to end; zero: not yet. What happens later has nothing to do with the fault
 }
 
 func newObserver(nproc int, p Policy) *observer {
-	return &observer{world: world{nproc: nproc, alive: (*worker).isAlive}, replace: p == Replace, causes: make(rootCauses)}
+	return &observer{world: world{nproc: nproc, alive: (*worker).isAlive}, replace: p == Replace, causes: make(rootCauses), memoryWasShort: func() bool { return false }}
 }
 
 // fail records the first error.
