@@ -22,8 +22,9 @@ import (
 // nothing unless one of the other servers has no data either, and none of them is a member of a cluster already.
 
 const (
-	dialTime    = time.Second // to connect to another server
-	surveyTime  = time.Second // for the first answer of another server
+	dialTime    = time.Second           // to connect to another server
+	surveyTime  = time.Second           // for the first answer of another server
+	firstPause  = 10 * time.Millisecond // between two surveys, for servers that start together; it doubles up to surveyPause
 	surveyPause = 100 * time.Millisecond
 	joinPause   = 300 * time.Millisecond // etcd lets members be changed only after seconds of quiet
 	maxSurvey   = 1 << 20                // bytes of an answer
@@ -188,7 +189,7 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 		c := decide(reports, own)
 		s.founds.Store(c != joins)
 		var why string
-		pause := surveyPause
+		pause := min(timeOf(firstPause, try), surveyPause)
 		switch c {
 		case founds:
 			s.first.Store(firstLeader(s.config.Self, reports))
