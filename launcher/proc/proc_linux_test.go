@@ -100,3 +100,10 @@ func TestSignalSparesStrangers(t *testing.T) {
 		t.Errorf("a signal for a process that has been waited for: %v", err)
 	}
 }
+
+func BenchmarkAll(b *testing.B) {
+	for b.Loop() {
+		All()
+	}
+	b.ReportMetric(float64(len(All())), "processes")
+}
