@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
 	_ "github.com/gorun/gorun/cmd/gorun/internal/launch/remote/beforemain" // and the agent of gorun launch
@@ -11,4 +12,13 @@ import (
 	"github.com/gorun/gorun/rendezvous/elastic"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{})) }
+// gcPercent keeps the garbage collector from running while gorun starts, which takes a tenth less processor time without it. An agent has few
+// megabytes alive.
+const gcPercent = 400
+
+func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{}))
+}
