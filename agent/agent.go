@@ -3,17 +3,12 @@ package agent
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
-	"github.com/gorun/gorun/agent/health"
-	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -22,98 +17,6 @@ const (
 	closeTimeout    = 5 * time.Second  // for the other nodes to learn that the job is over
 	shutdownTimeout = 30 * time.Second // for what else ends then
 )
-
-// A Gang is what the agent needs to control the workers that it started. *launcher.Gang implements it.
-type Gang interface {
-	Exits() <-chan launcher.Exit
-	Stop(syscall.Signal)
-	Interrupted(time.Duration)
-	Kill()
-	Signal(syscall.Signal)
-	Suspend()
-	Resume(passed time.Duration)
-	Pids() []int
-	IsBlocked() bool
-	Fail(local int, why string, quit bool)
-}
-
-// A RevocableGang is a Gang of which some workers may survive its round. Config.Start returns one if Config.Replace is set. The survivors
-// are then in the gang that the next Start returns.
-type RevocableGang interface {
-	Gang
-	// Revocations delivers the failure of each worker that revokes the round, though it has not ended.
-	Revocations() <-chan launcher.Exit
-	// Revoke ends the round. It stops the workers that cannot survive it, as Stop does, and tells the survivors why, and which workers of
-	// other nodes have died.
-	Revoke(sig syscall.Signal, why string, died []rounds.Death)
-	// Revoked is closed when nothing is left but survivors.
-	Revoked() <-chan struct{}
-	// Notify tells the survivors that more workers of other nodes have died.
-	Notify(died []rounds.Death)
-}
-
-// Config describes the job on this node. Fields must be set unless their comments say otherwise.
-type Config struct {
-	Program       string          // as the user named it, for messages
-	RunID         string          // optional
-	Node          rendezvous.Node // this node
-	WorkerTLS     bool            // workers encrypt what they send from machine to machine
-	MaxRestarts   int             // that of Rendezvous, which has the budget; workers get it in a variable
-	ReportTimeout time.Duration   // how long Rendezvous may take to take note of how workers ended
-	ExitBarrier   time.Duration   // how long this node, when its workers have succeeded, waits for those of the others
-	MaxBackoff    time.Duration   // the longest wait before a restart, for workers that fail again and again; 0: none
-	HangTimeout   time.Duration   // after which a worker that reports progress, and makes none any more, has failed; 0: never
-	ProgressDir   string          // of the files by which workers report it: nobody else may enter it; set if HangTimeout is
-
-	// Spec is what all attempts have in common. The agent fills in Workers. If Spec.Logs.Dir names the directory
-	// of the job (launcher.RunDir), the agent replaces it with the directory of the attempt.
-	Spec launcher.Spec
-	// Args is how many elements at the end of Spec.Argv are the user's arguments. In these, the agent replaces
-	// ${local_rank} with the worker's local rank.
-	Args int
-	// LocalRankArg puts --local-rank=<local rank> before the user's arguments.
-	LocalRankArg bool
-
-	Environ []string // that the workers inherit, "NAME=value"
-	// Devices, if not nil, are the values of DeviceVariable (CUDA_VISIBLE_DEVICES) for each local rank. Since each
-	// worker then sees only one device, it gets LOCAL_RANK=0; its other variables stay the same.
-	Devices        []string
-	DeviceVariable string
-	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
-	MaxProcs       []int   // GOMAXPROCS by local rank; nil: nothing is said
-
-	Prefix string       // template of what stands before a worker's lines: role_name, rank, local_rank
-	Show   map[int]bool // by local rank: whose lines the console gets; nil: everybody's
-
-	ErrorDir  string    // where attempts keep the workers' error files if Spec.Logs.Dir is empty; both empty: there are none
-	ErrorFile string    // gets the root cause of a failure, as JSON; empty: none
-	Backend   string    // name of Rendezvous, for Events; optional
-	Events    io.Writer // gets torchelastic's events when the job has ended, as lines of JSON in one Write; nil: none
-
-	Checks     []health.Check // that this node must pass before it joins a round; again after one of its workers has failed
-	Cooldown   time.Duration  // how long a node that fails a check waits before it tries again; doubles each time, to 10 minutes at most
-	Rendezvous rendezvous.Rendezvous
-	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
-	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang
-	// Interrupts end the job: the workers get the first signal and have InterruptGrace to end; the second signal kills them. A SIGTERM after
-	// the end of Run's context is still the first.
-	Interrupts <-chan os.Signal
-	// InterruptGrace returns how long the workers may take to end after an interrupt, and a note about that for people, which may be
-	// empty. It is called when the first interrupt has come. Nil: Spec.Grace.
-	InterruptGrace func() (grace time.Duration, note string)
-	Signals        <-chan os.Signal // handed on to the workers
-	// Suspends suspend the job on this node: first the workers, and then this process, by calling Suspend. Suspend
-	// returns when somebody has continued the process, with the time that has passed. Both are optional.
-	Suspends <-chan os.Signal
-	Suspend  func() (passed time.Duration)
-	// Commands are what else people ask of the job while it runs. Each gets an answer, unless the job has ended.
-	Commands <-chan Command
-	// Publish gets a snapshot of this node after each event. Nobody changes the snapshot. Publish must not wait. nil: nobody wants it.
-	Publish func(*status.Node)
-	Status  status.Node   // of snapshots: what does not change, and the other fields of Config do not say
-	Lease   time.Duration // after which the other nodes give up one that is silent; 0: they do not
-	Logger  *slog.Logger
-}
 
 // Run runs the job on this node to its end, and closes the rendezvous. The error is nil if the job succeeded or if,
 // after an interrupt, all workers exited 0. Otherwise it is a *WorkerError, an *InterruptError, a *StartError, or a
