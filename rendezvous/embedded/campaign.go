@@ -13,12 +13,15 @@ import (
 
 // The members of a new cluster would wait for 0.5 to 1 s before one of them asks to be the first leader, since each of them has to be sure
 // that there is none. Nobody has been the leader of a cluster that is being founded, so the founders agree on one, which asks at once. If
-// they do not agree, or do not hear each other, they wait as they would have.
+// they do not agree, or do not hear each other, they may have to wait as they would have.
 
 const (
-	campaignTime  = 200 * time.Millisecond // for which a member asks; raft ignores it until the first members have been written down
+	campaignTime  = 500 * time.Millisecond // for which a member asks; raft ignores it until the first members have been written down
 	campaignPause = 5 * time.Millisecond
 )
+
+// foundingTerm is raft's term in which the first members of a cluster are written down, and in which nobody votes.
+const foundingTerm uint64 = 1
 
 // firstLeader returns the endpoint that is to be the first leader of a new cluster: whom another founder has decided for, or else the first
 // one of the founders that self knows of. It is empty if there is a cluster that has, or has had, a leader.
@@ -37,9 +40,7 @@ func firstLeader(self rendezvous.Endpoint, reports []report) string {
 	return first
 }
 
-// campaign makes this member a candidate unless there is a leader, once another one hears it, if there are others. The message is that with
-// which a leader of raft hands over (Ongaro, Consensus: Bridging Theory and Practice, 3.10): who gets it does not wait for its election
-// timeout.
+// campaign makes this member a candidate unless there is a leader, once another one hears it, if there are others.
 func (s *Server) campaign() {
 	if s.config.several() {
 		select {
@@ -50,10 +51,8 @@ func (s *Server) campaign() {
 			return
 		}
 	}
-	self := uint64(s.member.Server.MemberID())
-	now := &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self}
 	for begun := time.Now(); s.member.Server.Leader() == 0 && time.Since(begun) < campaignTime; {
-		if s.member.Server.Process(s.running, now) != nil {
+		if s.timeoutNow() != nil {
 			return // it has stopped
 		}
 		select {
@@ -62,6 +61,19 @@ func (s *Server) campaign() {
 			return
 		}
 	}
+}
+
+// timeoutNow gives this member the message with which a leader of raft hands over (Ongaro, Consensus: Bridging Theory and Practice, 3.10):
+// who gets it does not wait for its election timeout, and the others vote even if they have a leader. So a founder gets it as one of the
+// founding term: raft ignores it if this member has voted since or knows a leader, and nobody who has voted in the next term votes again in
+// it. Two founders that both take themselves for the first cannot depose each other, and one that is late cannot depose the leader.
+func (s *Server) timeoutNow() error {
+	self := uint64(s.member.Server.MemberID())
+	now := &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: &self, To: &self}
+	if s.config.several() {
+		now.Term = new(foundingTerm)
+	}
+	return s.member.Server.Process(s.running, now)
 }
 
 // A messageStream is the answer to another member that asks for this one's messages.

@@ -77,6 +77,24 @@ func TestNobodyCampaignsAgainstALeader(t *testing.T) {
 	}
 }
 
+// TestLateCampaign: a member that asks for the first election when it has been held deposes nobody, nor does the leader itself.
+func TestLateCampaign(t *testing.T) {
+	t.Parallel()
+	configs := three(t, nil)
+	servers := startAll(t, configs)
+	c := client(t, nil, configs[0].Self)
+	before := leaderOf(t, c)
+	for i, s := range servers {
+		if err := s.timeoutNow(); err != nil {
+			t.Fatal(err)
+		}
+		get(t, client(t, nil, configs[i].Self), "a") // which the member asks its leader for, after that message
+	}
+	if after := leaderOf(t, c); after.Leader != before.Leader || after.RaftTerm != before.RaftTerm {
+		t.Errorf("before: leader %x of term %d, after: leader %x of term %d", before.Leader, before.RaftTerm, after.Leader, after.RaftTerm)
+	}
+}
+
 func leaderOf(t *testing.T, c *clientv3.Client) *clientv3.StatusResponse {
 	t.Helper()
 	status, err := c.Status(bounded(t), c.Endpoints()[0])

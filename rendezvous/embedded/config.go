@@ -20,8 +20,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Heartbeats and elections, in milliseconds. A member that is alone gets no heartbeats: until it elects itself, which
-// takes up to alone.election, is all the time that starting takes. Three have a network and busy machines between them.
+// Heartbeats and elections, in milliseconds. A member that is alone gets no heartbeats, and does not wait for its first election: see
+// campaign.go. Three have a network and busy machines between them.
 var (
 	alone   = timing{tick: 20, election: 100}
 	several = timing{tick: 50, election: 500}

@@ -51,9 +51,11 @@ func (s *Server) startMember(ctx context.Context) error {
 			}
 		}
 		err := s.runMember(ctx, members)
-		s.first.Store("")
 		if err == nil {
 			s.founds.Store(false)
+		}
+		s.first.Store("")
+		if err == nil {
 			return s.promote(ctx)
 		}
 		if s.member != nil && s.isReplaced(ctx) {

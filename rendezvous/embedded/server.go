@@ -58,7 +58,7 @@ type Server struct {
 	closed  error // what Close returns
 }
 
-// Start returns a server that serves: alone after 0.1 s, of three when two have found each other, for which it waits until
+// Start returns a server that serves: alone at once, of three when two have found each other, for which it waits until
 // ctx ends. The listeners are the server's, even if Start fails.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
