@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -39,7 +41,10 @@ func startServer(t *testing.T, c Config) (*Server, *Client, string) {
 	if err := s.Listen("job/1"); err != nil {
 		t.Fatal(err)
 	}
-	paths := Sockets()
+	paths, err := Sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := filepath.Join(dir, "gorun", fmt.Sprintf("%d-job_1.sock", os.Getpid())); len(paths) == 0 || paths[len(paths)-1] != want {
 		for _, p := range paths {
 			if p == want {
@@ -267,6 +272,61 @@ func TestDirectories(t *testing.T) {
 	}
 	if err := prepare(filepath.Join(own, "gorun")); err == nil {
 		t.Error("a link is used")
+	}
+}
+
+// TestUnusable: if agents cannot have sockets, people are told, and not that there are none.
+func TestUnusable(t *testing.T) {
+	dir := func(mode os.FileMode) string {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	own, open := dir(0o700), dir(0o777)
+	for _, c := range []struct {
+		dirs []string
+		want string // beginning of the error
+	}{
+		{[]string{filepath.Join(open, "jobs")}, open + " can be changed by other users: remove it, or set XDG_RUNTIME_DIR to a directory of yours"},
+		{[]string{filepath.Join(own, "gorun"), filepath.Join(open, "jobs")}, ""}, // agents use the first
+		{[]string{filepath.Join(own, "none", "jobs")}, ""},
+	} {
+		list, err := socketsIn(c.dirs)
+		if len(list) > 0 || (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: %q, %v, want %q", c.dirs, list, err, c.want)
+		}
+	}
+}
+
+// TestNextRemoves: an agent that begins removes the socket of one that was killed.
+func TestNextRemoves(t *testing.T) {
+	_, _, path := startServer(t, Config{})
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(filepath.Dir(path), socketName(ended.Process.Pid, "left"))
+	l, err := listenAt(left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := New(Config{Recent: recent.New(1)})
+	defer next.Close()
+	if err := next.Listen("next"); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(left); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is left", left)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,13 +35,14 @@ func checkOwn(dir string) error {
 		return err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
+	const orElse = "or set XDG_RUNTIME_DIR to a directory of yours, for jobs and for the commands about them"
 	switch {
 	case !info.IsDir():
-		return fmt.Errorf("%s is no directory", dir)
+		return fmt.Errorf("%s is no directory: remove it, %s", dir, orElse)
 	case !ok || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user", dir)
+		return fmt.Errorf("%s belongs to another user: have it removed, %s", dir, orElse)
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%s can be changed by other users", dir)
+		return fmt.Errorf("%s can be changed by other users: remove it, %s", dir, orElse)
 	}
 	return nil
 }
@@ -106,15 +108,17 @@ func listenAt(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Sockets returns the sockets of this user's agents on this machine. Some may have ended.
-func Sockets() (list []string) {
-	for _, dir := range directories() {
-		if checkOwn(dir) != nil {
-			continue
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue
+// Sockets returns the sockets of this user's agents on this machine. Some may have ended. The error says why agents cannot have sockets
+// here.
+func Sockets() ([]string, error) { return socketsIn(directories()) }
+
+func socketsIn(dirs []string) (list []string, err error) {
+	unusable := 0
+	for _, dir := range dirs {
+		entries, problem := read(dir)
+		if problem != nil {
+			unusable++
+			err = cmp.Or(err, problem)
 		}
 		for _, e := range entries {
 			if isSocketName(e.Name()) {
@@ -122,8 +126,23 @@ func Sockets() (list []string) {
 			}
 		}
 	}
+	if unusable < len(dirs) { // agents use the others
+		err = nil
+	}
 	slices.Sort(list)
-	return slices.Compact(list)
+	return slices.Compact(list), err
+}
+
+// read reads a directory that prepare may have created.
+func read(dir string) ([]fs.DirEntry, error) {
+	for _, path := range []string{filepath.Dir(dir), dir} {
+		if err := checkOwn(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return os.ReadDir(dir)
 }
 
 // IsSocketOf reports whether the socket at path may be that of an agent of a job: several jobs may have the same names of sockets.
@@ -142,7 +161,8 @@ func isSocketName(name string) bool {
 // removeDead removes the sockets of agents that have ended. It asks only those whose process is not to be seen: it may be in another
 // container.
 func removeDead() {
-	for _, path := range Sockets() {
+	paths, _ := Sockets() // where agents cannot have any, none is left
+	for _, path := range paths {
 		pid, _, _ := strings.Cut(filepath.Base(path), "-")
 		if number, err := strconv.Atoi(pid); err == nil && errors.Is(syscall.Kill(number, 0), syscall.ESRCH) {
 			RemoveIfDead(path)

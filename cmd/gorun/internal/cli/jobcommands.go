@@ -37,11 +37,15 @@ func psCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ps [flags]", DisableFlagsInUseLine: true, Short: "List your running jobs on this machine", Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			nodes := jobs.Nodes(jobs.Local(cmd.Context()))
+			agents, err := jobs.Local(cmd.Context())
+			if err != nil {
+				return usagef("gorun ps: %w", err)
+			}
+			nodes := jobs.Nodes(agents)
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), status.Jobs(nodes))
 			}
-			_, err := io.WriteString(cmd.OutOrStdout(), jobs.List(nodes, time.Now()))
+			_, err = io.WriteString(cmd.OutOrStdout(), jobs.List(nodes, time.Now()))
 			return err
 		},
 	}

@@ -36,7 +36,8 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			if len(args) == 0 {
-				for _, n := range jobs.Nodes(jobs.Local(cmd.Context())) {
+				agents, _ := jobs.Local(cmd.Context()) // a shell shows no errors
+				for _, n := range jobs.Nodes(agents) {
 					names = append(names, n.Job)
 				}
 			}
@@ -99,7 +100,11 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 		if name == "" && f.named {
 			return nil, nil, usagef("which job? Name one, as gorun ps lists them")
 		}
-		return jobs.Choose(jobs.Local(ctx), name)
+		agents, err := jobs.Local(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return jobs.Choose(agents, name)
 	}
 	o.runID = name
 	if err := o.completeElsewhere(); err != nil {

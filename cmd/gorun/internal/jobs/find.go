@@ -27,9 +27,13 @@ type Agent struct {
 	socket string      // empty: it is on another machine
 }
 
-// Local asks all agents of this user on this machine. It removes the sockets of those that have ended.
-func Local(ctx context.Context) []Agent {
-	paths := control.Sockets()
+// Local asks all agents of this user on this machine. It removes the sockets of those that have ended. The error, a *NoJobError, says why
+// agents cannot be found here.
+func Local(ctx context.Context) ([]Agent, error) {
+	paths, err := control.Sockets()
+	if err != nil {
+		return nil, &NoJobError{"jobs on this machine cannot be found: " + err.Error()}
+	}
 	found := make([]*Agent, len(paths))
 	var asking sync.WaitGroup
 	for i, path := range paths {
@@ -49,7 +53,7 @@ func Local(ctx context.Context) []Agent {
 			list = append(list, *a)
 		}
 	}
-	return list
+	return list, nil
 }
 
 // pidIn returns the pid of the agent in the name of its socket.
@@ -86,7 +90,7 @@ func Nodes(agents []Agent) []status.Node {
 	return nodes
 }
 
-// A NoJobError says that no job, or more than one, is what somebody means.
+// A NoJobError says that no job can be found, or more than one is what somebody means.
 type NoJobError struct{ text string }
 
 // Error is one line.
