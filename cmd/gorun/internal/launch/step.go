@@ -96,9 +96,9 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	switch o := e.outcome; {
 	case o.Code == 0 || m.stopping:
 		return actions
-	case m.enough():
+	case m.enough() && !(m.rules.Shared && n.failed()): // a worker that has failed, without restarts, ends the job on all hosts
 		return append(actions, warn{fmt.Sprintf("host %s has left the job with exit code %d; going on with the others", m.rules.Names[e.host], o.Code)})
-	case m.rules.Shared && (o.Cause == frame.Worker || o.Cause == frame.Elsewhere || o.Cause == frame.Stopped):
+	case m.rules.Shared && (n.failed() || o.Cause == frame.Stopped):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
 		}
@@ -119,6 +119,18 @@ func (m *stateMachine) enough() bool {
 	return m.count(isAlive) > 0 && n >= m.rules.Least && m.rules.Least < len(m.nodes)
 }
 
+// canMeet reports whether the etcd that nodes of the job host, if they do, still has a majority. A host that has an outcome has left the
+// etcd to the others.
+func (m *stateMachine) canMeet() bool {
+	gone := 0
+	for _, i := range m.endpoints {
+		if n := &m.nodes[i]; n.phase == ended && n.outcome == nil {
+			gone++
+		}
+	}
+	return 2*gone <= len(m.endpoints)
+}
+
 func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 	n := &m.nodes[i]
 	if n.phase == ended {
@@ -130,7 +142,14 @@ func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 	case m.stopping:
 		return actions
 	case m.enough():
-		actions = append(actions, warn{why.Error() + "; going on with the others"})
+		then := "; going on with the others"
+		switch {
+		case !m.stopAt.IsZero(): // a worker has failed, and the others are ending
+			then = ""
+		case !m.canMeet():
+			then = "; the others cannot meet again: the job's etcd is lost with this host"
+		}
+		actions = append(actions, warn{why.Error() + then})
 		return append(actions, m.begin(now)...)
 	default:
 		m.failure = why

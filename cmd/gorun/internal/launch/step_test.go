@@ -218,9 +218,31 @@ func TestLostHost(t *testing.T) {
 
 	b = newBed(3, 2) // another one is
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
-		turn{finished{2, failed}, "drop c, warn host c has left the job with exit code 7; going on with the others"},
+		turn{finished{2, stopped}, "drop c, warn host c has left the job with exit code 143; going on with the others"},
 		turn{lost{1, broken}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
+	b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
+
+	b = newBed(3, 2) // the failure of a worker ends the job on all hosts
+	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+		turn{finished{2, failed}, "drop c"}, turn{finished{0, elsewhere}, "drop a"}, turn{finished{1, elsewhere}, "drop b"})
 	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+
+	b = newBed(3, 1) // and the loss of another one changes nothing
+	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+		turn{finished{2, failed}, "drop c"}, turn{lost{1, broken}, "drop b, warn host b: running the job: lost"}, turn{finished{0, elsewhere}, "drop a"})
+	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+
+	b = newBed(2, 1) // the others run on, but have nowhere to meet
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
+		turn{lost{0, &Failure{"a", "running the job", "lost", codeLost}}, "drop a, warn host a: running the job: lost; the others cannot meet again: the job's etcd is lost with this host"},
+		turn{finished{1, succeeded}, "drop b"})
+	b.wantResult(t, Result{})
+
+	b = newBed(4, 1) // two of three members of the etcd
+	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"}, turn{at(3), "start d"},
+		turn{lost{3, broken}, "drop d, warn host b: running the job: lost; going on with the others"},
+		turn{lost{1, broken}, "drop b, warn host b: running the job: lost; going on with the others"},
+		turn{lost{2, broken}, "drop c, warn host b: running the job: lost; the others cannot meet again: the job's etcd is lost with this host"})
 }
 
 func TestSilence(t *testing.T) {
