@@ -52,15 +52,8 @@ func (w *writer) drain(ctx context.Context, round *rendezvous.Round, least int) 
 				len(doc.Nodes), round.Size, round.ID, least)
 		}
 		doc.Nodes = append(doc.Nodes, round.Self)
-		done, err := w.when(append(w.isStill(config), isMissing(w.keys.state()), isAt(w.keys.drain(), rev))...).put(w.keys.drain(), doc, config.lease).
-			orGet(clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly())).commit(ctx)
-		switch {
-		case err != nil:
-			return fmt.Errorf("etcd: %w", err)
-		case done.Succeeded:
-			return nil
-		case done.Responses[0].GetResponseRange().Count > 0:
-			return errNoJob
+		if done, err := w.putUnlessClosed(ctx, config, w.keys.drain(), doc, isAt(w.keys.drain(), rev)); done || err != nil {
+			return err
 		}
 	}
 }

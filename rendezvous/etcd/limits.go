@@ -60,15 +60,22 @@ func (w *writer) scale(ctx context.Context, doc limitsDoc) error {
 		if err != nil {
 			return err
 		}
-		done, err := w.when(append(w.isStill(config), isMissing(w.keys.state()))...).put(w.keys.limits(), doc, config.lease).
-			orGet(clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly())).commit(ctx)
-		switch {
-		case err != nil:
-			return fmt.Errorf("etcd: %w", err)
-		case done.Succeeded:
-			return nil
-		case done.Responses[0].GetResponseRange().Count > 0:
-			return errNoJob
+		if done, err := w.putUnlessClosed(ctx, config, w.keys.limits(), doc); done || err != nil {
+			return err
 		}
 	}
+}
+
+// putUnlessClosed writes a document, if the job's config is still the same and the conditions hold, and reports whether it did. The error is
+// errNoJob if the job is closed.
+func (w *writer) putUnlessClosed(ctx context.Context, config jobConfig, key string, doc any, conditions ...clientv3.Cmp) (done bool, err error) {
+	when := append(append(w.isStill(config), isMissing(w.keys.state())), conditions...)
+	answer, err := w.when(when...).put(key, doc, config.lease).orGet(clientv3.OpGet(w.keys.state(), clientv3.WithCountOnly())).commit(ctx)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("etcd: %w", err)
+	case !answer.Succeeded && answer.Responses[0].GetResponseRange().Count > 0:
+		return false, errNoJob
+	}
+	return answer.Succeeded, nil
 }
