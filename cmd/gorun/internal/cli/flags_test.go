@@ -344,6 +344,22 @@ func TestPlainEtcd(t *testing.T) {
 	}
 }
 
+// TestWorkerTLSOnOneNode: one warning where no worker sends anything to another machine.
+func TestWorkerTLSOnOneNode(t *testing.T) {
+	for args, want := range map[string][]string{
+		"--worker-tls x":   {"--worker-tls=1 has no effect: the job has one node, and its workers send each other nothing over a network"},
+		"--worker-tls=0 x": nil,
+		"--nnodes=1:2 --rdzv-backend=c10d --rdzv-endpoint=h --rdzv-token-file=testdata/token --worker-tls x": nil,
+	} {
+		o, _, err := parse(t, strings.Fields(args)...)
+		if err != nil {
+			t.Errorf("%s: %v", args, err)
+		} else if list := o.warnings(nil); !slices.Equal(list, want) {
+			t.Errorf("%s: warns %q, want %q", args, list, want)
+		}
+	}
+}
+
 func TestWhatBelongsToTheProgram(t *testing.T) {
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"x", "--nnodes=9", "-t", "--", "--help"}, []string{"x", "--nnodes=9", "-t", "--", "--help"}},

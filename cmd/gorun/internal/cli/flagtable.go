@@ -161,7 +161,7 @@ var table = []flag{
 
 	{group: groupView, name: "status-addr", value: "[HOST]:PORT", own: true, set: setStatusAddr,
 		help: "where gorun serves a page that shows the job, and Prometheus metrics, while it runs: only for you and on this machine, unless a host is given, " +
-			"which may be 0.0.0.0; then others need a token from a file of yours (default: nowhere)"},
+			"which may be 0.0.0.0 (:8080 is 127.0.0.1:8080); then others need a token from a file of yours (default: nowhere)"},
 	{group: groupView, name: "dry-run", own: true, set: setSwitch(func(o *options) *bool { return &o.dryRun }),
 		help: "print what gorun would start on this node, without starting it"},
 	{group: groupView, name: "json", own: true, set: setSwitch(func(o *options) *bool { return &o.json }),

@@ -169,6 +169,9 @@ func (o *options) warnings(environ []string) (list []string) {
 	if _, given := o.given["master-addr"]; given && o.elastic() {
 		list = append(list, o.given["master-addr"]+" has no effect: if nodes meet over etcd, the node of rank 0 announces its own address (--local-addr)")
 	}
+	if o.workerTLS && o.nnodes == 1 {
+		list = append(list, o.given["worker-tls"]+" has no effect: the job has one node, and its workers send each other nothing over a network")
+	}
 	if o.elastic() && !o.encrypted() && o.exposed() {
 		list = append(list, "connections to the etcd at "+o.endpoint+" are not encrypted: anybody who can read the network can take part in the job; "+
 			"use --rdzv-conf=protocol=https, or gorun etcd with a token")
