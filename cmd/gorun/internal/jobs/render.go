@@ -171,12 +171,20 @@ func showEvents(b *strings.Builder, j *status.Job) {
 	t.end()
 }
 
-// rates are how many collectives a worker takes part in, and how much it sends in them.
+// rates returns two cells: how many collectives a worker takes part in per second, and how much it sends in them.
 func rates(c *progress.Collectives) []string {
 	if c == nil {
 		return []string{"", ""}
 	}
-	return []string{fmt.Sprintf("%.0f/s", c.PerSecond), fmt.Sprintf("%.1f MB/s", c.SentPerSecond/1e6)}
+	return []string{number(c.PerSecond, 0) + "/s", number(c.SentPerSecond/1e6, 1) + " MB/s"}
+}
+
+// number returns a number with so many decimals, or with an exponent if it would be long: a worker may say anything.
+func number(x float64, decimals int) string {
+	if x >= 1e12 {
+		return strconv.FormatFloat(x, 'e', decimals, 64)
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
 }
 
 // ago is how long something has lasted, in whole seconds.

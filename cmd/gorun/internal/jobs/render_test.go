@@ -8,6 +8,7 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/progress"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
@@ -94,6 +95,22 @@ func TestScreen(t *testing.T) {
 	}
 	if got := Screen("ä€\n", 80, 24); got != "\x1b[Hä€\x1b[K\x1b[J" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestRates: what a worker says of itself fits into a column, whatever it says.
+func TestRates(t *testing.T) {
+	for _, c := range []struct {
+		calls, sent float64
+		want        string
+	}{
+		{0, 0, "0/s 0.0 MB/s"},
+		{2.5e3, 1.25e9, "2500/s 1250.0 MB/s"},
+		{1e308, 1e308, "1e+308/s 1.0e+302 MB/s"},
+	} {
+		if got := strings.Join(rates(&progress.Collectives{PerSecond: c.calls, SentPerSecond: c.sent}), " "); got != c.want {
+			t.Errorf("%v, %v: %q, want %q", c.calls, c.sent, got, c.want)
+		}
 	}
 }
 
