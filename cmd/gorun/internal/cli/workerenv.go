@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/configfile"
 	"github.com/gorun/gorun/env"
 )
 
@@ -90,20 +91,11 @@ func parseEnvFile(text []byte, lookup func(string) (string, bool)) (variables []
 func checkVariable(name string) error {
 	switch {
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return fmt.Errorf("%s cannot be the name of a variable: want NAME=VALUE", shortened(name))
+		return fmt.Errorf("%s cannot be the name of a variable: want NAME=VALUE", configfile.Shortened(name))
 	case slices.Contains(env.Names(), name), name == commAddr, name == "TORCHELASTIC_TIMER_FILE":
 		return fmt.Errorf("gorun itself sets %s for the workers", name)
 	}
 	return nil
-}
-
-// shortened quotes the beginning of a text.
-func shortened(text string) string {
-	const most = 40
-	if len(text) > most {
-		return fmt.Sprintf("%q...", text[:most])
-	}
-	return fmt.Sprintf("%q", text)
 }
 
 // variable returns a variable that --env or --env-file sets.

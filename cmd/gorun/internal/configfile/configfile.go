@@ -153,7 +153,7 @@ func setting(key, value *yaml.Node) (s Setting, err error) {
 	case yaml.SequenceNode:
 		s.Form = List
 		for _, item := range value.Content {
-			text, err := scalar(item, "a text in each item of "+shortened(s.Name))
+			text, err := scalar(item, "a text in each item of "+Shortened(s.Name))
 			if err != nil {
 				return s, err
 			}
@@ -176,13 +176,13 @@ func entries(value *yaml.Node, name string) (items []Item, err error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := scalar(value.Content[i+1], "a text for "+shortened(key))
+		text, err := scalar(value.Content[i+1], "a text for "+Shortened(key))
 		if err != nil {
 			return nil, err
 		}
 		at := value.Content[i]
 		if strings.Contains(key, "=") {
-			return nil, wrongAt(at, "%s: a name in %s cannot have an equals sign", shortened(key), shortened(name))
+			return nil, wrongAt(at, "%s: a name in %s cannot have an equals sign", Shortened(key), Shortened(name))
 		}
 		if err := once(lines, key, at); err != nil {
 			return nil, err
@@ -195,7 +195,7 @@ func entries(value *yaml.Node, name string) (items []Item, err error) {
 // once returns an error if there already is a line with this name.
 func once(lines map[string]int, name string, at *yaml.Node) error {
 	if first, twice := lines[name]; twice {
-		return wrongAt(at, "%s is there twice: first in line %d", shortened(name), first)
+		return wrongAt(at, "%s is there twice: first in line %d", Shortened(name), first)
 	}
 	lines[name] = at.Line
 	return nil
@@ -218,7 +218,7 @@ func check(n *yaml.Node) error {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return wrongAt(n, "a config file has no anchors or aliases: write the value out, or put it in quotes if it begins with & or *")
 	case n.Style&yaml.TaggedStyle != 0:
-		return wrongAt(n, "a config file has no tags: leave %s out, or put the value in quotes", shortened(n.Tag))
+		return wrongAt(n, "a config file has no tags: leave %s out, or put the value in quotes", Shortened(n.Tag))
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && n.Value == "":
 		return wrongAt(n, `a value is missing: write one, or "" for an empty text`)
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
@@ -229,8 +229,8 @@ func check(n *yaml.Node) error {
 	return nil
 }
 
-// shortened quotes a text, or its beginning.
-func shortened(text string) string {
+// Shortened returns text in quotes for an error: no more than its first 40 bytes.
+func Shortened(text string) string {
 	const most = 40
 	if len(text) > most {
 		return fmt.Sprintf("%q...", text[:most])
