@@ -24,7 +24,8 @@ const (
 	podEntry  = `(sleep 0.3 &) && exec gorun "$@"` // leaves an orphan to process 1
 )
 
-// know makes the names of pods, and no others, mean something in this one. Kubernetes does that in its own time.
+// know sets which names of pods this pod can look up: those of others, and no more. In Kubernetes, the DNS server does that, some time after a
+// pod has started.
 func (p pod) know(t *testing.T, others ...pod) {
 	t.Helper()
 	hosts := "127.0.0.1 localhost\n"

@@ -73,8 +73,8 @@ func nearby(ways choice.Table) choice.Table {
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
 
-// powerOfTwo is the limit of an algorithm that takes two more steps, with the whole vector, for other numbers of ranks than a power of two.
-// Two ranks have one exchange by any algorithm.
+// powerOfTwo returns the limit of an algorithm: bytes if the number of ranks is a power of two, and otherwise others, because the algorithm then
+// takes two more steps with the whole vector. For two ranks, it is never chosen: all algorithms are one exchange then.
 func powerOfTwo(bytes, others int) func(int) int {
 	return func(ranks int) int {
 		switch {

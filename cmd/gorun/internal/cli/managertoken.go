@@ -86,7 +86,7 @@ func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// askTime is how long the node of rank 0 may take to give a token to somebody who looks at the job.
+// askTime limits how long a command about a running job waits for the token from the node of rank 0.
 const askTime = 5 * time.Second
 
 // askByMunge gets the token of a running job of Slurm from its node of rank 0, as the other nodes do.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestCopyRemovesOldParts: what copies that broke off have left is removed, and what may be a copy under way is not. All login shells pass
-// the script on to sh.
+// TestCopyRemovesOldParts: the script removes the old partial files of copies that were interrupted, but not recent ones, which may be copies
+// under way. Every login shell passes the script on to sh.
 func TestCopyRemovesOldParts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gorun")
 	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {

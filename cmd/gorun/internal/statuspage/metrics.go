@@ -157,7 +157,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// askTime limits how long the workers of this node may take to say what they move.
+// askTime limits how long the workers of this node may take to answer how much they send and receive.
 const askTime = 2 * time.Second
 
 // collectives is what the workers of this node move, by rank.

@@ -33,7 +33,8 @@ type Notifier struct {
 	done   chan struct{}
 }
 
-// Notify begins to tell systemd how the job is, until End. It returns nil if systemd does not want to know. What fails is logged once.
+// Notify starts a Notifier, which reports the state of the job to systemd until End. It returns nil if systemd has not asked for reports
+// (NOTIFY_SOCKET). An error is logged once.
 func Notify(logger *slog.Logger) *Notifier {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
