@@ -103,6 +103,33 @@ func TestTheFlightOfAGroupOnSeveralMachines(t *testing.T) {
 	}
 }
 
+// Between machines a broadcast goes by the way that is chosen, which Explain names: root sends to all others, or to one neighbour.
+func TestBroadcastBetweenMachinesGoesByTheChosenWay(t *testing.T) {
+	const size, n = 6, 10_000
+	w := worldOver(t, "scattered", size) // on three machines; rank 4 is on that of root, and takes its copy from memory
+	defer w.close()
+	for way, messages := range map[string]uint64{"binomial": 2, "chain": 1} {
+		w.run(func(ctx context.Context, world *Group) error {
+			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast="+way))
+			if err != nil {
+				return err
+			}
+			buf := make([]byte, n)
+			if g.Rank() == 0 {
+				buf[n-1] = 1
+			}
+			if err := Broadcast(ctx, g, buf, 0); err != nil || buf[n-1] != 1 {
+				return fmt.Errorf("%s: got %d, %w", way, buf[n-1], err)
+			}
+			calls := g.Flight().Collectives
+			if sent := calls[len(calls)-1].Sent; g.Rank() == 0 && sent != (messages+1)*n {
+				return fmt.Errorf("%s: root has sent %d bytes, want %d", way, sent, (messages+1)*n)
+			}
+			return nil
+		})
+	}
+}
+
 // A call that comes again goes the same way, between other buffers.
 func TestCallsThatComeAgainOnSeveralMachines(t *testing.T) {
 	onTransports(t, onSeveralMachines, func(t *testing.T, world func(int) *testWorld) {

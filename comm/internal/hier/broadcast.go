@@ -7,14 +7,14 @@ import (
 )
 
 // Broadcast copies Out of the root to Out of every rank. The ranks of the root's node copy it in memory, rails carry slices to all
-// nodes, and the ranks there copy each other's slices in memory. S bytes to each node, in ceil(log2 N) steps. If there is only one
-// rail, which the root itself is on, the ranks of its node copy Out last.
+// nodes, and the ranks there copy each other's slices in memory. S bytes to each node. If there is only one rail, which
+// the root itself is on, the ranks of its node copy Out last.
 func (c *Call) Broadcast() error {
 	buf := c.Out
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(buf), c.Elem, plan.Range{Hi: len(buf) / c.Elem})
-		return r.by(plan.BinomialBroadcast(l.Node, l.nodes(), r.mine[0].Len(), l.Root))
+		return r.by(l.Choose.Broadcast(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root))
 	})
 	wire := pipeline.InPlace(nil, r.own(buf))
 	if r.Node == r.Root && r.rails > 1 {
