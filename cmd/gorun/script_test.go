@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -38,6 +39,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			// A process that another test starts may have the script's files open for writing until it runs its program: nobody can run them.
+			syscall.ForkLock.RLock()
+			syscall.ForkLock.RUnlock() //nolint:staticcheck // all that began before have begun their program
 			for name, value := range goEnv {
 				e.Setenv(name, value)
 			}
