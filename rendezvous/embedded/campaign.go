@@ -12,12 +12,13 @@ import (
 )
 
 // The members of a new cluster would wait for 0.5 to 1 s before one of them asks to be the first leader, since each of them has to be sure
-// that there is none. Nobody has been the leader of a cluster that is being founded, so the founders agree on one, which asks at once. If
-// they do not agree, or do not hear each other, they may have to wait as they would have.
+// that there is none. Nobody has been the leader of a cluster that is being founded, so the founders agree on one, which asks at once, and
+// the others soon after, if there is no leader yet: not all may have agreed. If they do not hear each other, they wait as they would have.
 
 const (
 	campaignTime  = 500 * time.Millisecond // for which a member asks; raft ignores it until the first members have been written down
 	campaignPause = 5 * time.Millisecond
+	firstDelay    = 100 * time.Millisecond
 )
 
 // foundingTerm is raft's term in which the first members of a cluster are written down, and in which nobody votes.
@@ -40,8 +41,23 @@ func firstLeader(self rendezvous.Endpoint, reports []report) string {
 	return first
 }
 
-// campaign makes this member a candidate unless there is a leader, once another one hears it, if there are others.
-func (s *Server) campaign() {
+// campaignDelay is how long a founder that is not to be the first leader waits for the one that is: another one may have decided otherwise. The
+// founders do not all wait equally long, or each would vote for itself.
+func (c *Config) campaignDelay(first string) time.Duration {
+	if !c.several() || first == c.Self.String() {
+		return 0
+	}
+	earlier := 0
+	for _, e := range c.Members {
+		if e.String() < c.Self.String() {
+			earlier++
+		}
+	}
+	return time.Duration(earlier+1) * firstDelay
+}
+
+// campaign makes this member a candidate unless there is a leader, once another one hears it, if there are others, and after a delay.
+func (s *Server) campaign(delay time.Duration) {
 	if s.config.several() {
 		select {
 		case <-s.heard:
@@ -50,6 +66,13 @@ func (s *Server) campaign() {
 		case <-s.running.Done():
 			return
 		}
+	}
+	select {
+	case <-time.After(delay):
+	case <-s.member.Server.ReadyNotify():
+		return
+	case <-s.running.Done():
+		return
 	}
 	for begun := time.Now(); s.member.Server.Leader() == 0 && time.Since(begun) < campaignTime; {
 		if s.timeoutNow() != nil {

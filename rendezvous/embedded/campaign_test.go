@@ -13,11 +13,32 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
+// patientElections keeps a busy machine from electing another leader, as long as the test runs. The test must not be parallel.
+func patientElections(t *testing.T) {
+	t.Helper()
+	was := several
+	several.tick, several.election = 500, 10_000
+	t.Cleanup(func() { several = was })
+}
+
+// TestCampaignDelays: founders that take another one for the first leader do not ask for the election at the same time.
+func TestCampaignDelays(t *testing.T) {
+	seen := make(map[time.Duration]bool)
+	for _, c := range three(t, nil) {
+		if delay := c.campaignDelay(c.Self.String()); delay != 0 {
+			t.Errorf("the first waits %v", delay)
+		}
+		delay := c.campaignDelay("another:1")
+		if delay < firstDelay || delay > 3*firstDelay || seen[delay] {
+			t.Errorf("%s waits %v", c.Self, delay)
+		}
+		seen[delay] = true
+	}
+}
+
 // TestTheFirstFounderLeads: members that found a cluster do not wait for their election timeouts.
 func TestTheFirstFounderLeads(t *testing.T) {
-	was := several
-	several.tick, several.election = 1000, 10_000
-	t.Cleanup(func() { several = was })
+	patientElections(t)
 	configs := three(t, secret)
 	begun := time.Now()
 	servers := startAll(t, configs)
@@ -64,7 +85,7 @@ func TestFirstLeader(t *testing.T) {
 
 // TestNobodyCampaignsAgainstALeader: a server that is late, or that comes back, does not become the leader by coming.
 func TestNobodyCampaignsAgainstALeader(t *testing.T) {
-	t.Parallel()
+	patientElections(t)
 	configs := three(t, secret)
 	slices.SortFunc(configs, func(a, b Config) int { return strings.Compare(a.Self.String(), b.Self.String()) })
 	late, others := configs[0], configs[1:]
@@ -79,7 +100,7 @@ func TestNobodyCampaignsAgainstALeader(t *testing.T) {
 
 // TestLateCampaign: a member that asks for the first election when it has been held deposes nobody, nor does the leader itself.
 func TestLateCampaign(t *testing.T) {
-	t.Parallel()
+	patientElections(t)
 	configs := three(t, nil)
 	servers := startAll(t, configs)
 	c := client(t, nil, configs[0].Self)

@@ -103,8 +103,8 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
 		s.peerHandler.Store(&handler)
 	}
-	if first := s.first.Load(); !s.config.several() || first == s.config.Self.String() {
-		s.serving.Go(s.campaign)
+	if first, _ := s.first.Load().(string); !s.config.several() || first != "" {
+		s.serving.Go(func() { s.campaign(s.config.campaignDelay(first)) })
 	}
 	select {
 	case <-s.member.Server.ReadyNotify():
