@@ -18,7 +18,7 @@ import (
 const (
 	campaignTime  = 500 * time.Millisecond // for which a member asks; raft ignores it until the first members have been written down
 	campaignPause = 5 * time.Millisecond
-	firstDelay    = 100 * time.Millisecond
+	campaignStep  = 100 * time.Millisecond // between the campaigns of founders that have not agreed
 )
 
 // foundingTerm is raft's term in which the first members of a cluster are written down, and in which nobody votes.
@@ -41,8 +41,8 @@ func firstLeader(self rendezvous.Endpoint, reports []report) string {
 	return first
 }
 
-// campaignDelay is how long a founder that is not to be the first leader waits for the one that is: another one may have decided otherwise. The
-// founders do not all wait equally long, or each would vote for itself.
+// campaignDelay returns how long this founder waits before it campaigns. The one that is to be the first leader does not wait. The others
+// campaign later, each at another time, so that they do not split the votes: they are needed if the founders have not agreed.
 func (c *Config) campaignDelay(first string) time.Duration {
 	if !c.several() || first == c.Self.String() {
 		return 0
@@ -53,7 +53,7 @@ func (c *Config) campaignDelay(first string) time.Duration {
 			earlier++
 		}
 	}
-	return time.Duration(earlier+1) * firstDelay
+	return time.Duration(earlier+1) * campaignStep
 }
 
 // campaign makes this member a candidate unless there is a leader, once another one hears it, if there are others, and after a delay.

@@ -29,7 +29,7 @@ func TestCampaignDelays(t *testing.T) {
 			t.Errorf("the first waits %v", delay)
 		}
 		delay := c.campaignDelay("another:1")
-		if delay < firstDelay || delay > 3*firstDelay || seen[delay] {
+		if delay < campaignStep || delay > 3*campaignStep || seen[delay] {
 			t.Errorf("%s waits %v", c.Self, delay)
 		}
 		seen[delay] = true

@@ -25,8 +25,8 @@ const (
 // join adds this server to the cluster of the others, as a learner, which has no vote before it has all data. The member
 // that it was before is removed first: it is dead, and so the quorum of the others stays what it is. If they have none,
 // nothing changes, for they refuse. It returns where the members are, of which this server is one; nil if the cluster
-// still awaits it as one of its first members. It asks the members one
-// after the other, each for at most limit, until one of them adds it.
+// still awaits it as one of its first members. It asks the members one after the other, each for at most limit, until one of
+// them adds it.
 func (s *Server) join(ctx context.Context, own *membership.Member, members []rendezvous.Endpoint, limit time.Duration) ([]rendezvous.Endpoint, error) {
 	if err := s.unoccupied(ctx); err != nil {
 		return nil, err

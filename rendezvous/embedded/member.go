@@ -52,7 +52,7 @@ func (s *Server) startMember(ctx context.Context) error {
 		}
 		err := s.runMember(ctx, members)
 		if err == nil {
-			s.founds.Store(false)
+			s.founds.Store(false) // before first: others must not take this server for a founder that has not decided
 		}
 		s.first.Store("")
 		if err == nil {

@@ -185,7 +185,7 @@ func TestLaunchConfig(t *testing.T) {
 	}
 }
 
-// TestFlagsOfLaunch: a config file for gorun that has a flag of gorun launch gets an error that says so.
+// TestFlagsOfLaunch: if a config file for gorun has a flag of gorun launch, the error says so.
 func TestFlagsOfLaunch(t *testing.T) {
 	plain := newCommand(bare(), nil)
 	var own []string

@@ -105,6 +105,22 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
+// TestKilledWhileMemoryIsShort: if the kernel has killed anything for want of memory meanwhile, gorun cannot tell whether it was the worker.
+func TestKilledWhileMemoryIsShort(t *testing.T) {
+	for _, c := range []struct{ short, learned, fits bool }{
+		{false, false, true}, {false, true, false}, {true, false, true}, {true, true, true},
+	} {
+		w := newTale(2)
+		w.memoryWasShort = func() bool { return c.short }
+		all := w.gang(1, 0, 0, 2)
+		all[0].death = &death{Rank: 1, ExitCode: -9, OutOfMemory: c.learned}
+		w.inject(w.now, fault{hits: func(k *worker) bool { return k == all[1] }, exitCode: -9})
+		if err := w.checkCause(all[0]); (err == nil) != c.fits {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // TestTimeline: a worker that follows another one in the same place begins there when it starts, even if the other one's end comes later.
 func TestTimeline(t *testing.T) {
 	w := newTale(1)

@@ -179,7 +179,7 @@ func rates(c *progress.Collectives) []string {
 	return []string{number(c.PerSecond, 0) + "/s", number(c.SentPerSecond/1e6, 1) + " MB/s"}
 }
 
-// number returns a number with so many decimals, or with an exponent if it would be long: a worker may say anything.
+// number formats x with so many decimals, or with an exponent from 1e12 on, so that a wrong number from a worker cannot widen the table.
 func number(x float64, decimals int) string {
 	if x >= 1e12 {
 		return strconv.FormatFloat(x, 'e', decimals, 64)
