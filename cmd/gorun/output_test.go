@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun/gorun/env/fdtest"
 )
 
@@ -20,6 +22,7 @@ type unreadJob struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	reader *os.File
+	writer *os.File
 	told   io.Reader // its stderr; nil: nobody reads that either
 }
 
@@ -31,10 +34,9 @@ func startUnread(t *testing.T, stderr bool, script string, flags ...string) *unr
 		t.Fatal(err)
 	}
 	reader, writer := fdtest.Pipe(t)
-	defer func() { _ = writer.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
-	j := &unreadJob{t: t, cmd: exec.CommandContext(ctx, exe), reader: reader}
+	j := &unreadJob{t: t, cmd: exec.CommandContext(ctx, exe), reader: reader, writer: writer}
 	j.cmd.Args = append(append([]string{"gorun", "--nproc-per-node=2"}, flags...), "sh", "-c", script)
 	j.cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", raceExitsAtOnce)
 	j.cmd.Stdout = writer
@@ -47,6 +49,20 @@ func startUnread(t *testing.T, stderr bool, script string, flags ...string) *unr
 		t.Fatal(err)
 	}
 	return j
+}
+
+// awaitFull waits until the pipe has no room. How much gorun takes from a worker until then depends on the sizes of its reads.
+func (j *unreadJob) awaitFull() {
+	j.t.Helper()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(j.writer.Fd()), Events: unix.POLLOUT}}, 0)
+		if err == nil && n == 0 {
+			return
+		}
+		if time.Since(begun) > patience {
+			j.t.Fatal("the pipe is not full")
+		}
+	}
 }
 
 // end wants gorun to end with an exit code, soon, and returns what it has said.
@@ -89,8 +105,12 @@ func TestFailureBehindABlockedConsole(t *testing.T) {
 	}
 	t.Parallel()
 	for _, stderr := range []bool{false, true} {
-		full := filepath.Join(t.TempDir(), "full") // more than pipes hold has been read
-		j := startUnread(t, stderr, `[ $RANK = 0 ] && yes | (head -c 100000; touch `+full+`; exec cat); until [ -e `+full+` ]; do sleep 0.01; done; exit 3`)
+		full := filepath.Join(t.TempDir(), "full")
+		j := startUnread(t, stderr, `[ $RANK = 0 ] && exec yes; until [ -e `+full+` ]; do sleep 0.01; done; exit 3`)
+		j.awaitFull()
+		if err := os.WriteFile(full, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if told := j.end(3); !stderr && !strings.Contains(told, "\ngorun: stdout: nobody reads it: up to ") {
 			t.Errorf("gorun says %q", told)
 		}
