@@ -108,7 +108,7 @@ func TestBroadcastBetweenMachinesGoesByTheChosenWay(t *testing.T) {
 	const size, n = 6, 10_000
 	w := worldOver(t, "scattered", size) // on three machines; rank 4 is on that of root, and takes its copy from memory
 	defer w.close()
-	for way, messages := range map[string]uint64{"binomial": 2, "chain": 1} {
+	for way, messages := range map[string]uint64{"binomial": 2, "chain": 1, "pipeline": 1} {
 		w.run(func(ctx context.Context, world *Group) error {
 			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast="+way))
 			if err != nil {
@@ -157,6 +157,63 @@ func TestLongVectorsOnSeveralMachines(t *testing.T) {
 			w.close()
 		}
 	})
+}
+
+// Vectors that go down a chain in many messages, on one machine and between several.
+func TestPipelines(t *testing.T) {
+	onTransports(t, append([]string{"mem", "tcp"}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
+		w := world(7)
+		defer w.close()
+		w.run(func(ctx context.Context, world *Group) error {
+			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast=pipeline;reduce=pipeline"))
+			if err != nil {
+				return err
+			}
+			for _, n := range []int{20_011, 100_003} {
+				if err := pipelines(ctx, g, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func pipelines(ctx context.Context, g *Group, n int) error {
+	k, rank, size := integers[int64](), g.Rank(), g.Size()
+	sum := func(i int) int64 { return reference(Sum, 0, size, i) }
+	own := func(i int) int64 { return input(rank, i) }
+	result := composed(0, size, 1000)
+	for _, root := range []int{0, size / 2, size - 1} {
+		want := own
+		if rank == root {
+			want = sum
+		}
+		buf := k.vector(g, 0, n)
+		if err := samePeriods("Reduce", Reduce(ctx, g, buf, Sum, root), buf, want); err != nil {
+			return fmt.Errorf("to rank %d: %w", root, err)
+		}
+		half := make([]Float16, n)
+		of := func(f func(int) int64) func(i int) Float16 {
+			return func(i int) Float16 { return NewFloat16(float32(f(i))) }
+		}
+		repeat(half, period, of(own))
+		if err := samePeriods("Reduce", Reduce(ctx, g, half, Sum, root), half, of(want)); err != nil {
+			return fmt.Errorf("of half floats, to rank %d: %w", root, err)
+		}
+		ordered, after := maps(rank, 1000), maps(rank, 1000)
+		if rank == root {
+			after = result
+		}
+		if err := sameAs("Reduce", Reduce(ctx, g, ordered, affine, root), ordered, after); err != nil {
+			return fmt.Errorf("in order, to rank %d: %w", root, err)
+		}
+		buf = k.vector(g, 0, n)
+		if err := samePeriods("Broadcast", Broadcast(ctx, g, buf, root), buf, func(i int) int64 { return input(root, i) }); err != nil {
+			return fmt.Errorf("from rank %d: %w", root, err)
+		}
+	}
+	return nil
 }
 
 func longVectors(ctx context.Context, g *Group) error {

@@ -64,13 +64,14 @@ func (c *Collective) reduce() (err error) {
 // exchangeToRoot runs p, which leaves the result in buf of one rank. result says whether that is this rank. On the others buf does not
 // change: they send from it, or combine into other memory.
 func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
-	if result || c.isWide() || c.op.Scaled || p.Reductions() > 1 {
+	combined := p.Combined()
+	if result || c.isWide() || c.op.Scaled || combined > c.values(buf) {
 		c.setOperands(buf, result)
 		return c.exchangeOperands(p)
 	}
 	t := pipeline.InPlace(p, buf)
 	t.Kernel = c.kernel
-	if p.Reductions() == 1 {
+	if combined > 0 { // each element once
 		scratch := pipeline.Vector{Buf: c.g.scratch.Take(len(buf))}
 		t.Own, t.Src, t.Dst = t.Dst, scratch, scratch
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -36,9 +37,11 @@ var Ways = choice.Table{
 	{Op: "all_reduce", Way: oneWay, UpTo: ofTwo, What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
 	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
-	{Op: "reduce", Way: "chain", What: "pipeline from neighbour to neighbour"},
+	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
+	{Op: "reduce", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
 	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
-	{Op: "broadcast", Way: "chain", What: "pipeline from neighbour to neighbour"},
+	{Op: "broadcast", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
+	{Op: "broadcast", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
 	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
 	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
@@ -58,18 +61,24 @@ var Ways = choice.Table{
 }
 
 // WaysNearby are the algorithms of ranks that are all on one machine. Their messages use no network, only processors, for which two
-// directions of a ring are more work than one.
+// directions of a ring are more work than one, and many messages more than few.
 var WaysNearby = nearby(Ways)
 
 func nearby(ways choice.Table) choice.Table {
 	near := slices.Clone(ways)
 	for i := range near {
-		if near[i].Way == oneWay {
+		switch near[i].Way {
+		case oneWay, "chain":
 			near[i].UpTo = nil
+		}
+		if op := near[i].Op; near[i].Way == "binomial" && (op == "broadcast" || op == "reduce") {
+			near[i].UpTo = chunkTreeLimit
 		}
 	}
 	return near
 }
+
+func never(int) int { return choice.Never }
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
 
@@ -114,14 +123,39 @@ func shortBlocks(from int) func(int) int {
 	}
 }
 
-// treeLimit is the most bytes for which a tree is faster than a chain. The root of a tree sends each chunk several times, so the last
-// chunk of a long vector reaches the end of a chain before it has left the root of a tree.
-func treeLimit(ranks int) int {
-	depth := bits.Len(uint(ranks - 1))
+// chunkTreeLimit is the most bytes for which a tree is faster than a chain in which chunks overlap. The root of a tree sends each chunk
+// several times, so the last chunk of a long vector reaches the end of a chain before it has left the root of a tree.
+func chunkTreeLimit(ranks int) int {
+	depth := treeDepth(ranks)
 	if depth <= 1 {
 		return choice.Any
 	}
 	return ((ranks-2)/(depth-1) + 1) * ChunkSize
+}
+
+// treeLimit is the most bytes for which a tree is faster than a chain with the best number of messages. In the time in which a byte is
+// sent, and with x times messageCost bytes, the tree takes depth*(x+1), and the chain (sqrt(x)+sqrt(ranks-2))^2.
+func treeLimit(ranks int) int {
+	depth := treeDepth(ranks)
+	if depth <= 1 {
+		return choice.Any
+	}
+	d, between := float64(depth-1), float64(ranks-2)
+	x := (math.Sqrt(between) + math.Sqrt(between+d*(between-d-1))) / d
+	return max(int(x*x*messageCost), 4*messageCost) // of fewer bytes, the chain of three ranks has one message
+}
+
+// treeDepth is the number of messages that the root of a binomial tree sends.
+func treeDepth(ranks int) int { return bits.Len(uint(ranks - 1)) }
+
+// messageCost is how many bytes can be sent in the time that a message costs whatever its length. It is between 6 KiB on a network of 1
+// Gbit/s and 60 KiB on one of 10 Gbit/s, if that time is 50 microseconds.
+const messageCost = 16 << 10
+
+// chainMessages returns in how many messages a vector of so many bytes goes down a chain fastest. In k messages of m bytes it takes k+P-2
+// times as long as one, which is as long as to send m+messageCost bytes.
+func chainMessages(ranks, bytes int) int {
+	return max(int(math.Sqrt(float64(bytes)*float64(max(ranks-2, 0))/messageCost)), 1)
 }
 
 // Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are, so it is the
@@ -193,21 +227,32 @@ func EqualBlocks(size, n int) []Range {
 
 // Broadcast returns the plan for a vector of n elements of elem bytes each.
 func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
-	if c.Pick("broadcast", size, n*elem) == "chain" {
-		return ChainBroadcast(rank, size, n, root)
+	if messages := c.chain("broadcast", size, n, elem); messages > 0 {
+		return ChainBroadcast(rank, size, n, root, messages)
 	}
 	return BinomialBroadcast(rank, size, n, root)
 }
 
 // Reduce returns the plan for a reduction to root.
 func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
-	switch {
-	case ordered:
+	if ordered {
 		return OrderedReduce(rank, size, n, root)
-	case c.Pick("reduce", size, n*elem) == "chain":
-		return ChainReduce(rank, size, n, root)
+	}
+	if messages := c.chain("reduce", size, n, elem); messages > 0 {
+		return ChainReduce(rank, size, n, root, messages)
 	}
 	return BinomialReduce(rank, size, n, root)
+}
+
+// chain returns in how many messages op goes down a chain, or 0 if it takes a tree.
+func (c Choices) chain(op string, size, n, elem int) int {
+	switch c.Pick(op, size, n*elem) {
+	case "chain":
+		return 1
+	case "pipeline":
+		return max(min(chainMessages(size, n*elem), n), 1)
+	}
+	return 0
 }
 
 // Halves reports whether a reduction of which every rank keeps a block of so many bytes is that of HalvingReduceScatter.

@@ -63,12 +63,12 @@ func (s Step) part(size, i int) Step {
 // passes, so that it can reuse memory.
 type Plan []Step
 
-// Reductions returns how many steps combine something on p's rank.
-func (p Plan) Reductions() int {
+// Combined returns how many elements p combines with others on its rank: an element that it combines twice counts twice.
+func (p Plan) Combined() int {
 	n := 0
 	for _, s := range p {
 		if s.From != None && s.Merge.Reduces() {
-			n++
+			n += s.Recv.Len()
 		}
 	}
 	return n
