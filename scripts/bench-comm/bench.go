@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -20,8 +21,9 @@ type bench struct {
 	options
 	contenders []contender
 	samples    samples
-	troubles   []string // launches that went wrong
-	failed     int      // of comm
+	ways       map[string]map[cell]string // that contenders have chosen, by contender
+	troubles   []string                   // launches that went wrong
+	failed     int                        // of comm
 }
 
 // run launches every contender for each operation and number of ranks, round by round, until ctx ends.
@@ -88,7 +90,12 @@ func (b *bench) launch(ctx context.Context, c contender, ranks int, ops []string
 	} else if err != nil {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(complaints.String()))
 	}
-	return errors.Join(err, b.samples.parse(c.Name, ranks, out.String()))
+	ways, failed := b.samples.parse(c.Name, ranks, out.String())
+	if b.ways[c.Name] == nil {
+		b.ways[c.Name] = make(map[cell]string)
+	}
+	maps.Copy(b.ways[c.Name], ways)
+	return errors.Join(err, failed)
 }
 
 // report returns all results.
@@ -99,7 +106,7 @@ func (b *bench) report(machine string, notes []string) report {
 	}
 	r.Triad = b.samples.triad()
 	b.samples.addBound(r.Triad)
-	r.Figures = b.samples.figures()
+	r.Figures = b.samples.figures(b.ways)
 	for _, g := range goals {
 		r.Goals = append(r.Goals, g.outcome(b.samples))
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/gorun/gorun/env/configtest"
 )
 
-// TestMain is a rank of comm's side, too: contenders start this very program.
+// TestMain is a rank, too: contenders start this very program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == workerArg {
-		if err := work(os.Args[2:]); err != nil {
+	if isRank, err := rank(os.Args[1:]); isRank {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -21,6 +21,9 @@ var mpiSource []byte
 //go:embed peers/gloo.py
 var glooSource []byte
 
+//go:embed peers/limit.c
+var limitSource []byte
+
 // A contender is one way to communicate. Its command takes the operations to measure.
 type contender struct {
 	Name      string
@@ -28,6 +31,7 @@ type contender struct {
 	Version   string
 	command   func(ranks int) []string
 	triad     bool // it measures STREAM's triad, too
+	limit     bool // it is no library, but shows how fast one can be
 }
 
 // A site holds what contenders are built from and started with.
@@ -82,7 +86,7 @@ func gloo(s site) ([]contender, error) {
 
 // openMPI is fastest when bound to cores. With more ranks than cores it must be told so, because it then yields.
 func openMPI(s site) ([]contender, error) {
-	program, err := s.compile("mpicc.openmpi")
+	program, err := s.compile("mpicc.openmpi", "mpi.c", mpiSource)
 	command := func(btl string) func(int) []string {
 		return func(ranks int) []string {
 			argv := []string{"mpirun.openmpi", "--allow-run-as-root", "-n", strconv.Itoa(ranks), "--mca", "btl", btl + ",self"}
@@ -101,7 +105,7 @@ func openMPI(s site) ([]contender, error) {
 
 // mpich itself has no setting for TCP. Debian's MPICH uses UCX, which has one, if nothing bypasses UCX.
 func mpich(s site) ([]contender, error) {
-	program, err := s.compile("mpicc.mpich")
+	program, err := s.compile("mpicc.mpich", "mpi.c", mpiSource)
 	command := func(settings ...string) func(int) []string {
 		return func(ranks int) []string {
 			argv := append([]string{"mpiexec.hydra", "-n", strconv.Itoa(ranks)}, settings...)
@@ -118,10 +122,24 @@ func mpich(s site) ([]contender, error) {
 	}, err
 }
 
-// compile compiles the program for an MPI.
-func (s site) compile(compiler string) (string, error) {
-	source, program := filepath.Join(s.dir, "mpi.c"), filepath.Join(s.dir, compiler+".bench")
-	if err := os.WriteFile(source, mpiSource, 0o600); err != nil {
+// limits are raw sockets. Their ranks find each other by package comm.
+func limits(s site) ([]contender, error) {
+	c := contender{Name: "limit Go", Transport: "tcp", Version: runtime.Version(), command: s.launched(s.self, limitArg, "go"), limit: true}
+	return []contender{c}, nil
+}
+
+func limitsC(s site) ([]contender, error) {
+	program, err := s.compile("gcc", "limit.c", limitSource)
+	return []contender{{
+		Name: "limit C", Transport: "tcp", Version: "gcc " + version("gcc", "-dumpfullversion"),
+		command: s.launched(s.self, limitArg, program), limit: true,
+	}}, err
+}
+
+// compile compiles a program.
+func (s site) compile(compiler, name string, text []byte) (string, error) {
+	source, program := filepath.Join(s.dir, name), filepath.Join(s.dir, compiler+".bench")
+	if err := os.WriteFile(source, text, 0o600); err != nil {
 		return "", err
 	}
 	if out, err := exec.Command(compiler, "-O3", "-march=native", "-o", program, source).CombinedOutput(); err != nil {

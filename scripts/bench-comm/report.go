@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +29,8 @@ const introduction = `# Package comm beside Open MPI, MPICH and gloo
 
 Each number is the time of the fastest peer divided by the time of comm: above 1, comm is faster. Dirty memory has just been written by
 its rank. Hot memory is still in the caches of the processor that last used it. With more ranks than processors, Open MPI yields and
-MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. The command
+MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. For TCP, a second table shows the microseconds that raw sockets take
+for the same bytes, by the fastest of the best known algorithms, in C or Go: the limit. The command
 ` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` printed this page. The comment of that command says how it measures.
 
 `
@@ -56,20 +59,29 @@ func (r report) print(w io.Writer) {
 
 // printContender prints a table for each number of ranks and state of memory.
 func (r report) printContender(w io.Writer, ours contender) {
-	var peers []string
+	var peers, limits []string
 	for _, c := range r.Contenders {
-		if !c.isOurs() && c.Transport == ours.Transport {
+		switch {
+		case c.isOurs() || c.Transport != ours.Transport:
+		case c.limit:
+			limits = append(limits, c.Name)
+		default:
 			peers = append(peers, c.Name)
 		}
 	}
 	for _, ranks := range r.ranks {
 		for _, state := range r.states {
-			list := r.samples.ratios(ours.Name, peers, func(c cell) bool {
+			in := func(c cell) bool {
 				return c.Ranks == ranks && (c.State == state || c.Bytes == 0 && state == r.states[0])
-			})
+			}
+			list := r.samples.ratios(ours.Name, peers, in)
 			if len(list) > 0 {
 				fmt.Fprintf(w, "\n## %s, %d ranks, %s\n\nThe peers are %s.\n\n", ours.Name, ranks, state, strings.Join(peers, ", "))
 				printRatios(w, list)
+			}
+			if len(limits) > 0 {
+				fmt.Fprintf(w, "\nMicroseconds of the fastest peer / of comm / of raw sockets (%s):\n\n", strings.Join(limits, ", "))
+				r.samples.printLimits(w, ours.Name, peers, limits, in)
 			}
 		}
 	}
@@ -104,6 +116,54 @@ func (r report) printGoals(w io.Writer) {
 		rows = append(rows, row)
 	}
 	printTable(w, rows)
+}
+
+// printLimits has a row for each operation that ours has measured, a column for each size and one for operations without. A cell has the
+// times of the best peer, of ours and of the best limit.
+func (s samples) printLimits(w io.Writer, ours string, peers, limits []string, in func(cell) bool) {
+	columns, texts := []int{}, make(map[string]map[int]string)
+	for c := range s[ours] {
+		if !in(c) {
+			continue
+		}
+		_, peer := s.best(peers, c)
+		_, limit := s.best(limits, c)
+		if texts[c.Op] == nil {
+			texts[c.Op] = make(map[int]string)
+		}
+		texts[c.Op][c.Bytes] = fmt.Sprintf("%s / %s / %s", microseconds(peer), microseconds(s.time(ours, c)), microseconds(limit))
+		columns = append(columns, c.Bytes)
+	}
+	slices.SortFunc(columns, func(a, b int) int { return cmp.Compare(uint(a-1), uint(b-1)) }) // 0 is last
+	columns = slices.Compact(columns)
+	head := []string{""}
+	for _, n := range columns {
+		head = append(head, strings.TrimPrefix(size(n), "0 B"))
+	}
+	rows := [][]string{head}
+	for _, op := range allOps {
+		if texts[op] == nil {
+			continue
+		}
+		row := []string{op}
+		for _, n := range columns {
+			row = append(row, texts[op][n])
+		}
+		rows = append(rows, row)
+	}
+	printTable(w, rows)
+}
+
+// microseconds writes a time with two digits at least; what was not measured is "-".
+func microseconds(us float64) string {
+	switch {
+	case math.IsNaN(us):
+		return "-"
+	case us < 9.95:
+		return fmt.Sprintf("%.1f", us)
+	default:
+		return fmt.Sprintf("%.0f", us)
+	}
 }
 
 // printRatios has a row for each operation, a column for each size, and geometric means; and names the worst cell.
