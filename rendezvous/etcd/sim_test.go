@@ -40,7 +40,9 @@ func TestSimulation(t *testing.T) {
 	switch {
 	case *simSeeds > 0:
 		seeds = *simSeeds
-	case raceEnabled, testing.Short(): // each job is played in one goroutine
+	case raceEnabled: // each job is played in one goroutine
+		seeds = 30
+	case testing.Short():
 		seeds = 200
 	}
 	if seed, err := playSeeds(seeds, func(*simWorld) {}); err != nil {
@@ -82,6 +84,9 @@ func playSeeds(n int, change func(*simWorld)) (seed uint64, err error) {
 
 // TestSimulationRepeats: a seed plays the same job each time.
 func TestSimulationRepeats(t *testing.T) {
+	if raceEnabled {
+		t.Skip("each job is played in one goroutine")
+	}
 	for seed := range uint64(30) {
 		var texts [2]strings.Builder
 		for i := range texts {
