@@ -378,6 +378,8 @@ func TestDecide(t *testing.T) {
 		"it has been removed":               {[]report{nobody, in(first(4, true, false))}, joins},
 		"another one has lost its data too": {[]report{empty, in(first(1, true, false))}, joins},
 		"another rendezvous":                {[]report{{err: errForeign}, nobody}, waits},
+		"it has lost what it founded":       {[]report{empty, {founds: true, lost: true}}, waits},
+		"and there is a cluster":            {[]report{{founds: true, lost: true}, {members: in(first(1, false, false)).members, lost: true}}, joins},
 	} {
 		if got := decide(c.reports, own); got != c.want {
 			t.Errorf("%s: course %d, want %d", name, got, c.want)
@@ -424,7 +426,7 @@ func TestOccupied(t *testing.T) {
 	}
 	config := three(t, nil)[0]
 	other := &Server{config: config, name: "the other one"}
-	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { other.serveFounding(w) })}
+	web := &http.Server{Handler: http.HandlerFunc(other.serveFounding)}
 	go func() { _ = web.Serve(l) }()
 	t.Cleanup(func() { _ = web.Close() })
 	config.Self = rendezvous.Endpoint{Host: "127.0.0.2", Port: int(addrOf(l).Port()) - 1}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 
 // A server without data either founds the cluster together with others that have none, or has lost what it had. In the
 // second case it must not come back as the member that it was, for it might vote twice in one election. So it founds
-// nothing unless one of the other servers has no data either, and none of them is a member of a cluster already.
+// nothing unless one of the other servers has no data either, and none of them is a member of a cluster already that
+// knows it or another server at its endpoint.
 
 const (
 	dialTime    = time.Second           // to connect to another server
@@ -45,12 +47,36 @@ type founding struct {
 	Server  string `json:"server"`  // the name of this one, which no other has
 	Founds  bool   `json:"founds"`  // it has no data, and is about to found the cluster, or to find out whether it may
 	First   string `json:"first"`   // the endpoint that is to be the first leader, as it has decided; empty: it has not
+	Founder string `json:"founder"` // the name of the server that founds, or has founded, at the endpoint of who asks; empty: none that it knows
 }
 
-func (s *Server) serveFounding(w http.ResponseWriter) {
+// Who asks, and has no data, says by these where and who it is.
+const (
+	founderEndpoint = "endpoint"
+	founderName     = "server"
+)
+
+const maxFounderName = 64 // bytes
+
+func (s *Server) serveFounding(w http.ResponseWriter, r *http.Request) {
 	first, _ := s.first.Load().(string)
+	founder := s.founderAt(r.FormValue(founderEndpoint), r.FormValue(founderName))
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load(), first}) // who asks may be gone
+	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load(), first, founder}) // who asks may be gone
+}
+
+// founderAt returns which server founds the cluster at an endpoint, now that one called name has asked. The last one that asked before
+// there was a leader is the one: it may have voted for the leader, and have what the leader has sent.
+func (s *Server) founderAt(endpoint, name string) string {
+	if !slices.ContainsFunc(s.config.others(), func(e rendezvous.Endpoint) bool { return e.String() == endpoint }) || len(name) > maxFounderName {
+		return ""
+	}
+	s.foundersMu.Lock()
+	defer s.foundersMu.Unlock()
+	if p := s.peer.Load(); name != "" && (s.founders[endpoint] == "" || p == nil || !p.hasHadLeader()) {
+		s.founders[endpoint] = name
+	}
+	return s.founders[endpoint]
 }
 
 // A report is what another server says.
@@ -59,17 +85,18 @@ type report struct {
 	founds  bool
 	first   string               // the endpoint that is to be the first leader; empty: it has not decided
 	members []*membership.Member // of the cluster that it belongs to; nil: none
+	lost    bool                 // another server has founded the cluster at this one's endpoint
 	err     error                // it says nothing, or belongs elsewhere
 }
 
-// survey asks all others, for at most limit.
-func (s *Server) survey(ctx context.Context, limit time.Duration) (list []report) {
+// survey asks all others, for at most limit. founder is the name that this server founds by; empty: it does not.
+func (s *Server) survey(ctx context.Context, limit time.Duration, founder string) (list []report) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	others := s.config.others()
 	reports := make(chan report)
 	for _, e := range others {
-		go func() { reports <- s.ask(ctx, e) }()
+		go func() { reports <- s.ask(ctx, e, founder) }()
 	}
 	for range others {
 		list = append(list, <-reports)
@@ -77,10 +104,11 @@ func (s *Server) survey(ctx context.Context, limit time.Duration) (list []report
 	return list
 }
 
-func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
+func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint, founder string) report {
 	r := report{from: e}
 	var is founding
-	if r.err = s.get(ctx, e, foundingPath, &is); r.err != nil {
+	asker := url.Values{founderEndpoint: {s.config.Self.String()}, founderName: {founder}}
+	if r.err = s.get(ctx, e, foundingPath+"?"+asker.Encode(), &is); r.err != nil {
 		return r
 	}
 	if is.Cluster != s.config.cluster() {
@@ -88,6 +116,7 @@ func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
 		return r
 	}
 	r.first = is.First
+	r.lost = founder != "" && is.Founder != "" && is.Founder != founder
 	if r.founds = is.Founds; !r.founds {
 		r.err = s.get(ctx, e, "/members", &r.members)
 	}
@@ -96,8 +125,7 @@ func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
 
 // get reads JSON from the port that another server, or this one, has for members.
 func (s *Server) get(ctx context.Context, from rendezvous.Endpoint, path string, to any) error {
-	url := s.config.peerURL(from) + path
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.config.peerURL(from)+path, nil)
 	if err != nil {
 		return err
 	}
@@ -126,19 +154,25 @@ const (
 )
 
 // decide decides from the answers of the others. own is who this server would be among the cluster's first members. A cluster that
-// knows it as one that has never started needs it to found, perhaps for want of another; any other one has lost it.
+// knows it as one that has never started needs it to found, perhaps for want of another; any other one has lost it. Who has lost its data
+// while the cluster was founded waits until that has members.
 func decide(reports []report, own *membership.Member) course {
 	c := waits
 	for _, r := range reports {
 		switch {
-		case r.members != nil && !awaits(r.members, own):
+		case r.members != nil && (r.lost || !awaits(r.members, own)):
 			return joins
 		case r.members != nil || r.founds:
 			c = founds
 		}
 	}
+	if slices.ContainsFunc(reports, isLost) {
+		return waits
+	}
 	return c
 }
+
+func isLost(r report) bool { return r.lost }
 
 // awaits reports whether one of a cluster's first members is own, and has never started.
 func awaits(members []*membership.Member, own *membership.Member) bool {
@@ -185,9 +219,10 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 	}
 	wait := s.config.nobody()
 	for try := 0; ; try++ {
-		reports := s.survey(ctx, timeOf(surveyTime, try))
+		reports := s.survey(ctx, timeOf(surveyTime, try), s.name)
 		c := decide(reports, own)
-		s.founds.Store(c != joins)
+		s.lost = slices.ContainsFunc(reports, isLost)
+		s.founds.Store(c != joins && !s.lost)
 		var why string
 		pause := min(timeOf(firstPause, try), surveyPause)
 		switch c {
@@ -203,6 +238,9 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 			why = fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
 		case waits:
 			why = s.config.nobody()
+			if s.lost {
+				why = "it has lost its data while it founded the cluster, and only one of the others has joined: start gorun on the third node, or end the job on all of them and start it again"
+			}
 			if i := slices.IndexFunc(reports, func(r report) bool { return errors.Is(r.err, errForeign) }); i >= 0 {
 				why = reports[i].err.Error()
 			}

@@ -97,12 +97,9 @@ func serveElsewhere(t *testing.T, configs []Config) *os.Process {
 }
 
 func runMembers(endpoints []string) error {
-	members := make([]rendezvous.Endpoint, len(endpoints))
-	for i, text := range endpoints {
-		var err error
-		if members[i], err = rendezvous.ParseEndpoint(text, 0); err != nil {
-			return err
-		}
+	members, err := parseEndpoints(endpoints)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -110,12 +107,23 @@ func runMembers(endpoints []string) error {
 	for _, self := range members[1:] {
 		go func() { results <- runMember(ctx, self, members) }()
 	}
-	_, err := io.Copy(io.Discard, os.Stdin)
+	_, err = io.Copy(io.Discard, os.Stdin)
 	cancel()
 	for range members[1:] {
 		err = errors.Join(err, <-results)
 	}
 	return err
+}
+
+func parseEndpoints(texts []string) ([]rendezvous.Endpoint, error) {
+	list := make([]rendezvous.Endpoint, len(texts))
+	for i, text := range texts {
+		var err error
+		if list[i], err = rendezvous.ParseEndpoint(text, 0); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // runMember serves one until ctx ends.

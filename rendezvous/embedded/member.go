@@ -100,8 +100,7 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 		return context.Cause(s.running)
 	}
 	if s.config.several() {
-		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
-		s.peerHandler.Store(&handler)
+		s.peer.Store(&peer{etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server), s.member.Server, uint64(len(s.config.Members))})
 	}
 	if first, _ := s.first.Load().(string); !s.config.several() || first != "" {
 		s.serving.Go(func() { s.campaign(s.config.campaignDelay(first)) })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 )
 
@@ -48,15 +49,25 @@ func (s *Server) connectPeers() (err error) {
 	return nil
 }
 
+// A peer is this server's member as the others see it.
+type peer struct {
+	handler http.Handler
+	etcd    *etcdserver.EtcdServer
+	first   uint64 // how many members founded the cluster
+}
+
+// hasHadLeader reports whether more has been agreed on than the first members, each of which is an entry of raft's log.
+func (p *peer) hasHadLeader() bool { return p.etcd.CommittedIndex() > p.first }
+
 // answerPeer lets the member answer, as soon as there is one.
 func (s *Server) answerPeer(w http.ResponseWriter, r *http.Request) {
-	switch h := s.peerHandler.Load(); {
+	switch p := s.peer.Load(); {
 	case r.URL.Path == foundingPath:
-		s.serveFounding(w)
-	case h != nil && isMessageStream(r):
-		(*h).ServeHTTP(messageStream{w, s.heard}, r)
-	case h != nil:
-		(*h).ServeHTTP(w, r)
+		s.serveFounding(w, r)
+	case p != nil && isMessageStream(r):
+		p.handler.ServeHTTP(messageStream{w, s.heard}, r)
+	case p != nil:
+		p.handler.ServeHTTP(w, r)
 	default:
 		http.NotFound(w, r)
 	}

@@ -43,13 +43,17 @@ type Server struct {
 	clients *clients
 
 	// Of one that has other members:
-	clientTLS   *tls.Config // nil: none
-	peerClient  *http.Client
-	peerHandler atomic.Pointer[http.Handler] // the member's
-	founds      atomic.Bool                  // it has no data, and is no member yet
-	first       atomic.Value                 // string: the endpoint that is to be the cluster's first leader; empty: not decided, or it has had one
-	heard       chan struct{}                // has an entry when another member gets this one's messages
-	learner     uint64                       // the member as which it was added to the cluster; 0: none
+	clientTLS  *tls.Config // nil: none
+	peerClient *http.Client
+	peer       atomic.Pointer[peer] // nil: no member yet
+	founds     atomic.Bool          // it has no data, and is no member yet
+	first      atomic.Value         // string: the endpoint that is to be the cluster's first leader; empty: not decided, or it has had one
+	heard      chan struct{}        // has an entry when another member gets this one's messages
+	lost       bool                 // it has lost its data while the cluster was founded
+	learner    uint64               // the member as which it was added to the cluster; 0: none
+
+	foundersMu sync.Mutex
+	founders   map[string]string // by endpoint: the name of the server that founds, or has founded, the cluster there
 
 	running context.Context         // until the server fails or is closed
 	fail    context.CancelCauseFunc // with why; the first reason counts
@@ -61,12 +65,7 @@ type Server struct {
 // Start returns a server that serves: alone at once, of three when two have found each other, for which it waits until
 // ctx ends. The listeners are the server's, even if Start fails.
 func Start(ctx context.Context, config Config) (*Server, error) {
-	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
-	if config.Waiting == nil {
-		config.Waiting = func(string) {}
-	}
-	s := &Server{config: config, name: rand.Text(), clients: newClients(), heard: make(chan struct{}, 1)}
-	s.running, s.fail = context.WithCancelCause(context.Background())
+	s := newServer(config)
 	if err := s.start(ctx); err != nil {
 		for _, l := range config.Listeners {
 			_ = l.Close() // gRPC may have closed it
@@ -75,6 +74,16 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	}
 	s.serving.Go(s.watch)
 	return s, nil
+}
+
+func newServer(config Config) *Server {
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	if config.Waiting == nil {
+		config.Waiting = func(string) {}
+	}
+	s := &Server{config: config, name: rand.Text(), clients: newClients(), heard: make(chan struct{}, 1), founders: make(map[string]string)}
+	s.running, s.fail = context.WithCancelCause(context.Background())
+	return s
 }
 
 func (s *Server) start(ctx context.Context) (err error) {
