@@ -89,9 +89,9 @@ func TestSystemdUnitFits(t *testing.T) {
 	}
 }
 
-// trainee is a worker that says each SIGTERM, and then ends, unless it has rank 3. It starts a process in a session of its own.
+// trainee is a worker that says each SIGTERM, and then ends, unless it is the last worker of node1. It starts a process in a session of its own.
 const trainee = `
-import os, signal, sys
+import os, signal, socket, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 if os.fork() == 0:
     os.setsid()
@@ -101,7 +101,7 @@ print('ready as', os.getuid(), os.environ.get('NOTIFY_SOCKET', 'without a socket
 while True:
     got = signal.sigwaitinfo([signal.SIGTERM])
     print('SIGTERM from', 'its guard' if got.si_pid == os.getppid() else 'elsewhere', flush=True)
-    if os.environ['RANK'] != '3':
+    if (socket.gethostname(), os.environ['LOCAL_RANK']) != ('node1', '1'): # which node has which ranks is not said
         sys.exit(128 + signal.SIGTERM)
 `
 
@@ -234,7 +234,7 @@ func TestSystemdUnit(t *testing.T) {
 		change := "[Service]\nRestartSec=100ms\nStandardOutput=append:" + output + "\nStandardError=append:" + output +
 			"\nEnvironment=XDG_RUNTIME_DIR=" + dir + " OMP_NUM_THREADS=1 " + raceExitsAtOnce + "\n"
 		if i == 1 {
-			change += "TimeoutStopSec=3s\n" // rank 3 does not end by SIGTERM
+			change += "TimeoutStopSec=3s\n" // its last worker does not end by SIGTERM
 		}
 		services = append(services, newService(t, m, output, map[string]string{"gorun.service": text, "gorun.service.d/test.conf": change}))
 	}

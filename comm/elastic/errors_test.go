@@ -187,12 +187,17 @@ func TestTheFunctionThatHasReturnedIsCalledAgain(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		var killed atomic.Bool
 		var calls atomic.Int64
+		called := make(chan struct{}, 6)
 		wantNoErrors(t, runJob(t, transport, 3, func(run runFunc) error {
 			s, n := newCounter(t)
 			return run(s, func(ctx context.Context, world *comm.Group) error {
 				calls.Add(1)
 				*n++
+				called <- struct{}{}
 				if world.Rank() == 0 && killed.CompareAndSwap(false, true) {
+					for range 3 { // who learns of the death first is not called in this world
+						<-called
+					}
 					return errKilled
 				}
 				if *n != 1 {
