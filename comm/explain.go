@@ -215,7 +215,11 @@ func (e *explanation) onNodes(at plan.Nodes) {
 		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
-	e.ways("2. By messages", e.plans.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails)
+	if e.op == "reduce_scatter" {
+		e.line("2. By messages: each slice straight to the machine that gets it.")
+	} else {
+		e.ways("2. By messages", e.plans.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails)
+	}
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 }
 

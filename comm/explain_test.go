@@ -60,6 +60,7 @@ func TestExplain(t *testing.T) {
 		{"uneven", 7, "all_reduce=ring", "all_reduce", 64 << 20, "rails ring", ""},
 		{"halves", 4, "", "all_to_all", 64, "", "Blocks are short"},
 		{"halves", 4, "", "all_to_all", 1 << 20, "", "Blocks go straight"},
+		{"halves", 4, "", "reduce_scatter", 64, "leaders", "straight to the machine that gets it"},
 		{"halves", 4, "", "barrier", 0, "dissemination", "it lets them go"},
 		{"mem", 1, "", "all_reduce", 64, "", "a copy"},
 		{"mem", 2, "", "all_reduse", 64, "", `there is no operation "all_reduse": want all_reduce, `},

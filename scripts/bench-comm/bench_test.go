@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/env/configtest"
 )
 
-// TestMain is a rank, too: contenders start this very program.
+// TestMain runs as a rank if its arguments say so: contenders start this program again.
 func TestMain(m *testing.M) {
 	if isRank, err := rank(os.Args[1:]); isRank {
 		if err != nil {

@@ -23,7 +23,7 @@ func (p plan) measure(m *mesh, tests []test, out io.Writer) error {
 			memory = max(memory, w.Memory)
 		}
 		e.memory = make([]byte, memory)
-		clear(e.memory)
+		clear(e.memory) // the first write to a page takes longer
 		for _, state := range p.statesOf(t) {
 			us, name, err := e.best(t, state, p.seconds)
 			if err != nil {
@@ -94,7 +94,7 @@ func (e *engine) calibrate(before func(), w pattern.Way, seconds float64) (one f
 	return one, nil
 }
 
-// median returns the median over batches of the slowest rank's mean. one is the time of a call, about.
+// median measures several batches of calls, and returns the median of the slowest rank's mean times. A call takes about one seconds.
 func (e *engine) median(before func(), w pattern.Way, seconds, one float64) (float64, error) {
 	rounds, count := batches, int(seconds/batches/one)
 	if count < 1 {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tune prepares a socket as package comm does: without Nagle's algorithm, and without BBR, which paces where nothing is in the way.
+// tune sets the options that package comm sets: no Nagle's algorithm, and no BBR, which limits the rate on a network without congestion, too.
 func tune(fd int) error {
 	err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if name, failed := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); failed == nil && name == "bbr" {

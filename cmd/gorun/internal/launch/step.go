@@ -119,7 +119,7 @@ func (m *stateMachine) enough() bool {
 	return m.count(isAlive) > 0 && n >= m.rules.Least && m.rules.Least < len(m.nodes)
 }
 
-// canMeet reports whether the etcd that nodes of the job host, if they do, still has a majority. A host that has an outcome has left the
+// canMeet reports whether the etcd that the nodes host still has a majority; it is true if they host none. A host with an outcome has left the
 // etcd to the others.
 func (m *stateMachine) canMeet() bool {
 	gone := 0
