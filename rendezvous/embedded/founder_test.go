@@ -58,11 +58,15 @@ func TestFounderLosesItsData(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	servers, results := make([]*Server, 3), make(chan error)
+	type result struct {
+		server int
+		err    error
+	}
+	servers, results := make([]*Server, 3), make(chan result)
 	start := func(i int) {
 		var err error
 		servers[i], err = Start(bounded(t), configs[i])
-		results <- err
+		results <- result{i, err}
 	}
 	again := func(i int) {
 		l, err := net.Listen("tcp", configs[i].Self.String())
@@ -87,18 +91,22 @@ func TestFounderLosesItsData(t *testing.T) {
 	}
 	again(1)
 	missing := len(servers)
-	select {
-	case <-waits:
-	case err := <-results:
-		missing--
-		if err != nil || died != diedLeading { // who has led may have died before another one knew what is agreed on
-			t.Errorf("it has founded again: %v", err)
+	for begun := false; !begun; {
+		select {
+		case <-waits:
+			begun = true
+		case r := <-results:
+			missing--
+			begun = r.server == 1
+			if r.err != nil || begun && died != diedLeading { // who has led may have died before another one knew what is agreed on
+				t.Errorf("server %d: %v; server 1, without its data, is to wait", r.server, r.err)
+			}
 		}
 	}
 	again(2)
 	for range missing {
-		if err := <-results; err != nil {
-			t.Error(err)
+		if r := <-results; r.err != nil {
+			t.Errorf("server %d: %v", r.server, r.err)
 		}
 	}
 	for _, s := range servers {
