@@ -77,10 +77,15 @@ func TestIndexedJob(t *testing.T) {
 	if err := syscall.Kill(childOf(t, second.cmd.Process.Pid), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	second.expect(`stopping 1 worker, and killing what has not ended in 5s \(gorun itself is killed after 10s: GORUN_TERMINATION_GRACE_PERIOD_SECONDS\)`)
-	second.expect("saved$")
-	if said := second.end(143); !strings.Contains(said, "gorun: stopped by signal 15 (SIGTERM)\n") {
-		t.Errorf("it does not say how it has ended:\n%s", said)
+	said := second.end(143)
+	for _, want := range []string{
+		"stopping 1 worker, and killing what has not ended in 5s (gorun itself is killed after 10s: GORUN_TERMINATION_GRACE_PERIOD_SECONDS)",
+		"] saved\n",
+		"gorun: stopped by signal 15 (SIGTERM)\n",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
 	}
 	first.expect("rank 0 of 1 in train$")
 	pods[1].Kill()

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -68,7 +69,7 @@ func TestScripts(t *testing.T) {
 			}
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "freeport": freePort, "listen": listen,
+			"exits": exits, "silent": silent, "freeport": freePort, "listen": listen,
 			"etcd": etcd, "putkey": putKey, "keys": keys, "leaderless": leaderless, "deaf": deaf, "greeter": greeter, "certificates": certificates,
 		},
 	})
@@ -112,6 +113,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if want := args[0]; strconv.Itoa(code) != want {
 		ts.Fatalf("exit code %d, want %s", code, want)
+	}
+}
+
+// silent wants nothing on stderr. That gorun has turned a connection away does not count: other tests look for nodes that have gone, whose
+// ports this one's nodes may have now.
+func silent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: silent")
+	}
+	for line := range strings.Lines(ts.ReadFile("stderr")) {
+		if !strings.Contains(line, ": turned away a connection: ") {
+			ts.Fatalf("unexpected on stderr: %s", line)
+		}
 	}
 }
 
