@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/wire"
@@ -23,6 +24,9 @@ var latest atomic.Pointer[Group]
 // reduce_scatter, all_to_all, gather, scatter, scan, sendrecv, barrier. Bytes are those of the whole buffer: the output of all_gather and
 // gather, the input of reduce_scatter, all_to_all and scatter.
 //
+// For each algorithm that exchanges messages, the text has the time that a model predicts: see [WithLinks]. A dash instead of the time says
+// that there are too many messages to simulate. Algorithms with a dash instead of a limit are used only if a rule names them.
+//
 // If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two. [WithTuning] overrules the choice.
 func Explain(op string, bytes int) string {
 	if g := latest.Load(); g != nil {
@@ -34,12 +38,16 @@ func Explain(op string, bytes int) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
+	links, err := cost.Parse(os.Getenv("GORUN_COMM_LINKS"))
+	if err != nil {
+		return err.Error() + "\n"
+	}
 	return explain(op, bytes, plan.NewChoices(plan.Ways, rules), func(e *explanation) {
 		e.title("%d ranks; no world is open", ranks)
 		if e.has(shm.Ways) {
 			e.table("where they share memory", shm.Ways, ranks, bytes)
 		}
-		e.table("by messages", e.messages(), ranks, bytes)
+		e.byMessages("by messages", ranks, func() cost.System { return cost.Apart(links, ranks, plan.ChunkSize) })
 	})
 }
 
@@ -53,16 +61,17 @@ func (g *Group) Explain(op string, bytes int) string {
 
 func (g *Group) explain(e *explanation) {
 	n, at := g.Size(), g.core.Placed()
+	everybody := func() cost.System { return g.core.System(g.Ranks()) }
 	switch {
 	case n == 1:
 		e.title("1 rank")
 		e.line("a copy, where there is anything to copy")
 	case !e.has(shm.Ways):
 		e.title("%d ranks", n)
-		e.table("by messages, through memory where ranks share it", e.messages(), n, e.bytes)
+		e.byMessages("by messages, through memory where ranks share it", n, everybody)
 	case !g.core.SharesMemory():
 		e.title("%d ranks that share no memory", n)
-		e.table("by messages", e.messages(), n, e.bytes)
+		e.byMessages("by messages", n, everybody)
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
 		e.inMemory(n)
@@ -71,7 +80,7 @@ func (g *Group) explain(e *explanation) {
 		}
 	default:
 		e.title("%d ranks on %d machines", n, len(at.Members))
-		e.onNodes(at)
+		e.onNodes(at, g.core.System)
 	}
 }
 
@@ -150,14 +159,6 @@ func (e *explanation) has(t choice.Table) bool {
 	return slices.ContainsFunc(t, func(l choice.Line) bool { return l.Op == e.op })
 }
 
-// messages returns the table of algorithms with messages.
-func (e *explanation) messages() choice.Table {
-	if e.has(pointToPoint) {
-		return pointToPoint
-	}
-	return e.plans.Table
-}
-
 func (e *explanation) title(format string, args ...any) {
 	e.line("%s of %d bytes, %s", e.op, e.bytes, fmt.Sprintf(format, args...))
 }
@@ -166,23 +167,36 @@ func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"
 
 // table prints the ways of t for the operation, with an arrow to the one that is chosen.
 func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
-	e.ways(title, choice.Chooser{Table: t, Tuning: e.plans.Tuning}, e.op, ranks, bytes)
+	e.ways(title, choice.Chooser{Table: t, Tuning: e.plans.Tuning}, e.op, ranks, bytes, nil)
 }
 
-func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, bytes int) {
+// ways prints the ways of a table. predict may be nil.
+func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, bytes int, predict prediction) {
 	from := "built in"
 	if c.IsTuned(op, ranks) {
 		from = "tuned"
 	}
 	e.line("%s (%s, %d ranks, %d bytes):", title, from, ranks, bytes)
-	picked := c.Pick(op, ranks, bytes)
-	e.line("    %6s  %-13s  %s", "up to", "way", "what")
-	for _, w := range c.Choice(op, ranks) {
+	head := ""
+	if predict != nil {
+		head = "  predicted"
+	}
+	e.line("    %6s  %-13s%s  %s", "up to", "way", head, "what")
+	row := func(arrow, limit, way string) {
+		e.line("  %s %6s  %-13s%s  %s", arrow, limit, way, predict.of(plan.Choices{Chooser: c.By(op, way, ranks)}), c.What(op, way))
+	}
+	picked, ways := c.Pick(op, ranks, bytes), c.Choice(op, ranks)
+	for _, w := range ways {
 		arrow := " "
 		if w.Name == picked {
 			arrow = ">"
 		}
-		e.line("  %s %6s  %-13s  %s", arrow, choice.Bytes(w.UpTo), w.Name, c.What(op, w.Name))
+		row(arrow, choice.Bytes(w.UpTo), w.Name)
+	}
+	for _, way := range c.Free(op) { // those that only a rule can choose
+		if !slices.ContainsFunc(ways, func(w choice.Way) bool { return w.Name == way }) {
+			row(" ", "-", way)
+		}
 	}
 }
 
@@ -204,23 +218,26 @@ var inStages = map[string][2]string{
 }
 
 // onNodes prints the stages of a collective of ranks on several machines.
-func (e *explanation) onNodes(at plan.Nodes) {
+func (e *explanation) onNodes(at plan.Nodes, system func(ranks []int) cost.System) {
 	stage, inSlices := inStages[e.op]
 	if !inSlices {
 		e.line("%s", blocksOn(at, e.op, e.bytes/len(at.Order())))
 		return
 	}
 	rails := e.plans.Rails(at, e.bytes)
+	predict := e.onRails(at, system)
 	if e.op != "barrier" {
-		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes)
+		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes, predict)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
 	if e.op == "reduce_scatter" {
 		e.line("2. By messages: each slice straight to the machine that gets it.")
 	} else {
-		e.ways("2. By messages", e.plans.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails)
+		e.ways("2. By messages", e.plans.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
 	}
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
+	e.line("Times are those of step 2.")
+	e.predictedWith("network", system(nil).Network)
 }
 
 // blocksOn says how blocks of so many bytes travel between machines.

@@ -58,6 +58,10 @@ func TestExplain(t *testing.T) {
 		{"halves", 4, "nodes=leaders", "all_reduce", 1 << 20, "leaders halving", ""},
 		{"uneven", 7, "", "all_reduce", 64 << 20, "rails bidirectional", "3 machines"},
 		{"uneven", 7, "all_reduce=ring", "all_reduce", 64 << 20, "rails ring", ""},
+		{"halves", 4, "nodes=rails", "all_reduce", 1 << 20, "rails halving", "rails             867 us  every"},
+		{"halves", 4, "nodes=leaders", "all_reduce", 1 << 20, "leaders halving", "Times are those of step 2.\nPredicted with network="},
+		{"mem", 4, "", "gather", 1 << 50, "linear", "any  linear                 -  each block straight to root"},
+		{"mem", 4, "", "gather", -1, "", "any  linear                 -  each block straight to root"},
 		{"halves", 4, "", "all_to_all", 64, "", "Blocks are short"},
 		{"halves", 4, "", "all_to_all", 1 << 20, "", "Blocks go straight"},
 		{"halves", 4, "", "reduce_scatter", 64, "leaders", "straight to the machine that gets it"},
@@ -133,12 +137,13 @@ func TestGroupsOfDifferentTunings(t *testing.T) {
 func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 	const size = 3
 	given := []string{"all_reduce=ring", "all_reduce=halving", ""}
+	links := []string{"machine=overhead:7us", "", "machine=overhead:8us"}
 	store := NewMemStore()
 	logs, texts := make([]bytes.Buffer, size), make([]string, size)
 	var all sync.WaitGroup
 	for rank := range size {
 		all.Go(func() {
-			g, err := Init(t.Context(), WithStore(store), WithRank(rank, size), WithTransport("tcp"), WithTuning(given[rank]),
+			g, err := Init(t.Context(), WithStore(store), WithRank(rank, size), WithTransport("tcp"), WithTuning(given[rank]), WithLinks(links[rank]),
 				WithLogger(slog.New(slog.NewTextHandler(&logs[rank], nil))))
 			if err != nil {
 				t.Error(err)
@@ -152,11 +157,14 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 	}
 	all.Wait()
 	for rank, text := range texts {
-		if picked(text) != "ring" || text != texts[0] {
+		if picked(text) != "ring" || text != texts[0] || !strings.Contains(text, "overhead:7us") {
 			t.Errorf("rank %d says\n%s", rank, text)
 		}
 		if said := strings.Contains(logs[rank].String(), "the tuning of rank 0 counts"); said != (rank == 1) {
 			t.Errorf("rank %d is told that another tuning counts: %t", rank, said)
+		}
+		if said := strings.Contains(logs[rank].String(), "the links of rank 0 count"); said != (rank == 2) {
+			t.Errorf("rank %d is told that other links count: %t", rank, said)
 		}
 	}
 }
@@ -168,10 +176,25 @@ func TestTuningThatIsNone(t *testing.T) {
 	}
 }
 
+func TestLinksThatAreNone(t *testing.T) {
+	_, err := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1), WithLinks("network=speed:1"))
+	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `there is no "speed": want latency,`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestExplainWithoutAWorld(t *testing.T) {
 	t.Setenv("WORLD_SIZE", "4")
 	t.Setenv("GORUN_COMM_TUNE", "broadcast=chain")
 	if text := Explain("broadcast", 4096); picked(text) != "slots chain" || !strings.Contains(text, "no world is open") {
+		t.Errorf("got\n%s", text)
+	}
+	t.Setenv("GORUN_COMM_LINKS", "network=rate:1Gbit,latency:1ms")
+	if text := Explain("broadcast", 4096); !strings.Contains(text, "binomial         2082 us") {
+		t.Errorf("got\n%s", text)
+	}
+	t.Setenv("GORUN_COMM_LINKS", "net")
+	if text := Explain("broadcast", 4096); !strings.Contains(text, "want network=latency") {
 		t.Errorf("got\n%s", text)
 	}
 	t.Setenv("GORUN_COMM_TUNE", "broadcast")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
@@ -104,6 +105,7 @@ func newConfig(opts []Option) config {
 		Config: bootstrap.Config{
 			Method: "env://", Timeout: DefaultTimeout, Transport: bootstrap.Auto, Token: os.Getenv("GORUN_TOKEN"),
 			Address: os.Getenv("GORUN_COMM_ADDR"), TLS: os.Getenv("GORUN_TLS") == "True", Log: slog.Default(),
+			Links: os.Getenv("GORUN_COMM_LINKS"),
 		},
 		notifyTimeout: core.NotifyTimeout, tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), flightOnQuit: true,
 	}
@@ -120,6 +122,9 @@ func newConfig(opts []Option) config {
 func (c *config) check() (err error) {
 	if c.Tuning, err = core.ParseTuning(c.tuning); err != nil {
 		return err
+	}
+	if _, err := cost.Parse(c.Links); err != nil {
+		return fmt.Errorf("%w (GORUN_COMM_LINKS)", err)
 	}
 	if c.connections != "" && c.connections != bootstrap.Auto {
 		c.Connections, err = strconv.Atoi(c.connections)
@@ -179,6 +184,11 @@ func WithToken(token string) Option { return func(c *config) { c.Token = token }
 // is for groups of 4 ranks. The default is GORUN_COMM_TUNE. "gorun bench --tune" measures, and prints such rules. A world uses the rules of
 // rank 0. For a group of NewGroup all ranks pass the same rules.
 func WithTuning(rules string) Option { return func(c *config) { c.tuning = rules } }
+
+// WithLinks says what messages cost, for the times that [Explain] predicts. With "network=latency:50us,rate:25Gbit" a message between
+// machines takes 50 microseconds before its first byte arrives, and 25 gigabits travel in a second. The default is GORUN_COMM_LINKS. See
+// "Which algorithm" in docs/comm.md. A world uses the links of rank 0. They do not change which algorithm is chosen.
+func WithLinks(links string) Option { return func(c *config) { c.Links = links } }
 
 // WithCodec makes objects travel by c instead of CBOR. All ranks use the same codec.
 func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }

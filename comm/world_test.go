@@ -17,6 +17,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/transport"
@@ -165,7 +166,7 @@ func joined(r int, peers []core.Peer, tr transport.Transport, log io.Writer) (*G
 
 // metWorld is what rank r knows of ranks that have met, but for how it reaches them.
 func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
-	return &bootstrap.World{WorldConfig: core.WorldConfig{Rank: r, Peers: peers, Log: log}, ID: 1, Leave: func() {}}
+	return &bootstrap.World{WorldConfig: core.WorldConfig{Rank: r, Peers: peers, Log: log, Links: cost.Default()}, ID: 1, Leave: func() {}}
 }
 
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/transport"
@@ -45,6 +46,7 @@ type Config struct {
 	Address     string              // by which others reach this rank, as addr.Choose reads it; empty: see listenAddress
 	Connections int                 // of a stream; 0: as many as the network needs
 	Tuning      choice.Tuning
+	Links       string // constants of predictions, as cost.Parse reads them
 	Log         *slog.Logger
 
 	token  token.Token // made of Token by Join
@@ -161,7 +163,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	undo = append(undo, ln.Close)
 	me := self(ln.Addr().String())
-	me.TLS, me.Tuning, me.OwnToken = c.TLS, c.Tuning.String(), c.token.Fingerprint()
+	me.TLS, me.Tuning, me.Links, me.OwnToken = c.TLS, c.Tuning.String(), c.Links, c.token.Fingerprint()
 	a, err := c.openAcceptor(&me)
 	if err != nil {
 		return nil, err
@@ -188,7 +190,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
 		MustShare: c.Transport == "shm", OnFallback: OnFallback(c.Log, c.Transport == "shm"),
 	}}
-	if w.Tuning, err = c.agreed(me, met.Ranks[0]); err != nil {
+	if err = c.agree(w, me, met.Ranks[0]); err != nil {
 		return nil, err
 	}
 	w.Transport = Nearby(&w.WorldConfig, w.ID, tcp.New(ln, tcp.Config{
@@ -198,14 +200,19 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	return w, nil
 }
 
-// agreed returns the tuning of first, which is rank 0, and which all ranks use. It logs if this rank has another one.
-func (c *Config) agreed(me, first Info) (choice.Tuning, error) {
+// agree sets what all ranks use of first, which is rank 0. It logs if this rank has something else.
+func (c *Config) agree(w *World, me, first Info) (err error) {
 	if me.Tuning != first.Tuning && me.Tuning != "" {
 		c.Log.Warn("the tuning of rank 0 counts", "rank 0", first.Tuning, "this rank", me.Tuning)
 	}
-	tuning, err := core.ParseTuning(first.Tuning)
-	if err != nil {
-		return nil, fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)
+	if me.Links != first.Links && me.Links != "" {
+		c.Log.Warn("the links of rank 0 count", "rank 0", first.Links, "this rank", me.Links)
 	}
-	return tuning, nil
+	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
+		w.Links, err = cost.Parse(first.Links)
+	}
+	if err != nil {
+		return fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)
+	}
+	return nil
 }

@@ -25,6 +25,7 @@ type Info struct {
 	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
 	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
 	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
+	Links    string `json:"links,omitempty"`     // rank 0's are used
 }
 
 // The store has these keys, under a prefix of the round. Ranks of other versions read them, so their names stay.

@@ -130,6 +130,12 @@ func (t Table) Free(op string) []string {
 	return names
 }
 
+// By returns c with a rule for one way of op, for so many ranks.
+func (c Chooser) By(op, way string, ranks int) Chooser {
+	c.Tuning = append(Tuning{{op: op, ranks: ranks, ways: Choice{{way, Any}}}}, c.Tuning...)
+	return c
+}
+
 // What explains a way.
 func (c Chooser) What(op, way string) string { return c.line(op, way).What }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
@@ -35,6 +36,7 @@ type WorldConfig struct {
 	Peers     []Peer // by world rank
 	Log       *slog.Logger
 	ChunkSize int // how many bytes of a message of a plan travel at once
+	Links     cost.Links
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
