@@ -22,7 +22,7 @@ type simulation struct {
 	*System
 	inPlace bool
 	ranks   []rank
-	arrived map[[2]int][]moment // by sender and receiver: from when on chunks can be received, oldest first
+	arrived map[pair][]moment // by sender and receiver: from when on chunks can be received, oldest first
 
 	processors [][]moment // by kernel: when each is free; nil: each rank has its own
 	sleepy     []bool     // by kernel: it has more ranks than processors
@@ -31,6 +31,9 @@ type simulation struct {
 	events     queue
 	pushed     int // events
 }
+
+// A pair is a sender and a receiver.
+type pair struct{ from, to int32 }
 
 // A rank is how far a rank has come.
 type rank struct {
@@ -59,7 +62,7 @@ func (c *cursor) take(r plan.Range, n int) plan.Range {
 }
 
 func newSimulation(s *System, plans []plan.Plan, inPlace bool) *simulation {
-	m := &simulation{System: s, inPlace: inPlace, arrived: map[[2]int][]moment{}}
+	m := &simulation{System: s, inPlace: inPlace, arrived: map[pair][]moment{}}
 	machines := slices.Max(s.Machines) + 1
 	m.sends, m.receives = make([]moment, machines), make([]moment, machines)
 	ranks := make([]int, len(s.Processors))
@@ -79,7 +82,7 @@ func (m *simulation) run() (time.Duration, bool) {
 		m.schedule(r)
 	}
 	for len(m.events) > 0 {
-		e := heap.Pop(&m.events).(event)
+		e := heap.Pop(&m.events).(*event)
 		if e.message != nil {
 			m.arrive(e.message, e.at)
 			continue
@@ -113,13 +116,13 @@ func (m *simulation) schedule(id int) {
 	for r.done.step < len(r.plan) && r.plan[r.done.step].From == plan.None {
 		r.done = cursor{step: r.done.step + 1}
 	}
-	e := event{at: r.free, rank: id, sends: m.maySend(id)}
+	e := &event{at: r.free, rank: id, sends: m.maySend(id)}
 	if !e.sends {
 		if r.done.step == len(r.plan) {
 			return
 		}
 		if s := &r.plan[r.done.step]; !isCopy(id, s) {
-			from := m.arrived[[2]int{s.From, id}]
+			from := m.arrived[pair{int32(s.From), int32(id)}]
 			if r.waiting = len(from) == 0; r.waiting {
 				return
 			}
@@ -162,7 +165,7 @@ func (r *rank) merges(what plan.Range, step int) bool {
 	return false
 }
 
-func (m *simulation) act(e event) {
+func (m *simulation) act(e *event) {
 	r := &m.ranks[e.rank]
 	if e.sends {
 		s := &r.plan[r.out.step]
@@ -176,7 +179,7 @@ func (m *simulation) act(e event) {
 		return
 	}
 	n := r.done.take(s.Recv, m.Chunk).Len()
-	l, from := m.link(s.From, e.rank), [2]int{s.From, e.rank}
+	l, from := m.link(s.From, e.rank), pair{int32(s.From), int32(e.rank)}
 	m.arrived[from] = m.arrived[from][1:]
 	cost := of(l.Overhead) + ofBytes(n, l.Copy)
 	if s.Merge != plan.Replace {
@@ -189,7 +192,7 @@ func (m *simulation) act(e event) {
 }
 
 // work keeps the rank and a processor busy for so long from the event on, or as soon as there is a processor. It returns when that begins.
-func (m *simulation) work(e event, long moment) (start moment) {
+func (m *simulation) work(e *event, long moment) (start moment) {
 	r, start := &m.ranks[e.rank], e.at
 	if all := m.processors[m.Kernels[e.rank]]; len(all) > 0 {
 		first := slices.Index(all, slices.Min(all))
@@ -207,7 +210,7 @@ type message struct {
 }
 
 // send sends n bytes to another rank. Its processor copies some of them while the wire is busy with others.
-func (m *simulation) send(e event, to, n int) {
+func (m *simulation) send(e *event, to, n int) {
 	l := m.link(e.rank, to)
 	overhead := of(l.Overhead)
 	msg := &message{from: e.rank, to: to, copies: ofBytes(n, l.Copy), wire: ofBytes(n, l.Gap)}
@@ -216,7 +219,7 @@ func (m *simulation) send(e event, to, n int) {
 		first = max(first, m.sends[from])
 		m.sends[from] = first + msg.wire
 	}
-	m.push(event{at: first + of(l.Latency), message: msg})
+	m.push(&event{at: first + of(l.Latency), message: msg})
 }
 
 // arrive lets the first byte of a message arrive. A receiver to which bytes come slower than it copies them begins so late that it need
@@ -226,7 +229,7 @@ func (m *simulation) arrive(msg *message, first moment) {
 		first = max(first, m.receives[at])
 		m.receives[at] = first + msg.wire
 	}
-	key := [2]int{msg.from, msg.to}
+	key := pair{int32(msg.from), int32(msg.to)}
 	m.arrived[key] = append(m.arrived[key], first+max(msg.wire-msg.copies, 0))
 	if m.ranks[msg.to].waiting {
 		m.schedule(msg.to)
@@ -234,14 +237,14 @@ func (m *simulation) arrive(msg *message, first moment) {
 }
 
 // A queue has events, the first one at its head.
-type queue []event
+type queue []*event
 
 func (q queue) Len() int { return len(q) }
 func (q queue) Less(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
 }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(e any)   { *q = append(*q, e.(event)) }
+func (q *queue) Push(e any)   { *q = append(*q, e.(*event)) }
 func (q *queue) Pop() any {
 	last := len(*q) - 1
 	e := (*q)[last]
@@ -249,7 +252,7 @@ func (q *queue) Pop() any {
 	return e
 }
 
-func (m *simulation) push(e event) {
+func (m *simulation) push(e *event) {
 	m.pushed++
 	e.number = m.pushed
 	heap.Push(&m.events, e)

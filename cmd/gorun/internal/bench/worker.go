@@ -111,6 +111,9 @@ func (w *worker) explain([]rankInfo) error {
 	if err := comm.Barrier(w.meter.ctx, g); err != nil {
 		return err
 	}
+	if g.Rank() > 0 {
+		return nil // Explain takes time, and only rank 0 prints
+	}
 	for _, name := range c.Operations {
 		e := c.experimentsOf(operationNamed(name), g.Size())[0]
 		for size := range e.sizes(c, g.Size()) {
