@@ -124,10 +124,12 @@ func TestAFileCanBeUsedAgain(t *testing.T) {
 func TestAFileOfAnEarlierRunIsNotMixedIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "meet")
 	way := WithInitMethod("file://" + path)
-	_, errs := initAll(t, []int{0}, 2, way, WithTimeout(50*time.Millisecond)) // rank 1 never came
-	var missing *MissingRanksError
-	if !errors.As(errs[0], &missing) {
-		t.Fatalf("got %v", errs[0])
+	var missing *MissingRanksError // rank 1, which never came
+	for timeout := 50 * time.Millisecond; missing == nil; timeout *= 2 {
+		_, errs := initAll(t, []int{0}, 2, way, WithTimeout(timeout))
+		if !errors.As(errs[0], &missing) && !errors.Is(errs[0], context.DeadlineExceeded) { // a busy machine may not even let rank 0 come
+			t.Fatalf("got %v", errs[0])
+		}
 	}
 	groups, errs := initAll(t, upTo(2), 2, way, WithTimeout(20*time.Second))
 	wantWorld(t, groups, errs)
@@ -143,8 +145,9 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 		"rank 0, in a file": {[]int{1, 2}, []int{0, 3}, []Option{WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			start := time.Now()
-			_, errs := initAll(t, c.come, 4, append(c.opts, WithTimeout(300*time.Millisecond))...)
+			_, errs := initAll(t, c.come, 4, append(c.opts, WithTimeout(time.Second))...)
 			for i, err := range errs {
 				var missing *MissingRanksError
 				if !errors.As(err, &missing) || !slices.Equal(missing.Missing, c.missing) || !errors.Is(err, context.DeadlineExceeded) {
@@ -158,7 +161,7 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 	}
 	t.Run("rank 0, who serves the store", func(t *testing.T) {
 		way := "tcp://" + freePort(t)
-		_, errs := initAll(t, []int{1}, 2, WithInitMethod(way), WithTimeout(100*time.Millisecond))
+		_, errs := initAll(t, []int{1}, 2, WithInitMethod(way), WithTimeout(500*time.Millisecond))
 		if errs[0] == nil || !strings.Contains(errs[0].Error(), "connection refused") || !strings.Contains(errs[0].Error(), "rank 0") {
 			t.Errorf("got %v, want it to name rank 0 and the refused connection", errs[0])
 		}
@@ -200,8 +203,8 @@ func TestInitAfterClose(t *testing.T) {
 // Ranks that have given up may try again, with the one that was missing.
 func TestInitAfterInitHasFailed(t *testing.T) {
 	store := NewMemStore()
-	_, errs := initAll(t, []int{0, 1}, 3, WithStore(store), WithTimeout(100*time.Millisecond))
-	_, late := initAll(t, []int{2}, 3, WithStore(store), WithTimeout(100*time.Millisecond))
+	_, errs := initAll(t, []int{0, 1}, 3, WithStore(store), WithTimeout(500*time.Millisecond))
+	_, late := initAll(t, []int{2}, 3, WithStore(store), WithTimeout(500*time.Millisecond))
 	for _, err := range append(errs, late...) {
 		var missing *MissingRanksError
 		if !errors.As(err, &missing) || !slices.Equal(missing.Missing, []int{2}) {
