@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/contention"
 	"github.com/gorun/gorun/comm/internal/epoll"
 	"github.com/gorun/gorun/comm/transport"
 )
@@ -66,13 +67,15 @@ type Engine struct {
 	isPaused bool       // the engine's goroutine pauses
 	resume   chan struct{}
 	few      epoll.Few // see sleep
+	// contention is for the goroutine that polls
+	contention contention.Detector
 
 	async sync.WaitGroup // the engine's goroutine
 }
 
 // New returns an engine for streams to size ranks. mu guards its state, and that of the movers.
 func New(mu *sync.Mutex, size int, opt Options) *Engine {
-	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1)}
+	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1), contention: contention.Detector{Shared: opt.Oversubscribed}}
 }
 
 // Conn returns the stream to rank, which may be none yet.

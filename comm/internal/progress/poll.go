@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/contention"
 	"github.com/gorun/gorun/comm/internal/epoll"
 )
 
@@ -11,8 +12,8 @@ const (
 	// spinTime is how long a goroutine polls while nothing comes. It is longer than a peer takes to wake up and answer. Otherwise two
 	// ranks that have parked once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
-	// oversubscribedSpin is spinTime of an oversubscribed machine, where the goroutine yields or sleeps in between.
-	oversubscribedSpin = time.Millisecond
+	// sharedSpinTime is spinTime where others want the processor: the goroutine yields or sleeps in between.
+	sharedSpinTime = time.Millisecond
 	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
 	// and again before the thread that it waits for, or only after all threads that do not yield.
 	mostYields = 32
@@ -39,10 +40,6 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	}
 	e.polling = true
 	e.polls++
-	spin := spinTime
-	if e.opt.Oversubscribed {
-		spin = oversubscribedSpin
-	}
 	var idle, shared time.Duration // since when nothing has come, and others have had their turn, from start; 0: not yet
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
@@ -59,19 +56,23 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		now := time.Since(start)
 		if idle == 0 {
 			idle, shared = now, now
-		} else if now-idle > spin {
+		} else if now-idle > e.spinTime() {
 			break
 		}
 		if yields == acknowledgeTurns {
 			e.acknowledge(c)
 		}
-		share := e.woken || e.opt.SharesProcess && e.opt.Oversubscribed || now-shared > shareTime && !e.opt.Oversubscribed
+		share := e.woken || e.opt.SharesProcess && e.opt.Oversubscribed || now-shared > shareTime && !e.contention.IsShared()
 		if share {
 			shared = now
 		}
 		e.woken = false
-		if yields++; yields > mostYields && e.opt.Oversubscribed && !share && other.Memory == nil {
-			e.sleep(spin)
+		action := e.contention.Next(now, now-idle)
+		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && other.Memory == nil {
+			action = contention.Sleep
+		}
+		if action == contention.Sleep && !share {
+			e.sleep(sharedSpinTime)
 			yields = 0
 			continue
 		}
@@ -79,13 +80,29 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		if share {
 			runtime.Gosched()
 		}
-		if e.opt.Oversubscribed {
-			epoll.Yield()
+		if action == contention.Yield {
+			e.yield()
 		}
 		e.mu.Lock()
 	}
 	e.polling = false
 	e.passTurn()
+}
+
+// spinTime is how long a goroutine polls while nothing comes.
+func (e *Engine) spinTime() time.Duration {
+	if e.contention.IsShared() {
+		return sharedSpinTime
+	}
+	return spinTime
+}
+
+// yield lets another thread run on this processor, if one waits for it.
+func (e *Engine) yield() {
+	began := time.Since(start)
+	epoll.Yield()
+	ended := time.Since(start)
+	e.contention.Yielded(ended, ended-began)
 }
 
 // turn moves some bytes to and from c, and reports whether there were any; it does so for other if c is nil, or if that is to have its turn,
