@@ -31,12 +31,13 @@ const (
 	// quickYields is the number of yields in a row that find nobody, after which a rank believes that.
 	quickYields = 64
 	// sleepFactor: after a yield of a time slice, the rank sleeps, instead of yielding, for so many times the time that the yield took.
-	// So such yields cost it little, whatever a time slice is, and it finds out when those who compute have gone.
-	sleepFactor = 2
+	// So such yields cost it little, whatever a time slice is. The rank still finds out when those who compute have gone.
+	sleepFactor = 16
 	// longestSleeps is the most time for which it does so.
 	longestSleeps = time.Second
-	// spinBeforeSleep is how long a rank looks before it sleeps: longer than a peer takes to wake up and answer.
-	spinBeforeSleep = 50 * time.Microsecond
+	// spinBeforeSleep is how long a rank looks before it sleeps. It is longer than a peer takes to wake up and answer: beside somebody who
+	// computes, a rank that sleeps too early pays for a wake-up with each message.
+	spinBeforeSleep = 200 * time.Microsecond
 )
 
 // A Detector remembers what the yields of a rank have shown. The zero value takes the processor to be the rank's own. Only one goroutine at

@@ -67,15 +67,17 @@ type Engine struct {
 	isPaused bool       // the engine's goroutine pauses
 	resume   chan struct{}
 	few      epoll.Few // see sleep
-	// contention is for the goroutine that polls
+
+	// Of the goroutine that polls:
 	contention contention.Detector
+	yieldTo    func() // lets another thread run
 
 	async sync.WaitGroup // the engine's goroutine
 }
 
 // New returns an engine for streams to size ranks. mu guards its state, and that of the movers.
 func New(mu *sync.Mutex, size int, opt Options) *Engine {
-	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1), contention: contention.Detector{Shared: opt.Oversubscribed}}
+	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1), contention: contention.Detector{Shared: opt.Oversubscribed}, yieldTo: epoll.Yield}
 }
 
 // Conn returns the stream to rank, which may be none yet.

@@ -204,3 +204,30 @@ func TestAnIdleEngineSleeps(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoPollsNoticesOthers: a yield that takes long shows the goroutine that polls that others want its processor.
+func TestWhoPollsNoticesOthers(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(pair[1]) })
+	e := New(new(sync.Mutex), 2, Options{})
+	stream := &end{t: t, engine: e, fd: pair[0]}
+	t.Cleanup(func() { _ = stream.Close() })
+	e.Add(1, stream, stream)
+	yields := 0
+	e.yieldTo = func() {
+		yields++
+		for began := time.Now(); time.Since(began) < 5*time.Microsecond; {
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for yields == 0 { // a busy machine may not let it look twice in time
+		e.Poll(new(Request), e.Conn(1))
+	}
+	if !e.contention.IsShared() {
+		t.Errorf("%d yields, and it takes the processor for its own", yields)
+	}
+}

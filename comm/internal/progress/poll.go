@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/contention"
-	"github.com/gorun/gorun/comm/internal/epoll"
 )
 
 const (
@@ -100,7 +99,7 @@ func (e *Engine) spinTime() time.Duration {
 // yield lets another thread run on this processor, if one waits for it.
 func (e *Engine) yield() {
 	began := time.Since(start)
-	epoll.Yield()
+	e.yieldTo()
 	ended := time.Since(start)
 	e.contention.Yielded(ended, ended-began)
 }
