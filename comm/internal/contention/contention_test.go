@@ -32,6 +32,7 @@ func (r *rank) wait(long, yield time.Duration) {
 		case Yield:
 			r.now += yield
 			r.Yielded(r.now, yield)
+		case Spin:
 		case Sleep:
 			r.now += slept
 			since = r.now
