@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -61,4 +62,26 @@ func ExampleGroup_Ways() {
 		return nil
 	})
 	// Output: [doubling halving ring bidirectional]
+}
+
+func ExampleWithLinks() {
+	store := comm.NewMemStore()
+	var ranks sync.WaitGroup
+	for rank := range 2 {
+		ranks.Go(func() {
+			world, err := comm.Init(context.Background(), comm.WithStore(store), comm.WithRank(rank, 2), comm.WithTransport("tcp"),
+				comm.WithLinks("machine=latency:5ms,rate:1Gbit"))
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			defer world.Close()
+			if rank == 0 {
+				lines := strings.Split(strings.TrimSpace(world.Explain("all_reduce", 64)), "\n")
+				fmt.Println(lines[len(lines)-1])
+			}
+		})
+	}
+	ranks.Wait()
+	// Output: Predicted with machine=latency:5ms,overhead:4us,wakeup:5us,rate:1Gbit,copy:80Gbit.
 }
