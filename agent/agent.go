@@ -34,6 +34,7 @@ func Run(ctx context.Context, config Config) error {
 		machine:   stateMachine{replace: config.Replace},
 		stacks:    make(map[string]bool),
 		joined:    make(chan joined, 1),
+		starting:  make(chan struct{}, 1),
 		drained:   make(chan drained),
 		cancelled: ctx.Done(),
 	}
@@ -74,6 +75,8 @@ type loop struct {
 	startCtx    context.Context // for the launcher, and for reports; when it ends so does joinCtx
 	cancelStart context.CancelFunc
 	joined      chan joined      // gets the outcome of the pending join, if there is one
+	starting    chan struct{}    // is full from when that starts workers until the loop gets them, and while this process is suspended
+	later       []event          // for when it is empty
 	abandon     <-chan time.Time // the pending join has had its time to end
 	cancelled   <-chan struct{}  // the caller's context
 
@@ -125,8 +128,28 @@ func (l *loop) run() *finish {
 	}
 }
 
-// next waits for the next event.
+// next waits for the next event. What is meant for workers that are just being started waits until the machine knows of them.
 func (l *loop) next() event {
+	for {
+		if len(l.starting) == 0 && len(l.later) > 0 {
+			e := l.later[0]
+			l.later = l.later[1:]
+			return e
+		}
+		switch e := l.await().(type) {
+		case signalled, suspended:
+			if len(l.starting) == 0 {
+				return e
+			}
+			l.later = append(l.later, e)
+		default:
+			return e
+		}
+	}
+}
+
+// await waits for the next event as it comes.
+func (l *loop) await() event {
 	select {
 	case j := <-l.joined:
 		l.abandon = nil
@@ -144,7 +167,7 @@ func (l *loop) next() event {
 	case <-l.barrierLasts:
 		l.barrierLasts = nil
 		l.Logger.Info("every worker of this node exited 0; waiting for the workers of the other nodes", "at_most", l.ExitBarrier)
-		return l.next()
+		return l.await()
 	case x, more := <-l.exits:
 		return l.onExit(x, more)
 	case <-l.revoked:

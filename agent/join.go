@@ -69,6 +69,7 @@ func (l *loop) join(last past) joined {
 		gang.Notify(deathsOf(round.Gone, l.Node.ID)) // some may have been lost since that round was over
 	}
 	stamps := l.prepareProgress(len(spec.Workers))
+	l.starting <- struct{}{}
 	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, and an interrupt lets them end by themselves
 	round.Started()
 	return joined{round: round, gang: gang, stamps: stamps, backoff: now, err: err}
@@ -86,6 +87,9 @@ func (l *loop) wait(d time.Duration, over <-chan struct{}) error {
 
 // enter records the outcome of a join.
 func (l *loop) enter(j joined) event {
+	if len(l.starting) > 0 {
+		<-l.starting
+	}
 	if j.err != nil {
 		return startFailed{j.err}
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/launcher"
 )
 
 // newTestbeds are those of nodes a, b, ..., each with the same number of workers in each attempt.
@@ -171,6 +173,30 @@ func TestNodesDrain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSignalsWhileWorkersStart: what comes for workers that are just being started reaches them as soon as they are there.
+func TestSignalsWhileWorkersStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{after: time.Minute}})
+		suspends := make(chan os.Signal)
+		s.config.Suspends = suspends
+		s.config.Suspend = func() time.Duration {
+			s.record("suspended")
+			time.Sleep(time.Hour)
+			return time.Hour
+		}
+		s.config.Start = func(ctx context.Context, spec launcher.Spec) (Gang, error) {
+			defer time.Sleep(2 * time.Second)
+			return s.startGang(ctx, spec)
+		}
+		after(time.Second, s.signals, syscall.SIGUSR1)
+		after(time.Second+1, suspends, syscall.SIGTSTP)
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Error(err)
+		}
+		s.wantStory("0s start", "2s port released", "2s signal user defined signal 1", "2s suspend", "2s suspended", "1h0m2s resume after 1h0m0s")
+	})
 }
 
 // TestSuspend: gang and agent stand still together, the gang first, and time does not count: not that of the exit barrier,

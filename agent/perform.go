@@ -183,8 +183,16 @@ func (a answer) text(grace time.Duration, note string) string {
 	}
 }
 
-// suspend suspends the gang and then this process, and continues them in the reverse order. The time in between does not count.
+// suspend suspends the gang and then this process, and continues them in the reverse order. The time in between does not count. If a
+// gang is just being started, that comes first.
 func (l *loop) suspend() {
+	select {
+	case l.starting <- struct{}{}:
+		defer func() { <-l.starting }()
+	default:
+		l.later = append(l.later, suspended{})
+		return
+	}
 	l.pauseProgress(true)
 	defer l.pauseProgress(false)
 	if l.machine.gang {

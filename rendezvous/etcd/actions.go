@@ -196,8 +196,8 @@ func (a logLine) perform(d *driver) { d.config.Logger.Log(d.ctx, a.level, a.text
 type leaveJob struct {
 	view    *view
 	lease   clientv3.LeaseID
-	round   int // that must do without this node; 0: none
-	why     error
+	round   int // that must do without this node, and gets report; 0: none
+	report  reportDoc
 	futile  bool // nobody waits for it, or etcd is away
 	unknown bool // the node has not enrolled
 }

@@ -57,7 +57,7 @@ func describe(is any) string {
 	case showReason:
 		what = is.reason
 	case leaveJob:
-		what = fmt.Sprintf("round %d, why %v", is.round, is.why)
+		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.report))
 	case logLine:
 		what = fmt.Sprint(is.level, " ", is.text)
 	case stop:

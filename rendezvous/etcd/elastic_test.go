@@ -138,6 +138,50 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestLeaveBeforeTheReportArrives: a node that leaves before etcd has its report tells the others why it leaves.
+func TestLeaveBeforeTheReportArrives(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	for name, report := range map[string]func(context.Context, *agent, *rendezvous.Round) error{
+		"leaves": func(ctx context.Context, a *agent, r *rendezvous.Round) error { return a.Leave(ctx, r, stopped{}) },
+		"fails": func(ctx context.Context, a *agent, r *rendezvous.Round) error {
+			return a.Report(ctx, r, failure(a, 0, 9))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agents := newJob(t, client, 1, 2).agents(2)
+			rounds := together(t, agents)
+			agents[0].leaveAfter(report, rounds[0])
+			wantNewRound(t, rounds[1:])
+			agents[1].job.size = 1
+			if r := together(t, agents[1:])[0]; r.Restarts != 0 || r.Why != "n0 on n0.test has left: stopped by a signal" {
+				t.Errorf("then there is %s", show(r))
+			}
+		})
+	}
+}
+
+// TestLeaveBeforeTheSuccessArrives: a node that leaves before etcd knows that its workers have succeeded is not missed.
+func TestLeaveBeforeTheSuccessArrives(t *testing.T) {
+	t.Parallel()
+	agents := newJob(t, startServer(t).client(), 1, 2).agents(2)
+	rounds := together(t, agents)
+	agents[0].leaveAfter(func(ctx context.Context, a *agent, r *rendezvous.Round) error { return a.Report(ctx, r, nil) }, rounds[0])
+	agents[1].report(rounds[1], nil)
+	if o := closed(t, over(t, rounds[1])); !o.Success() {
+		t.Errorf("the job ended with %+v", o)
+	}
+}
+
+// leaveAfter leaves after a report that has no time to arrive, and most often does not.
+func (a *agent) leaveAfter(report func(context.Context, *agent, *rendezvous.Round) error, r *rendezvous.Round) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = report(ctx, a, r)
+	a.leave(stopped{})
+}
+
 type stopped struct{}
 
 func (stopped) Error() string { return "stopped by a signal" }

@@ -168,12 +168,19 @@ func (b *member) startOver() {
 	b.enrolledLease, b.probed, b.sentProbed = 0, 0, 0
 }
 
-// leaves is the round that must do without this node if it leaves now; 0: none.
-func (b *member) leaves() int {
-	if _, member := b.conn.view.assignment(b.key); member && b.report == nil {
-		return b.conn.view.round.ID
+// leaves is the round that must do without this node if it leaves now, and its report on that: why it leaves, unless all its workers
+// have succeeded. 0: there is no such round, or etcd has a report of this node.
+func (b *member) leaves(why error) (round int, doc reportDoc) {
+	_, member := b.conn.view.assignment(b.key)
+	switch {
+	case !member || b.report != nil && b.report.recorded:
+		return 0, reportDoc{}
+	case b.report != nil && b.report.doc == reportDoc{}:
+		return b.round, reportDoc{}
+	default:
+		left := rendezvous.OutcomeOf(why)
+		return b.conn.view.round.ID, reportDoc{Left: &left}
 	}
-	return 0
 }
 
 // show says once what a Join waits for.

@@ -135,8 +135,9 @@ func (m *stateMachine) finish(why error) {
 }
 
 func (e leaveCalled) apply(m *stateMachine) {
+	round, report := m.member.leaves(e.why)
 	leave := leaveJob{
-		view: m.conn.view, lease: m.conn.lease, round: m.member.leaves(), why: e.why,
+		view: m.conn.view, lease: m.conn.lease, round: round, report: report,
 		futile: m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledLease == 0,
 	}
 	closed := rendezvous.ErrClosed

@@ -122,13 +122,12 @@ func (w *writer) asLeader(v *view) *txn {
 	return w.when(isLeased(k.leader(), v.leaderLease), elected, isAt(k.current(), v.currentRev), isMissing(k.state()))
 }
 
-// leave takes the node out of the job, and out of the round unless that is 0: the others are told why. When the last node has
+// leave takes the node out of the job, and out of the round unless that is 0: the others get its report. When the last node has
 // left a job that is not closed, nothing is left of the job.
-func (w *writer) leave(ctx context.Context, v *view, lease clientv3.LeaseID, round int, why error) error {
+func (w *writer) leave(ctx context.Context, v *view, lease clientv3.LeaseID, round int, report reportDoc) error {
 	t := w.when().delete(w.keys.node(w.key))
 	if round > 0 {
-		left := rendezvous.OutcomeOf(why)
-		t.put(w.keys.report(round, w.key), reportDoc{Left: &left}, v.config.lease)
+		t.put(w.keys.report(round, w.key), report, v.config.lease)
 	}
 	t.do(clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	answer, err := t.commit(ctx)

@@ -153,7 +153,7 @@ func TestTheLastNodeTakesTheJobWithIt(t *testing.T) {
 		put(t, &w, w.keys.config())
 		for i, key := range order {
 			w.key = key
-			if err := w.leave(t.Context(), new(view), leases[key], 0, nil); err != nil {
+			if err := w.leave(t.Context(), new(view), leases[key], 0, reportDoc{}); err != nil {
 				t.Fatal(err)
 			}
 			want := []int{3, 2, 0}[i]
