@@ -18,7 +18,7 @@ func awaitSuspended(t *testing.T, pid int, want bool) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		p, ok := proc.Read(pid)
-		if ok && (p.Suspended || inVfork(t, pid)) == want {
+		if ok && p.Suspended == want {
 			return
 		}
 		if !ok || time.Since(begun) > patience/2 { // the job has patience
@@ -28,11 +28,13 @@ func awaitSuspended(t *testing.T, pid int, want bool) {
 	}
 }
 
-// inVfork reports whether SIGSTOP waits for a process: a shell that has called vfork goes on when its child, which is suspended too, has
-// called exec.
-func inVfork(t *testing.T, pid int) bool {
+// awaitHeld waits until a shell is suspended, or SIGSTOP waits for it: it may be in vfork until its child, which is suspended before, calls
+// exec.
+func awaitHeld(t *testing.T, pid int) {
 	t.Helper()
-	return hasSignal(t, pid, "ShdPnd", syscall.SIGSTOP)
+	if !hasSignal(t, pid, "ShdPnd", syscall.SIGSTOP) {
+		awaitSuspended(t, pid, true)
+	}
 }
 
 // pidsIn waits for files that hold pids.
@@ -79,8 +81,9 @@ func TestSuspendedJob(t *testing.T) {
 	}
 	hold := func() {
 		j.signal(syscall.SIGTSTP)
-		for _, pid := range append(running, j.cmd.Process.Pid) {
-			awaitSuspended(t, pid, true)
+		awaitSuspended(t, j.cmd.Process.Pid, true)
+		for _, pid := range running {
+			awaitHeld(t, pid)
 		}
 	}
 	goOn := func() {
