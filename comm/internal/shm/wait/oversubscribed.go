@@ -11,7 +11,8 @@ import (
 // rank on another processor is working on what it waits for, so it keeps spinning. So each rank runs once in an operation. Most of the
 // cost of an operation is in these switches.
 //
-// A kernel takes a tenth of a second to spread processes that never sleep over its processors. So ranks do it themselves.
+// A kernel takes a tenth of a second to spread processes that never sleep over its processors. So ranks do it themselves. They do so, too,
+// if there are enough processors for all ranks, but others use them as well: then a kernel may put two ranks on one.
 
 const spinsForOtherCPU = 50 // polls while another processor works on what a rank waits for
 
@@ -50,10 +51,7 @@ func (w *Waiter) yieldCPU() {
 	if w.yields++; w.yields%yieldsPerLook != 1 {
 		return
 	}
-	if now := currentCPU(); now != w.cpu {
-		w.cpu = now
-		cpu.Store32(&w.states[w.me].CPU, now)
-	}
+	w.publishCPU()
 	w.cpus = w.cpus[:0]
 	for _, other := range w.states {
 		w.cpus = append(w.cpus, cpu.Load32(&other.CPU))
@@ -61,6 +59,24 @@ func (w *Waiter) yieldCPU() {
 	if isLastOfSeveral(w.cpus, w.me) {
 		moveTo(func(to uint32) bool { return hasFewer(w.cpus, w.me, to) })
 	}
+}
+
+// publishCPU lets the other ranks know on which processor this one runs.
+func (w *Waiter) publishCPU() {
+	if now := currentCPU(); now != w.cpu {
+		w.cpu = now
+		cpu.Store32(&w.states[w.me].CPU, now)
+	}
+}
+
+// isOnCPUOf reports whether this rank runs on the processor on which r was when it had to wait for long. Goroutines of one process need
+// not know.
+func (w *Waiter) isOnCPUOf(r int) bool {
+	if w.SameProcess {
+		return false
+	}
+	w.publishCPU()
+	return w.cpu != 0 && cpu.Load32(&w.states[r].CPU) == w.cpu
 }
 
 // isLastOfSeveral reports whether rank me is the last of several ranks on its processor, and so the one to move. cpus has the processor

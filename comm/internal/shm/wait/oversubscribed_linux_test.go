@@ -65,3 +65,33 @@ func TestAThreadMovesAndStaysFree(t *testing.T) {
 		t.Errorf("processor %d is none of %v", on, before)
 	}
 }
+
+// TestTwoRanksOnOneProcessorPart: there are processors for all ranks, and the kernel has put two on one. The one that waits finds out, and
+// moves.
+func TestTwoRanksOnOneProcessorPart(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two processors")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, sameProcess := range []bool{false, true} {
+		states, clocks, sleepers := []*State{new(State), new(State)}, []*uint64{new(uint64), new(uint64)}, uint32(0)
+		var w Waiter
+		w.Init(Processors{CPUs: 2, Ranks: 2, SameProcess: sameProcess}, 1, clocks, states, &sleepers)
+		w.Pause(0, 0, 1, cpuLookTime-1)
+		if states[1].CPU != 0 {
+			t.Error("after a short wait it looks where it is")
+		}
+		parted := false
+		for range 100 { // the kernel may move it back
+			states[0].CPU = currentCPU()
+			for range 2 * yieldsPerLook {
+				w.Pause(0, 0, 1, cpuLookTime)
+			}
+			parted = parted || states[1].CPU != 0 && currentCPU() != states[0].CPU
+		}
+		if parted == sameProcess {
+			t.Errorf("goroutines of one process: %v; they part: %v", sameProcess, parted)
+		}
+	}
+}

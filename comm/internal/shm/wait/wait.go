@@ -21,6 +21,7 @@ const (
 	alertTime           = 20 * time.Millisecond  // how long ranks park before they find out whether the other one is still there
 	oversubscribedAlert = 5 * alertTime          // the same, if there are more ranks than processors
 	FirstPark           = 500 * time.Microsecond // the longest first sleep
+	cpuLookTime         = 50 * time.Microsecond  // after which a rank finds out whether the other one is on its processor
 	manySpins           = 1000
 	spinsPerYield       = 4
 )
@@ -72,7 +73,7 @@ func (w *Waiter) Pause(i, r int, target uint64, waited time.Duration) {
 	switch {
 	case w.SharesCPU() && i >= yieldsBeforePark, waited >= yieldTime:
 		w.Park(r, target, w.Alert-waited, &w.alerted)
-	case w.SharesCPU():
+	case w.SharesCPU(), waited >= cpuLookTime && w.isOnCPUOf(r):
 		w.yieldCPU()
 	default:
 		yieldGoroutine()
