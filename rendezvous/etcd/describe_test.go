@@ -57,7 +57,9 @@ func describe(is any) string {
 	case showReason:
 		what = is.reason
 	case leaveJob:
-		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.report))
+		if what = "no report"; is.round > 0 {
+			what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.report))
+		}
 	case logLine:
 		what = fmt.Sprint(is.level, " ", is.text)
 	case stop:
