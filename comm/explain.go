@@ -25,7 +25,8 @@ var latest atomic.Pointer[Group]
 // gather, the input of reduce_scatter, all_to_all and scatter.
 //
 // For each algorithm that exchanges messages, the text has the time that a model predicts: see [WithLinks]. A dash instead of the time says
-// that there are too many messages to simulate. Algorithms with a dash instead of a limit are used only if a rule names them.
+// that there are too many messages to simulate. Algorithms with a dash instead of a limit are used only if a rule names them, and
+// pipeline also for an AllGatherV or a ReduceScatterV between machines whose blocks have very different lengths.
 //
 // If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two. [WithTuning] overrules the choice.
 func Explain(op string, bytes int) string {

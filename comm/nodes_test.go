@@ -216,6 +216,64 @@ func pipelines(ctx context.Context, g *Group, n int) error {
 	return nil
 }
 
+// One rank has nearly everything, so that between machines its block is cut into messages that overlap.
+func TestBlocksOfVeryDifferentLengths(t *testing.T) {
+	onTransports(t, append([]string{"mem", "tcp"}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
+		for _, size := range []int{4, 7} {
+			w := world(size)
+			w.run(func(ctx context.Context, g *Group) error {
+				for _, long := range []int{0, 1, size - 1} {
+					for _, n := range []int{3, 30, 5003, 120_011} {
+						if err := oneLongBlock(ctx, g, long, n); err != nil {
+							return fmt.Errorf("%d on rank %d: %w", n, long, err)
+						}
+					}
+				}
+				return nil
+			})
+			w.close()
+		}
+	})
+}
+
+// oneLongBlock gathers and reduces blocks of which that of rank long has n elements, and the others have 0 to 2.
+func oneLongBlock(ctx context.Context, g *Group, long, n int) error {
+	rank, size := g.Rank(), g.Size()
+	var parts [][]int64
+	var halves [][]Float16
+	var at []int
+	whole := 0
+	for r := range size {
+		length := r % 3
+		if r == long {
+			length = n
+		}
+		parts, halves, at = append(parts, make([]int64, length)), append(halves, make([]Float16, length)), append(at, whole)
+		whole += length
+	}
+	own := make([]int64, len(parts[rank]))
+	repeat(own, period, func(i int) int64 { return input(rank, i) })
+	err := AllGatherV(ctx, g, parts, own)
+	for r, part := range parts {
+		if err := samePeriods(fmt.Sprint("AllGatherV of rank ", r), err, part, func(i int) int64 { return input(r, i) }); err != nil {
+			return err
+		}
+	}
+	for r := range size {
+		for i := range parts[r] {
+			parts[r][i] = input(rank, at[r]+i)
+			halves[r][i] = NewFloat16(float32(parts[r][i]))
+		}
+	}
+	sum := func(i int) int64 { return reference(Sum, 0, size, at[rank]+i) }
+	if err := samePeriods("ReduceScatterV", ReduceScatterV(ctx, g, own, parts, Sum), own, sum); err != nil {
+		return err
+	}
+	twice := make([]Float16, len(own))
+	return samePeriods("ReduceScatterV of half floats", ReduceScatterV(ctx, g, twice, halves, PreMulSum(2)), twice,
+		func(i int) Float16 { return NewFloat16(float32(2 * sum(i))) })
+}
+
 func longVectors(ctx context.Context, g *Group) error {
 	const n, block = 10_007, 5003
 	k, rank, size := integers[int64](), g.Rank(), g.Size()

@@ -30,8 +30,11 @@ func Describe(c Call) string {
 	if reduce.Type(c.Type) == TypeObject {
 		more = fmt.Sprintf(", at most %d bytes", c.Detail)
 	}
-	if kind.HasCount() {
+	switch {
+	case kind.HasCount():
 		what += fmt.Sprintf(" × %d", c.Count)
+	case kind.HasLengths():
+		what += " × " + describeLengths(c)
 	}
 	switch {
 	case kind == KindAllReduceCoalesced:
@@ -116,4 +119,45 @@ func describeList(call Call, of string) string {
 		return fmt.Sprintf("%s %v", of, list)
 	}
 	return fmt.Sprintf("%s: %d, with checksum %08x", of, call.Root, uint32(call.Count))
+}
+
+// SetLengths makes the lengths of n blocks what ranks agree on in call: the lengths themselves, in as few bits as the longest one takes, or
+// a checksum if they are too many for that.
+func SetLengths(call *Call, n int, length func(block int) int) {
+	longest, checksum := 0, NoLengths
+	for i := range n {
+		longest, checksum = max(longest, length(i)), AddLength(checksum, length(i))
+	}
+	width := max(bits.Len(uint(longest)), 1)
+	if width*n > 64 {
+		call.Root, call.Count = int32(n)<<lengthBits, checksum
+		return
+	}
+	call.Root, call.Count = int32(n)<<lengthBits|int32(width), 0
+	for i := range n {
+		call.Count |= uint64(length(i)) << (i * width)
+	}
+}
+
+// lengthBits is how many bits of the root say in how many bits a length is: none if there is a checksum.
+const lengthBits = 8
+
+func describeLengths(call Call) string {
+	n, width := int(call.Root>>lengthBits), int(call.Root&(1<<lengthBits-1))
+	if width == 0 || width > 64 || n < 0 || n > 64/width { // the last three: as no rank has it
+		return fmt.Sprintf("%d blocks with checksum %016x", n, call.Count)
+	}
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = call.Count >> (i * width) & (1<<width - 1)
+	}
+	return fmt.Sprint(list)
+}
+
+// NoLengths is the checksum of no lengths. It is a 64-bit FNV-1a hash of whole numbers instead of bytes.
+const NoLengths uint64 = 14695981039346656037
+
+// AddLength adds a length to a checksum.
+func AddLength(checksum uint64, length int) uint64 {
+	return (checksum ^ uint64(length)) * 1099511628211
 }

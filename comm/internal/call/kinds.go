@@ -84,6 +84,9 @@ func (k Kind) HasCount() bool {
 	}
 }
 
+// HasLengths reports whether all ranks give the same lengths of blocks, one for every rank.
+func (k Kind) HasLengths() bool { return k == KindAllGatherV || k == KindReduceScatterV }
+
 // UsesMemory reports whether ranks that share memory carry out k there. It is the same on all ranks.
 func (k Kind) UsesMemory() bool {
 	switch k {

@@ -174,11 +174,16 @@ func (c *Collective) wantCounts(name string, counts []int, n int) {
 	}
 }
 
-// lengths returns an FNV-1a hash of the lengths of v's blocks.
+// agreeOnLengths makes the lengths of v's blocks, in elements, what ranks agree on.
+func (c *Collective) agreeOnLengths(v *pipeline.Vector, width int) {
+	call.SetLengths(&c.call, len(v.Blocks), func(i int) int { return v.Blocks[i].Len() * width })
+}
+
+// lengths returns a checksum of the lengths of v's blocks.
 func lengths(v *pipeline.Vector) uint32 {
-	h := uint64(14695981039346656037)
+	h := call.NoLengths
 	for _, b := range v.Blocks {
-		h = (h ^ uint64(b.Len())) * 1099511628211
+		h = call.AddLength(h, b.Len())
 	}
 	return uint32(h ^ h>>32)
 }

@@ -88,7 +88,7 @@ func (c *Collective) allGather() error {
 	}
 	copyCached(out[c.g.rank*len(in):], in)
 	return c.exchangeInPlace(c.planned(func() plan.Plan {
-		return c.g.Choose.AllGather(c.g.rank, c.g.Size(), len(in)/c.elem, c.elem)
+		return c.g.Choose.AllGather(nil, c.g.rank, plan.EqualBlocks(c.g.Size(), len(in)/c.elem), c.elem)
 	}), out)
 }
 
@@ -97,6 +97,7 @@ func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
 	c.is(g, call.KindAllGatherV, in.Type, 0)
 	c.wantBufs("out", &c.out, "in", in.Count, c.elem)
 	c.out.SetBlocksOfBufs(c.elem)
+	c.agreeOnLengths(&c.out, 1)
 	c.in.Buf = in.Bytes
 	c.body = (*Collective).allGatherV
 	return c
@@ -104,8 +105,28 @@ func (c *Collective) AllGatherV(g *Group, in Data) *Collective {
 
 func (c *Collective) allGatherV() error {
 	copyCached(c.out.Bufs[c.g.rank], c.in.Buf)
-	c.g.lastPlan = c.g.Choose.AllGatherApart(c.g.lastPlan[:0], c.g.rank, c.out.Blocks, c.elem)
+	var join bool
+	c.g.lastPlan, join = c.g.Choose.AllGatherV(c.g.lastPlan[:0], c.g.rank, c.out.Blocks, c.elem, c.g.mostJoined)
+	if join {
+		return c.allGatherJoined()
+	}
 	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.out, Dst: c.out})
+}
+
+// allGatherJoined is an AllGatherV of short blocks, several of which travel as one message: a copy of them is one vector.
+func (c *Collective) allGatherJoined() error {
+	blocks, rank := c.out.Blocks, c.g.rank
+	joined := pipeline.Vector{Buf: c.g.scratch.Take(blocks[len(blocks)-1].Hi * c.elem)}
+	copy(joined.At(blocks[rank], c.elem), c.in.Buf)
+	if err := c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: joined, Dst: joined}); err != nil {
+		return err
+	}
+	for r, buf := range c.out.Bufs {
+		if r != rank {
+			copy(buf, joined.At(blocks[r], c.elem))
+		}
+	}
+	return nil
 }
 
 // cacheSize is the bytes that fit into the caches.

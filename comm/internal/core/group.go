@@ -45,6 +45,7 @@ type Group struct {
 	Pipeline   pipeline.Pipeline
 	staged     hier.Call
 	plans      map[call.Call]*cached
+	mostJoined int       // see World.mostJoined
 	lastPlan   plan.Plan // memory for plans that are not cached, because lengths may differ
 	scratch    pipeline.Scratch
 }
@@ -58,6 +59,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	g := &Group{
 		World: w, Comm: comm, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
 		Choose: plan.NewChoices(w.algorithms(ranks), rules), OnFailure: func(error) {},
+		mostJoined: w.mostJoined(ranks),
 	}
 	for i, r := range ranks {
 		g.index[r] = i

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -68,7 +69,7 @@ func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq u
 	choices := make([]choice, c.g.Size())
 	c.body = func(c *Collective) error {
 		choices[c.g.rank] = choice{int64(color), int64(key)}
-		return c.exchangeInPlace(c.g.Choose.AllGather(c.g.rank, c.g.Size(), 1, c.elem), reduce.Bytes(choices))
+		return c.exchangeInPlace(c.g.Choose.AllGather(nil, c.g.rank, plan.EqualBlocks(c.g.Size(), 1), c.elem), reduce.Bytes(choices))
 	}
 	if err := c.Run(ctx); err != nil || color < 0 {
 		return nil, 0, err

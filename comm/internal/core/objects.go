@@ -129,7 +129,8 @@ func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 // AllGather returns the payloads of all ranks.
 func (o *Objects) AllGather(ctx context.Context) ([][]byte, error) {
 	return o.collect(ctx, true, func(all pipeline.Vector) pipeline.Task {
-		return pipeline.Task{Plan: o.g.Choose.AllGatherApart(nil, o.g.rank, all.Blocks, 1), Src: all, Dst: all}
+		p, _ := o.g.Choose.AllGatherV(nil, o.g.rank, all.Blocks, 1, 0) // blocks of separate objects are never joined
+		return pipeline.Task{Plan: p, Src: all, Dst: all}
 	})
 }
 
@@ -151,7 +152,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	var all pipeline.Vector
 	err := o.run(ctx, func() error { // the sizes go to all ranks, so that all know if an object is missing
 		sizes[g.rank] = o.size()
-		if err := o.exchangeInPlace(g.Choose.AllGather(g.rank, g.Size(), sizeBytes, 1), reduce.Bytes(sizes)); err != nil {
+		if err := o.exchangeInPlace(g.Choose.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), sizeBytes), 1), reduce.Bytes(sizes)); err != nil {
 			return err
 		}
 		for r, n := range sizes {

@@ -73,18 +73,23 @@ func (c *Collective) setOperands(buf []byte, mayOverwrite bool) {
 // operandsOf returns the operands made of the elements in buf: buf itself if they are the same and it may be overwritten, or else a copy.
 func (c *Collective) operandsOf(buf []byte, mayOverwrite bool) []byte {
 	work := buf
-	switch {
-	case c.isWide():
+	if c.isWide() || !mayOverwrite {
 		work = c.operandMemory(buf)
+	}
+	c.copyOperands(work, buf)
+	return work
+}
+
+// copyOperands leaves the operands made of the elements in buf in work, which may be buf if they are the same.
+func (c *Collective) copyOperands(work, buf []byte) {
+	if c.isWide() {
 		reduce.Widen(c.elemType, reduce.View[float32](work), buf)
-	case !mayOverwrite:
-		work = c.operandMemory(buf)
-		copy(work, buf)
+	} else {
+		copy(work, buf) // returns at once if they are the same memory
 	}
 	if c.op.Scaled {
 		reduce.Scale(c.operandType, work, c.op.Scale)
 	}
-	return work
 }
 
 // operandMemory returns memory for as many operands as there are elements in buf.

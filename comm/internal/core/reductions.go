@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
@@ -98,24 +99,8 @@ func (c *Collective) reduceScatter() (err error) {
 		if err == nil && !c.isWide() {
 			c.operands = c.into[:copy(c.into, c.operands)]
 		}
-	} else if c.g.Choose.Halves(c.g.Size(), len(c.out.Buf), c.op.Ordered()) {
-		return c.exchangeHalves()
 	} else {
-		return c.exchangeScattered()
-	}
-	c.finish(err == nil)
-	return err
-}
-
-// exchangeHalves leaves this rank's block of the reduction of in in out. It combines in a copy of in.
-func (c *Collective) exchangeHalves() error {
-	n := c.values(c.out.Buf)
-	c.setOperands(c.in.Buf, false)
-	err := c.exchangeOperands(c.planned(func() plan.Plan { return plan.HalvingReduceScatter(c.g.rank, c.g.Size(), n) }))
-	own := pipeline.Vector{Buf: c.operands}
-	c.into, c.operands = c.out.Buf, own.At(plan.Range{Lo: c.g.rank * n, Hi: (c.g.rank + 1) * n}, c.elem)
-	if err == nil && !c.isWide() {
-		c.operands = c.into[:copy(c.into, c.operands)]
+		return c.reduceScatterByMessages()
 	}
 	c.finish(err == nil)
 	return err
@@ -124,21 +109,54 @@ func (c *Collective) exchangeHalves() error {
 // ReduceScatterV makes c a ReduceScatterV to out. The caller has added the inputs with AddIn.
 func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Collective {
 	c.reduces(g, call.KindReduceScatterV, out.Type, op, out.Count)
-	c.call.Count = 0
 	c.wantBufs("in", &c.in, "out", out.Count, out.Type.Size())
 	c.wantValues("in", &c.in, out.Type.Size())
 	c.in.SetBlocksOfBufs(c.elem)
+	c.agreeOnLengths(&c.in, op.Width)
 	c.out.Buf = out.Bytes
-	c.body = (*Collective).exchangeScattered
+	c.body = (*Collective).reduceScatterByMessages
 	return c
 }
 
-// exchangeScattered leaves this rank's block of the reduction of in in out. in has a block for every rank: separate buffers, or equal
+// reduceScatterByMessages leaves this rank's block of the reduction of in in out. in has a block for every rank: separate buffers, or equal
 // blocks in one buffer.
-func (c *Collective) exchangeScattered() error {
+func (c *Collective) reduceScatterByMessages() error {
 	for len(c.in.Blocks) < c.g.Size() {
 		c.in.AddBlock(c.values(c.out.Buf))
 	}
+	mostJoined := choice.Any
+	if len(c.in.Bufs) > 0 {
+		mostJoined = c.g.mostJoined
+	}
+	var join bool
+	c.g.lastPlan, join = c.g.Choose.ReduceScatter(c.g.lastPlan[:0], c.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
+	if join {
+		return c.exchangeJoined()
+	}
+	return c.exchangeScattered()
+}
+
+// exchangeJoined is reduceScatterByMessages through other ranks. It combines in a copy of in, which is one vector.
+func (c *Collective) exchangeJoined() error {
+	blocks, own := c.in.Blocks, c.in.Blocks[c.g.rank]
+	work := pipeline.Vector{Buf: c.g.scratch.Take(blocks[len(blocks)-1].Hi * c.elem)}
+	if len(c.in.Bufs) == 0 {
+		c.copyOperands(work.Buf, c.in.Buf)
+	}
+	for i, buf := range c.in.Bufs {
+		c.copyOperands(work.At(blocks[i], c.elem), buf)
+	}
+	err := c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: work, Dst: work, Kernel: c.kernel})
+	c.into, c.operands = c.out.Buf, work.At(own, c.elem)
+	if err == nil && !c.isWide() {
+		c.operands = c.into[:copy(c.into, c.operands)]
+	}
+	c.finish(err == nil)
+	return err
+}
+
+// exchangeScattered is reduceScatterByMessages that writes only to out.
+func (c *Collective) exchangeScattered() error {
 	src := c.in
 	src.Buf = c.operandsOf(src.Buf, !c.op.Scaled) // not overwritten
 	for i, buf := range src.Bufs {
@@ -147,7 +165,6 @@ func (c *Collective) exchangeScattered() error {
 	own := src.Blocks[c.g.rank]
 	c.setResult(c.out.Buf)
 	copyCached(c.operands, src.At(own, c.elem))
-	c.g.lastPlan = plan.ReduceScatter(c.g.lastPlan[:0], c.g.rank, src.Blocks, c.op.Ordered())
 	err := c.exchange(&pipeline.Task{
 		Plan: c.g.lastPlan, Src: src, Dst: pipeline.Vector{Buf: c.operands, Base: own.Lo}, Kernel: c.kernel,
 	})

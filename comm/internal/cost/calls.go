@@ -3,6 +3,7 @@ package cost
 import (
 	"slices"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
@@ -25,14 +26,13 @@ func Plans(c plan.Choices, op string, size, bytes int) (plans []plan.Plan, inPla
 	case "broadcast":
 		of = func(r int) plan.Plan { return c.Broadcast(r, size, bytes, 1, 0) }
 	case "all_gather":
-		of = func(r int) plan.Plan { return c.AllGather(r, size, block, 1) }
+		of = func(r int) plan.Plan { return c.AllGather(nil, r, equal, 1) }
 	case "reduce_scatter":
-		if c.Halves(size, block, false) {
-			of = func(r int) plan.Plan { return plan.HalvingReduceScatter(r, size, block) }
-			break
+		_, inPlace = c.ReduceScatter(nil, 0, equal, 1, false, choice.Any)
+		of = func(r int) plan.Plan {
+			p, _ := c.ReduceScatter(nil, r, equal, 1, false, choice.Any)
+			return p
 		}
-		inPlace = false
-		of = func(r int) plan.Plan { return plan.ReduceScatter(nil, r, equal, false) }
 	case "all_to_all":
 		if c.Together(op, size, block) {
 			of = func(r int) plan.Plan { return plan.BruckAllToAll(r, size, block) }

@@ -3,6 +3,7 @@ package hier
 import (
 	"slices"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -17,7 +18,12 @@ func (c *Call) AllGather() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(ordered), c.Elem, c.Blocks(len(in)/c.Elem)...)
 		r.slices = slices.Delete(r.slices, c.Node, c.Node+1) // the ranks of this node have its blocks by then
-		return r.by(c.Choose.AllGatherV(c.Node, r.mine, c.Elem))
+		mostJoined := 0
+		if r.rails == 1 { // otherwise those of other rails are between the slices
+			mostJoined = choice.Any
+		}
+		p, _ := c.Choose.AllGatherV(nil, c.Node, r.mine, c.Elem, mostJoined)
+		return r.by(p)
 	})
 	here := c.blocksHere(ordered, len(in))
 	if r.Team == nil {

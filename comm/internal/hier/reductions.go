@@ -45,7 +45,7 @@ func (c *Call) ReduceScatter() error {
 	work := c.pick(c.Operands, c.Order(), size)
 	r := c.route(func() *Route {
 		r := c.inSlices(len(work), c.Elem, c.Blocks(size/c.Elem)...)
-		return r.by(plan.ReduceScatter(nil, c.Node, r.mine, c.Ordered))
+		return r.by(plan.ReduceScatterApart(nil, c.Node, r.mine, c.Ordered))
 	})
 	c.reduceSlices(r, work)
 	c.onRail(r, c.combining(work))

@@ -1,22 +1,24 @@
 package plan
 
-// BruckAllGather gives every rank every block of n elements. Rank r holds block r at the start. It is for short blocks. Over distances
-// that double, every rank passes on the blocks that it has, which are those of the ranks before it.
+// BruckAllGather appends to p the plan that gives every rank every block. The blocks are one vector, and rank r holds blocks[r] at the
+// start. It is for short blocks. Over distances that double, every rank passes on the blocks that it has, which are those of the ranks
+// before it.
 //
 // Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing
 // systems", 1997; here without its rotation, so that blocks on both sides of rank 0 travel as two messages. ceil(log2 P)
 // distances; all blocks but one sent, the least possible.
-func BruckAllGather(rank, size, n int) Plan {
-	var p Plan
+func BruckAllGather(p Plan, rank int, blocks []Range) Plan {
+	size := len(blocks)
 	for d := 1; d < size; d *= 2 {
 		count := min(d, size-d)
-		out, in := blocksUpTo(rank, count, size, n), blocksUpTo(rank-d, count, size, n)
-		for i := range max(len(out), len(in)) {
+		out, sends := blocksUpTo(rank, count, blocks)
+		in, receives := blocksUpTo(rank-d, count, blocks)
+		for i := range max(sends, receives) {
 			s := Step{To: None, From: None}
-			if i < len(out) {
+			if i < sends {
 				s.To, s.Send = mod(rank+d, size), out[i]
 			}
-			if i < len(in) {
+			if i < receives {
 				s.From, s.Recv = mod(rank-d, size), in[i]
 			}
 			p = append(p, s)
@@ -25,13 +27,14 @@ func BruckAllGather(rank, size, n int) Plan {
 	return p
 }
 
-// blocksUpTo returns the last count blocks of n elements up to that of rank, around the ring of ranks: one range, or two.
-func blocksUpTo(rank, count, size, n int) []Range {
+// blocksUpTo returns the last count blocks up to that of rank, around the ring of ranks: n ranges, which are one or two.
+func blocksUpTo(rank, count int, blocks []Range) (ranges [2]Range, n int) {
+	size := len(blocks)
 	first, last := mod(rank-count+1, size), mod(rank, size)
 	if first <= last {
-		return []Range{{first * n, (last + 1) * n}}
+		return [2]Range{joined(blocks[first : last+1])}, 1
 	}
-	return []Range{{first * n, size * n}, {0, (last + 1) * n}}
+	return [2]Range{joined(blocks[first:]), joined(blocks[:last+1])}, 2
 }
 
 // BruckAllToAll sends a block of n elements from every rank to every other one. It is for short blocks. Where r is this rank, block i of

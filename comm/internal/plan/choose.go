@@ -1,162 +1,6 @@
 package plan
 
-import (
-	"math"
-	"math/bits"
-	"slices"
-
-	"github.com/gorun/gorun/comm/internal/choice"
-)
-
-// ChunkSize is how many bytes of a message travel at once. Long chunks cost fewer system calls, and let ranks that share a processor
-// run longer at a time. They still fit into a cache until they are combined.
-const ChunkSize = 1 << 20
-
-// mostMessage is the most bytes that go in one direction of a ring before some go in the other one. Ranks send no more than this ahead
-// of what they receive, so one direction never waits for the other.
-const mostMessage = 2 * ChunkSize
-
-// shortBlock is the most bytes of a block for which it is faster to send blocks together, by way of other ranks, than each directly.
-const shortBlock = 256
-
-// manyRanks is the least number of ranks for which that is so if all blocks are for one rank, or from one rank: that rank then talks to
-// a few ranks instead of to all.
-const manyRanks = 17
-
-// The algorithms on a ring.
-const (
-	oneWay   = "ring"
-	bothWays = "bidirectional"
-)
-
-// Ways are the algorithms of this package, by bytes of the whole vector. The operation "nodes" is about what nodes exchange of the
-// results that each has made in memory.
-var Ways = choice.Table{
-	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps, What: "recursive doubling: fewest steps, whole vectors"},
-	{Op: "all_reduce", Way: "halving", UpTo: limit(1 << 20), What: "recursive halving and doubling: fewest bytes, few steps"},
-	{Op: "all_reduce", Way: oneWay, UpTo: ofTwo, What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
-	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
-	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
-	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
-	{Op: "reduce", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
-	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
-	{Op: "broadcast", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
-	{Op: "broadcast", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
-	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
-	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
-	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
-	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
-	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(256<<10, 1<<10), What: "recursive halving: fewest steps"},
-	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
-	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
-	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
-	{Op: "gather", Way: "binomial", UpTo: shortBlocks(manyRanks), What: "binomial tree: blocks travel together"},
-	{Op: "gather", Way: "linear", What: "each block straight to root"},
-	{Op: "scatter", Way: "binomial", UpTo: shortBlocks(manyRanks), What: "binomial tree: blocks travel together"},
-	{Op: "scatter", Way: "linear", What: "each block straight from root"},
-	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
-	{Op: "nodes", Way: "leaders", UpTo: limit(64 << 10), What: "one rank of each node carries the vector: each message has a cost of its own"},
-	{Op: "nodes", Way: "rails", What: "every rank of a node carries its slice of the vector"},
-	{Op: "scan", Way: "doubling", What: "recursive doubling, in order of rank"},
-}
-
-// WaysNearby are the algorithms of ranks that are all on one machine. Their messages use no network, only processors, for which two
-// directions of a ring are more work than one, and many messages more than few.
-var WaysNearby = nearby(Ways)
-
-func nearby(ways choice.Table) choice.Table {
-	near := slices.Clone(ways)
-	for i := range near {
-		switch near[i].Way {
-		case oneWay, "chain":
-			near[i].UpTo = nil
-		}
-		if op := near[i].Op; near[i].Way == "binomial" && (op == "broadcast" || op == "reduce") {
-			near[i].UpTo = chunkTreeLimit
-		}
-	}
-	return near
-}
-
-func never(int) int { return choice.Never }
-
-func limit(bytes int) func(int) int { return func(int) int { return bytes } }
-
-// powerOfTwo returns the limit of an algorithm: bytes if the number of ranks is a power of two, and otherwise others, because the algorithm then
-// takes two more steps with the whole vector. For two ranks, it is never chosen: all algorithms are one exchange then.
-func powerOfTwo(bytes, others int) func(int) int {
-	return func(ranks int) int {
-		switch {
-		case ranks <= 2:
-			return choice.Never
-		case bits.OnesCount(uint(ranks)) == 1:
-			return bytes
-		}
-		return others
-	}
-}
-
-// ofTwo is the limit of an algorithm for two ranks, for which both directions of a ring are the same.
-func ofTwo(ranks int) int {
-	if ranks == 2 {
-		return choice.Any
-	}
-	return choice.Never
-}
-
-// fewSteps is the most bytes of an all-reduce for which fewer steps are faster than fewer bytes. Two ranks send the same number of bytes
-// in both cases.
-func fewSteps(ranks int) int {
-	if ranks == 2 {
-		return 256 << 10
-	}
-	return 64 << 10
-}
-
-// shortBlocks is the limit of an algorithm for short blocks, with at least so many ranks.
-func shortBlocks(from int) func(int) int {
-	return func(ranks int) int {
-		if ranks < from {
-			return choice.Never
-		}
-		return ranks * shortBlock
-	}
-}
-
-// chunkTreeLimit is the most bytes for which a tree is faster than a chain in which chunks overlap. The root of a tree sends each chunk
-// several times, so the last chunk of a long vector reaches the end of a chain before it has left the root of a tree.
-func chunkTreeLimit(ranks int) int {
-	depth := treeDepth(ranks)
-	if depth <= 1 {
-		return choice.Any
-	}
-	return ((ranks-2)/(depth-1) + 1) * ChunkSize
-}
-
-// treeLimit is the most bytes for which a tree is faster than a chain with the best number of messages. In the time in which a byte is
-// sent, and with x times messageCost bytes, the tree takes depth*(x+1), and the chain (sqrt(x)+sqrt(ranks-2))^2.
-func treeLimit(ranks int) int {
-	depth := treeDepth(ranks)
-	if depth <= 1 {
-		return choice.Any
-	}
-	d, between := float64(depth-1), float64(ranks-2)
-	x := (math.Sqrt(between) + math.Sqrt(between+d*(between-d-1))) / d
-	return max(int(x*x*messageCost), 4*messageCost) // of fewer bytes, the chain of three ranks has one message
-}
-
-// treeDepth is the number of messages that the root of a binomial tree sends.
-func treeDepth(ranks int) int { return bits.Len(uint(ranks - 1)) }
-
-// messageCost is how many bytes can be sent in the time that a message costs whatever its length. It is between 6 KiB on a network of 1
-// Gbit/s and 60 KiB on one of 10 Gbit/s, if that time is 50 microseconds.
-const messageCost = 16 << 10
-
-// chainMessages returns in how many messages a vector of so many bytes goes down a chain fastest. In k messages of m bytes it takes k+P-2
-// times as long as one, which is as long as to send m+messageCost bytes.
-func chainMessages(ranks, bytes int) int {
-	return max(int(math.Sqrt(float64(bytes)*float64(max(ranks-2, 0))/messageCost)), 1)
-}
+import "github.com/gorun/gorun/comm/internal/choice"
 
 // Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are, so it is the
 // same on every rank.
@@ -179,33 +23,66 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	}
 }
 
-// AllGather returns the plan for collecting blocks of n elements of elem bytes each.
-func (c Choices) AllGather(rank, size, n, elem int) Plan {
-	switch c.Pick("all_gather", size, size*n*elem) {
-	case "doubling":
-		return DoublingAllGather(rank, size, n)
-	case "bruck":
-		return BruckAllGather(rank, size, n)
-	}
-	return c.AllGatherApart(nil, rank, EqualBlocks(size, n), elem)
+// AllGather appends to p the plan for collecting blocks of any lengths, of elements of elem bytes. The blocks are one vector.
+func (c Choices) AllGather(p Plan, rank int, blocks []Range, elem int) Plan {
+	p, _ = c.AllGatherV(p, rank, blocks, elem, choice.Any)
+	return p
 }
 
-// AllGatherV returns the plan for collecting blocks of any lengths in one vector.
-func (c Choices) AllGatherV(rank int, blocks []Range, elem int) Plan {
-	n := blocks[0].Len()
-	if slices.Equal(blocks, EqualBlocks(len(blocks), n)) {
-		return c.AllGather(rank, len(blocks), n, elem)
+// AllGatherV is AllGather for blocks that need not be one vector. If they have to be one, because several travel as one message, it
+// reports that they are to be joined. Blocks of more than mostJoined bytes never are.
+func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined int) (_ Plan, join bool) {
+	size := len(blocks)
+	longest, whole := lengths(blocks)
+	way := c.Pick("all_gather", size, size*longest*elem) // blocks of different lengths take as long as if all had the longest one's
+	if isPipelined(size, longest*elem, whole*elem, ringCost(size, longest*elem)) && c.mayPipeline("all_gather", size) {
+		way = pipelined
 	}
-	return c.AllGatherApart(nil, rank, blocks, elem)
+	join = size > 2 && whole*elem <= mostJoined
+	switch {
+	case way == "doubling" && join:
+		return DoublingAllGather(p, rank, blocks), true
+	case way == "bruck" && join:
+		return BruckAllGather(p, rank, blocks), true
+	case way == pipelined:
+		return PipelinedAllGather(p, rank, blocks, messageOf(size, longest, elem)), false
+	}
+	return RingAllGather(p, rank, blocks, messages(way, longest*elem)), false
 }
 
-// AllGatherApart appends to p the plan for collecting blocks of any lengths that need not be in one vector: each travels by itself.
-func (c Choices) AllGatherApart(p Plan, rank int, blocks []Range, elem int) Plan {
-	longest, whole := 0, 0
+// lengths returns the length of the longest of blocks, and that of all together.
+func lengths(blocks []Range) (longest, whole int) {
 	for _, b := range blocks {
 		longest, whole = max(longest, b.Len()), whole+b.Len()
 	}
-	return RingAllGather(p, rank, blocks, messages(c.Pick("all_gather", len(blocks), whole*elem), longest*elem))
+	return longest, whole
+}
+
+// mayPipeline reports whether op goes around a ring in short messages if its blocks are such that this is faster.
+func (c Choices) mayPipeline(op string, size int) bool {
+	return c.Has(op, pipelined) && !c.IsTuned(op, size)
+}
+
+// isPipelined reports whether blocks, with these bytes in the longest one and in all, go around a ring in short messages clearly faster than
+// in the given other time. Times are those in which so many bytes are sent.
+func isPipelined(size, longest, whole, other int) bool {
+	if size <= 2 {
+		return false
+	}
+	message := messageOf(size, longest, 1)
+	return (whole/message+size-2)*(message+messageCost)*5/4 < other
+}
+
+// ringCost is the time of a ring in both directions, at the least: that in which half of the longest block goes around it.
+func ringCost(size, longest int) int { return longest + (size-2)*longest/2 + (size-1)*messageCost }
+
+// pairwiseCost is the time of a pairwise exchange: that in which the owner of the longest block receives it.
+func pairwiseCost(size, longest int) int { return (size - 1) * (longest + messageCost) }
+
+// messageOf returns how many elements of a block of so many go in one message of a pipeline.
+func messageOf(size, longest, elem int) int {
+	k := chainMessages(size, longest*elem)
+	return max((longest+k-1)/k, 1)
 }
 
 // messages is the number of messages in which half a block of so many bytes travels around a ring, or 0 if the ring has one direction.
@@ -255,13 +132,29 @@ func (c Choices) chain(op string, size, n, elem int) int {
 	return 0
 }
 
-// Halves reports whether a reduction of which every rank keeps a block of so many bytes is that of HalvingReduceScatter.
-func (c Choices) Halves(size, bytes int, ordered bool) bool {
-	return !ordered && c.Pick("reduce_scatter", size, size*bytes) == "halving"
+// ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the
+// operation does not commute. If ranks combine blocks of others on the way, for which all blocks have to be one vector that is overwritten,
+// it reports that they are to be joined. Blocks of more than mostJoined bytes are joined only if some are much longer than the others.
+func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
+	size := len(blocks)
+	longest, whole := lengths(blocks)
+	switch {
+	case ordered:
+	case isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size):
+		return PipelinedReduceScatter(p, rank, blocks, messageOf(size, longest, elem)), true
+	case whole*elem <= mostJoined:
+		switch c.Pick("reduce_scatter", size, size*longest*elem) {
+		case "halving":
+			return HalvingReduceScatter(p, rank, blocks), true
+		case pipelined:
+			return PipelinedReduceScatter(p, rank, blocks, messageOf(size, longest, elem)), true
+		}
+	}
+	return ReduceScatterApart(p, rank, blocks, ordered), false
 }
 
-// ReduceScatter appends to p the plan for a reduction of which every rank keeps a block.
-func ReduceScatter(p Plan, rank int, blocks []Range, ordered bool) Plan {
+// ReduceScatterApart appends to p the plan for a reduction of which every rank keeps a block. It writes only that block.
+func ReduceScatterApart(p Plan, rank int, blocks []Range, ordered bool) Plan {
 	if ordered {
 		return OrderedReduceScatter(p, rank, blocks)
 	}

@@ -21,13 +21,16 @@ func DoublingAllReduce(rank, size, n int) Plan {
 	})
 }
 
-// DoublingAllGather gives every rank every block of n elements. Rank r holds block r at the start. It is for short blocks. It is
-// HalvingReduceScatter turned around: partners exchange all blocks that they have.
+// DoublingAllGather appends to p the plan that gives every rank every block. The blocks are one vector, and rank r holds blocks[r] at the
+// start. It is for short blocks. It is HalvingReduceScatter turned around: partners exchange all blocks that they have.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.1 ("recursive doubling"). log2 P steps (plus two); all blocks but one sent, the least
 // possible, for P a power of two.
-func DoublingAllGather(rank, size, n int) Plan {
-	return HalvingReduceScatter(rank, size, n).reversed(Replace)
+func DoublingAllGather(p Plan, rank int, blocks []Range) Plan {
+	before := len(p)
+	p = HalvingReduceScatter(p, rank, blocks)
+	p[before:].reversed(Replace)
+	return p
 }
 
 // folded makes the plan of core, which needs a power of two of ranks, for any number of ranks. The surplus ranks give their vectors to

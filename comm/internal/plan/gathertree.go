@@ -7,17 +7,20 @@ package plan
 // elements sent. Blocks on both sides of rank 0 travel as two messages.
 func BinomialGather(rank, size, n, root int) Plan {
 	var p Plan
+	blocks := EqualBlocks(size, n)
 	me := mod(rank-root, size) // the tree is numbered from its root
 	for bit := 1; bit < size; bit *= 2 {
 		if me&bit != 0 {
-			for _, blocks := range subtree(rank, me, bit, size, n) {
-				p = append(p, Step{To: mod(rank-bit, size), Send: blocks, From: None})
+			ranges, n := subtree(rank, me, bit, blocks)
+			for _, r := range ranges[:n] {
+				p = append(p, Step{To: mod(rank-bit, size), Send: r, From: None})
 			}
 			break
 		}
 		if me+bit < size {
-			for _, blocks := range subtree(rank+bit, me+bit, bit, size, n) {
-				p = append(p, Step{To: None, From: mod(rank+bit, size), Recv: blocks})
+			ranges, n := subtree(rank+bit, me+bit, bit, blocks)
+			for _, r := range ranges[:n] {
+				p = append(p, Step{To: None, From: mod(rank+bit, size), Recv: r})
 			}
 		}
 	}
@@ -29,8 +32,8 @@ func BinomialScatter(rank, size, n, root int) Plan {
 	return BinomialGather(rank, size, n, root).reversed(Replace)
 }
 
-// subtree returns the blocks of at most count ranks from rank on, which is number me of its tree.
-func subtree(rank, me, count, size, n int) []Range {
-	count = min(count, size-me)
-	return blocksUpTo(rank+count-1, count, size, n)
+// subtree returns the blocks of at most count ranks from rank on, which is number me of its tree: n ranges.
+func subtree(rank, me, count int, blocks []Range) (ranges [2]Range, n int) {
+	count = min(count, len(blocks)-me)
+	return blocksUpTo(rank+count-1, count, blocks)
 }

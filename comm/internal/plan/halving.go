@@ -32,26 +32,26 @@ func HalvingAllReduce(rank, size, n int) Plan {
 	})
 }
 
-// HalvingReduceScatter gives rank the reduction of block rank, of size blocks of n elements each. Of the blocks that it still combines, every
-// rank sends the half that it does not keep to a rank that keeps it. It is for short blocks: it takes fewer steps than an exchange between
-// all pairs, and overwrites the whole vector. If size is not a power of two, the surplus ranks give their vectors to neighbours first, and
-// get their blocks from them last. The operation must commute.
+// HalvingReduceScatter appends to p the plan that gives rank the reduction of blocks[rank]. The blocks are one vector. Of those that it
+// still combines, every rank sends the half that it does not keep to a rank that keeps it. It is for short blocks: it takes fewer steps
+// than an exchange between all pairs, and overwrites the whole vector. If the number of ranks is not a power of two, the surplus ranks
+// give their vectors to neighbours first, and get their blocks from them last. The operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.4 ("recursive halving"). log2 P steps (plus two); all blocks but one sent, the least
 // possible, for P a power of two.
-func HalvingReduceScatter(rank, size, n int) Plan {
-	all := Range{0, size * n}
+func HalvingReduceScatter(p Plan, rank int, blocks []Range) Plan {
+	size := len(blocks)
+	all := joined(blocks)
 	power := 1 << (bits.Len(uint(size)) - 1)                 // the largest power of two <= size
 	extra := size - power                                    // this many even ranks give their vector to the odd rank above them
 	first := func(me int) int { return me + min(me, extra) } // the lowest rank whose block number me of the others combines
+	of := func(from, to int) Range { return joined(blocks[first(from):first(to)]) }
 	me := rank - extra
-	var p Plan
 	if rank < 2*extra {
 		if rank%2 == 0 {
-			return Plan{
-				{To: rank + 1, Send: all, From: None},
-				{To: None, From: rank + 1, Recv: Range{rank * n, (rank + 1) * n}},
-			}
+			return append(p,
+				Step{To: rank + 1, Send: all, From: None},
+				Step{To: None, From: rank + 1, Recv: blocks[rank]})
 		}
 		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left})
 		me = rank / 2
@@ -67,13 +67,13 @@ func HalvingReduceScatter(rank, size, n int) Plan {
 			to++
 		}
 		p = append(p, Step{
-			To: to, Send: Range{first(send) * n, first(send+half) * n},
-			From: to, Recv: Range{first(keep) * n, first(keep+half) * n}, Merge: fromSide(me, half),
+			To: to, Send: of(send, send+half),
+			From: to, Recv: of(keep, keep+half), Merge: fromSide(me, half),
 		})
 		lo = keep
 	}
 	if rank < 2*extra {
-		p = append(p, Step{To: rank - 1, Send: Range{(rank - 1) * n, rank * n}, From: None})
+		p = append(p, Step{To: rank - 1, Send: blocks[rank-1], From: None})
 	}
 	return p
 }

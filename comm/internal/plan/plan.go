@@ -25,6 +25,9 @@ func (r Range) part(size, i int) Range {
 	return Range{r.Lo + p.Lo, r.Lo + p.Hi}
 }
 
+// joined returns the range of blocks that are one after the other in a vector.
+func joined(blocks []Range) Range { return Range{blocks[0].Lo, blocks[len(blocks)-1].Hi} }
+
 // A Merge says what happens to elements that arrive.
 type Merge uint8
 

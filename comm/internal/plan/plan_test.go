@@ -83,9 +83,22 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 		ordered   bool
 	}{
 		"pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
+		"halving":   {HalvingReduceScatter, false},
+		"pipelined": {func(p Plan, rank int, blocks []Range) Plan { return PipelinedReduceScatter(p, rank, blocks, 2) }, false},
+		"chosen for long blocks": {func(p Plan, rank int, blocks []Range) Plan {
+			p, _ = chosen.ReduceScatter(p, rank, blocks, 64<<10, false, choice.Any)
+			return p
+		}, false},
 		"ring":      {func(p Plan, rank int, blocks []Range) Plan { return RingReduceScatter(p, rank, blocks, 0) }, false},
 		"both ways": {func(p Plan, rank int, blocks []Range) Plan { return RingReduceScatter(p, rank, blocks, 2) }, false},
-		"chosen":    {func(p Plan, rank int, blocks []Range) Plan { return ReduceScatter(p, rank, blocks, true) }, true},
+		"chosen for short blocks": {func(p Plan, rank int, blocks []Range) Plan {
+			p, _ = chosen.ReduceScatter(p, rank, blocks, 1, false, choice.Any)
+			return p
+		}, false},
+		"chosen in order": {func(p Plan, rank int, blocks []Range) Plan {
+			p, _ = chosen.ReduceScatter(p, rank, blocks, 64<<10, true, choice.Any)
+			return p
+		}, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size := drawSize(t)
@@ -101,26 +114,6 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 			}
 		}))
 	}
-}
-
-func TestEqualBlocks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		size, n := drawSize(t), rapid.IntRange(0, 5).Draw(t, "n")
-		blocks, vec := EqualBlocks(size, n), own(size, size*n)
-		simulate(t, plansOf(size, func(r int) Plan { return HalvingReduceScatter(r, size, n) }), vec, vec)
-		for r, b := range blocks {
-			for i, e := range vec[r][b.Lo:b.Hi] {
-				if !complete(e, size, false) {
-					t.Fatalf("rank %d element %d of its block holds %v", r, i, e)
-				}
-			}
-		}
-		for _, algorithm := range []func(rank, size, n int) Plan{BruckAllGather, DoublingAllGather} {
-			vec = own(size, size*n)
-			simulate(t, plansOf(size, func(r int) Plan { return algorithm(r, size, n) }), vec, vec)
-			checkGathered(t, vec, blocks)
-		}
-	})
 }
 
 // What is sent may lie elsewhere than what is received.
@@ -142,9 +135,17 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		vec := own(size, n)
 		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks, 0) }), vec, vec)
 		checkGathered(t, vec, blocks)
-		for _, elem := range []int{1, 4 * ChunkSize} {
+		for _, algorithm := range []func(p Plan, rank int, blocks []Range) Plan{
+			BruckAllGather, DoublingAllGather,
+			func(p Plan, rank int, blocks []Range) Plan { return PipelinedAllGather(p, rank, blocks, 2) },
+		} {
 			vec = own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGatherV(r, blocks, elem) }), vec, vec)
+			simulate(t, plansOf(size, func(r int) Plan { return algorithm(nil, r, blocks) }), vec, vec)
+			checkGathered(t, vec, blocks)
+		}
+		for _, elem := range []int{1, 64 << 10, 4 * ChunkSize} {
+			vec = own(size, n)
+			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(nil, r, blocks, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
 		}
 
@@ -152,7 +153,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		blocks = EqualBlocks(size, n)
 		for _, elem := range []int{1, 4 * ChunkSize} {
 			vec = own(size, size*n)
-			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(r, size, n, elem) }), vec, vec)
+			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(nil, r, blocks, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
 		}
 	})
@@ -163,15 +164,18 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 func TestEveryWayIsCarriedOut(t *testing.T) {
 	const size, n, elem = 8, 1 << 10, 4 << 10
 	carriedOut := map[string]func(c Choices) any{
-		"all_reduce":     func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
-		"all_gather":     func(c Choices) any { return c.AllGather(1, size, n, elem) },
-		"reduce_scatter": func(c Choices) any { return c.Halves(size, n*elem, false) },
-		"reduce":         func(c Choices) any { return c.Reduce(1, size, n, elem, 0, false) },
-		"broadcast":      func(c Choices) any { return c.Broadcast(1, size, n, elem, 0) },
-		"all_to_all":     func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
-		"gather":         func(c Choices) any { return c.Together("gather", size, n*elem) },
-		"scatter":        func(c Choices) any { return c.Together("scatter", size, n*elem) },
-		"nodes":          func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
+		"all_reduce": func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
+		"all_gather": func(c Choices) any { return c.AllGather(nil, 1, EqualBlocks(size, n), elem) },
+		"reduce_scatter": func(c Choices) any {
+			p, _ := c.ReduceScatter(nil, 1, EqualBlocks(size, n), elem, false, choice.Any)
+			return p
+		},
+		"reduce":     func(c Choices) any { return c.Reduce(1, size, n, elem, 0, false) },
+		"broadcast":  func(c Choices) any { return c.Broadcast(1, size, n, elem, 0) },
+		"all_to_all": func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
+		"gather":     func(c Choices) any { return c.Together("gather", size, n*elem) },
+		"scatter":    func(c Choices) any { return c.Together("scatter", size, n*elem) },
+		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
 	}
 	for _, line := range Ways {
 		names := Ways.Free(line.Op)
@@ -202,10 +206,73 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 	}
 }
 
+func TestBlocksOfDifferentLengths(t *testing.T) {
+	const kilo = 1 << 10
+	blocks := func(lengths ...int) (blocks []Range) {
+		at := 0
+		for _, n := range lengths {
+			blocks = append(blocks, Range{at, at + n})
+			at += n
+		}
+		return blocks
+	}
+	nearby := NewChoices(WaysNearby, nil)
+	tuned, err := choice.Parse("all_gather=ring;reduce_scatter=pairwise", Ways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := func(p Plan, rank int, blocks []Range) Plan { return RingAllGather(p, rank, blocks, 0) }
+	bothWays := func(p Plan, rank int, blocks []Range) Plan { return RingAllGather(p, rank, blocks, 1) }
+	inMessages := func(algorithm func(Plan, int, []Range, int) Plan, n int) func(Plan, int, []Range) Plan {
+		return func(p Plan, rank int, blocks []Range) Plan { return algorithm(p, rank, blocks, n) }
+	}
+	for _, c := range []struct {
+		name    string
+		choices Choices
+		lengths []int // in KiB
+		joined  int   // the most that is joined, in KiB
+		gather  func(Plan, int, []Range) Plan
+		joins   bool
+		scatter func(Plan, int, []Range) Plan
+	}{
+		{"equal, 4 ranks", chosen, []int{4, 4, 4, 4}, 100, DoublingAllGather, true, HalvingReduceScatter},
+		{"equal, not joined", chosen, []int{4, 4, 4, 4}, 15, ring, false, PairwiseReduceScatter},
+		{"uneven, 4 ranks", chosen, []int{1, 9, 0, 20}, 100, DoublingAllGather, true, HalvingReduceScatter},
+		{"uneven, 3 ranks", chosen, []int{1, 9, 2}, 100, BruckAllGather, true, PairwiseReduceScatter},
+		{"uneven and long", chosen, []int{100, 200, 100, 200}, 1000, bothWays, false, PairwiseReduceScatter},
+		{"2 ranks", chosen, []int{1, 9}, 100, ring, false, PairwiseReduceScatter},
+		{"one long", chosen, []int{1, 1024, 1, 1}, 0, inMessages(PipelinedAllGather, 95326), false, inMessages(PipelinedReduceScatter, 95326)},
+		{"one long, nearby", nearby, []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
+		{"one long, tuned", NewChoices(Ways, tuned), []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for i := range c.lengths {
+				c.lengths[i] *= kilo
+			}
+			blocks := blocks(c.lengths...)
+			for rank := range blocks {
+				got, joins := c.choices.AllGatherV(nil, rank, blocks, 1, c.joined*kilo)
+				if joins != c.joins || !slices.Equal(got, c.gather(nil, rank, blocks)) {
+					t.Errorf("rank %d gathers by %v, joined: %v", rank, got, joins)
+				}
+				got, joins = c.choices.ReduceScatter(nil, rank, blocks, 1, false, c.joined*kilo)
+				want := c.scatter(nil, rank, blocks)
+				if joins == slices.Equal(want, PairwiseReduceScatter(nil, rank, blocks)) || !slices.Equal(got, want) {
+					t.Errorf("rank %d reduces by %v, joined: %v", rank, got, joins)
+				}
+				if got, joins = c.choices.ReduceScatter(nil, rank, blocks, 1, true, c.joined*kilo); joins ||
+					!slices.Equal(got, OrderedReduceScatter(nil, rank, blocks)) {
+					t.Errorf("rank %d reduces in order by %v, joined: %v", rank, got, joins)
+				}
+			}
+		})
+	}
+}
+
 // Of a long vector both neighbours are sent as much, and what goes to one is never far behind what goes to the other.
 func TestBothDirectionsAreUnderWay(t *testing.T) {
 	const size, elem = 5, 1 << 10
-	for _, p := range []Plan{chosen.AllReduce(1, size, 1<<20, elem, false), chosen.AllGather(1, size, 1<<20, elem)} {
+	for _, p := range []Plan{chosen.AllReduce(1, size, 1<<20, elem, false), chosen.AllGather(nil, 1, EqualBlocks(size, 1<<20), elem)} {
 		sent := map[int]int{}
 		for _, s := range p {
 			sent[s.To] += s.Send.Len() * elem

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+)
+
+// ChunkSize is how many bytes of a message travel at once. Long chunks cost fewer system calls, and let ranks that share a processor
+// run longer at a time. They still fit into a cache until they are combined.
+const ChunkSize = 1 << 20
+
+// mostMessage is the most bytes that go in one direction of a ring before some go in the other one. Ranks send no more than this ahead
+// of what they receive, so one direction never waits for the other.
+const mostMessage = 2 * ChunkSize
+
+// shortBlock is the most bytes of a block for which it is faster to send blocks together, by way of other ranks, than each directly.
+const shortBlock = 256
+
+// manyRanks is the least number of ranks for which that is so if all blocks are for one rank, or from one rank: that rank then talks to
+// a few ranks instead of to all.
+const manyRanks = 17
+
+// The algorithms on a ring.
+const (
+	oneWay    = "ring"
+	bothWays  = "bidirectional"
+	pipelined = "pipeline"
+)
+
+// Ways are the algorithms of this package, by bytes of the whole vector. The operation "nodes" is about what nodes exchange of the
+// results that each has made in memory.
+var Ways = choice.Table{
+	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps, What: "recursive doubling: fewest steps, whole vectors"},
+	{Op: "all_reduce", Way: "halving", UpTo: limit(1 << 20), What: "recursive halving and doubling: fewest bytes, few steps"},
+	{Op: "all_reduce", Way: oneWay, UpTo: ofTwo, What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
+	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
+	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
+	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
+	{Op: "reduce", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
+	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
+	{Op: "broadcast", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
+	{Op: "broadcast", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
+	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
+	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
+	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
+	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
+	{Op: "all_gather", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
+	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(256<<10, 1<<10), What: "recursive halving: fewest steps"},
+	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
+	{Op: "reduce_scatter", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
+	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
+	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
+	{Op: "gather", Way: "binomial", UpTo: shortBlocks(manyRanks), What: "binomial tree: blocks travel together"},
+	{Op: "gather", Way: "linear", What: "each block straight to root"},
+	{Op: "scatter", Way: "binomial", UpTo: shortBlocks(manyRanks), What: "binomial tree: blocks travel together"},
+	{Op: "scatter", Way: "linear", What: "each block straight from root"},
+	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
+	{Op: "nodes", Way: "leaders", UpTo: limit(64 << 10), What: "one rank of each node carries the vector: each message has a cost of its own"},
+	{Op: "nodes", Way: "rails", What: "every rank of a node carries its slice of the vector"},
+	{Op: "scan", Way: "doubling", What: "recursive doubling, in order of rank"},
+}
+
+// WaysNearby are the algorithms of ranks that are all on one machine. Their messages use no network, only processors, for which two
+// directions of a ring are more work than one, and many messages more than few.
+var WaysNearby = nearby(Ways)
+
+func nearby(ways choice.Table) choice.Table {
+	near := slices.DeleteFunc(slices.Clone(ways), func(l choice.Line) bool {
+		return l.Way == pipelined && (l.Op == "all_gather" || l.Op == "reduce_scatter")
+	})
+	for i := range near {
+		switch near[i].Way {
+		case oneWay, "chain":
+			near[i].UpTo = nil
+		}
+		if op := near[i].Op; near[i].Way == "binomial" && (op == "broadcast" || op == "reduce") {
+			near[i].UpTo = chunkTreeLimit
+		}
+	}
+	return near
+}
+
+func never(int) int { return choice.Never }
+
+func limit(bytes int) func(int) int { return func(int) int { return bytes } }
+
+// powerOfTwo returns the limit of an algorithm: bytes if the number of ranks is a power of two, and otherwise others, because the algorithm then
+// takes two more steps with the whole vector. For two ranks, it is never chosen: all algorithms are one exchange then.
+func powerOfTwo(bytes, others int) func(int) int {
+	return func(ranks int) int {
+		switch {
+		case ranks <= 2:
+			return choice.Never
+		case bits.OnesCount(uint(ranks)) == 1:
+			return bytes
+		}
+		return others
+	}
+}
+
+// ofTwo is the limit of an algorithm for two ranks, for which both directions of a ring are the same.
+func ofTwo(ranks int) int {
+	if ranks == 2 {
+		return choice.Any
+	}
+	return choice.Never
+}
+
+// fewSteps is the most bytes of an all-reduce for which fewer steps are faster than fewer bytes. Two ranks send the same number of bytes
+// in both cases.
+func fewSteps(ranks int) int {
+	if ranks == 2 {
+		return 256 << 10
+	}
+	return 64 << 10
+}
+
+// shortBlocks is the limit of an algorithm for short blocks, with at least so many ranks.
+func shortBlocks(from int) func(int) int {
+	return func(ranks int) int {
+		if ranks < from {
+			return choice.Never
+		}
+		return ranks * shortBlock
+	}
+}
+
+// chunkTreeLimit is the most bytes for which a tree is faster than a chain in which chunks overlap. The root of a tree sends each chunk
+// several times, so the last chunk of a long vector reaches the end of a chain before it has left the root of a tree.
+func chunkTreeLimit(ranks int) int {
+	depth := treeDepth(ranks)
+	if depth <= 1 {
+		return choice.Any
+	}
+	return ((ranks-2)/(depth-1) + 1) * ChunkSize
+}
+
+// treeLimit is the most bytes for which a tree is faster than a chain with the best number of messages. In the time in which a byte is
+// sent, and with x times messageCost bytes, the tree takes depth*(x+1), and the chain (sqrt(x)+sqrt(ranks-2))^2.
+func treeLimit(ranks int) int {
+	depth := treeDepth(ranks)
+	if depth <= 1 {
+		return choice.Any
+	}
+	d, between := float64(depth-1), float64(ranks-2)
+	x := (math.Sqrt(between) + math.Sqrt(between+d*(between-d-1))) / d
+	return max(int(x*x*messageCost), 4*messageCost) // of fewer bytes, the chain of three ranks has one message
+}
+
+// treeDepth is the number of messages that the root of a binomial tree sends.
+func treeDepth(ranks int) int { return bits.Len(uint(ranks - 1)) }
+
+// messageCost is how many bytes can be sent in the time that a message costs whatever its length. It is between 6 KiB on a network of 1
+// Gbit/s and 60 KiB on one of 10 Gbit/s, if that time is 50 microseconds.
+const messageCost = 16 << 10
+
+// chainMessages returns in how many messages a vector of so many bytes goes down a chain fastest. In k messages of m bytes it takes k+P-2
+// times as long as one, which is as long as to send m+messageCost bytes.
+func chainMessages(ranks, bytes int) int {
+	return max(int(math.Sqrt(float64(bytes)*float64(max(ranks-2, 0))/messageCost)), 1)
+}
