@@ -73,6 +73,9 @@ type Config struct {
 	DeviceVariable string
 	CPUs, MemNodes [][]int // by local rank: see launcher.WorkerSpec; nil: all
 	MaxProcs       []int   // GOMAXPROCS by local rank; nil: nothing is said
+	// Shares are the values of GORUN_CPUS by local rank: the CPUs to which package comm binds the worker, a slash, and all CPUs of the agent.
+	// nil: it does not.
+	Shares []string
 
 	Prefix string       // template of what stands before a worker's lines: role_name, rank, local_rank
 	Show   map[int]bool // by local rank: whose lines the console gets; nil: everybody's

@@ -37,6 +37,9 @@ func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 		if c.MaxProcs != nil {
 			environ = append(environ, "GOMAXPROCS="+strconv.Itoa(c.MaxProcs[local]))
 		}
+		if c.Shares != nil {
+			environ = append(environ, sharedCPUs+"="+c.Shares[local])
+		}
 		spec.Workers = append(spec.Workers, launcher.WorkerSpec{
 			Rank: w.Rank, Argv: argv(c, local), Env: environ, CPUs: of(local, c.CPUs), MemNodes: of(local, c.MemNodes),
 			Prefix: prefix(c, w.RoleName, w.Rank, local), Mute: c.Show != nil && !c.Show[local],
@@ -146,7 +149,7 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 // inherit returns what workers inherit of the agent's environment, with torchrun's defaults added. It removes the
 // variables that an outer gorun or torchrun set for the agent itself.
 func inherit(c Config) []string {
-	drop := env.Names()
+	drop := append(env.Names(), sharedCPUs)
 	if c.Devices != nil {
 		drop = append(drop, c.DeviceVariable)
 	}
@@ -159,6 +162,9 @@ func inherit(c Config) []string {
 	}
 	return out
 }
+
+// sharedCPUs is the variable that tells a worker its share of the CPUs.
+const sharedCPUs = "GORUN_CPUS"
 
 func nameOf(kv string) string {
 	name, _, _ := strings.Cut(kv, "=")

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/cost"
@@ -31,6 +32,9 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	cfg := newConfig(opts)
 	if err := cfg.check(); err != nil {
+		return nil, &ArgumentError{Op: op, Err: err}
+	}
+	if err := cfg.bind(); err != nil {
 		return nil, &ArgumentError{Op: op, Err: err}
 	}
 	during, cancel := cfg.during(ctx)
@@ -137,6 +141,18 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("timeout %v: want a positive duration", c.Timeout)
 	case c.objectLimit < 0 || c.objectLimit > math.MaxInt32:
 		return fmt.Errorf("object limit %d: want 0 to %d bytes", c.objectLimit, math.MaxInt32)
+	}
+	return nil
+}
+
+// bind binds this process to its share of the processors, if its agent has told it one: then several ranks are on this machine.
+func (c *config) bind() error {
+	err := affinity.Bind(os.Getenv(affinity.Variable))
+	if wrong, ok := errors.AsType[*affinity.ShareError](err); ok {
+		return wrong
+	}
+	if err != nil { // ranks that are not bound are slower, and no worse
+		c.Log.Debug("comm: this rank is not bound to its processors", "error", err)
 	}
 	return nil
 }

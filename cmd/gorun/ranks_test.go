@@ -26,6 +26,14 @@ func ranks() {
 	}
 }
 
+// allowedCPUs returns the CPUs that the first thread of this process may use.
+func allowedCPUs() string {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, list, _ := strings.Cut(string(status), "Cpus_allowed_list:\t")
+	list, _, _ = strings.Cut(list, "\n")
+	return list
+}
+
 var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	"sum": func(ctx context.Context, _ int) error { return inWorld(ctx, printSum) },
 
@@ -36,6 +44,15 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 			return err
 		}
 		return inWorld(ctx, printSum)
+	},
+
+	// processors: the CPUs of the process before it has joined the world, and then.
+	"processors": func(ctx context.Context, _ int) error {
+		before := allowedCPUs()
+		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+			fmt.Println("CPUs", before, "and then", allowedCPUs())
+			return comm.Barrier(ctx, g)
+		})
 	},
 
 	// rejoins: one rank kills itself twice, and the others live on.

@@ -153,7 +153,7 @@ var table = []flag{
 	{group: groupProcessors, name: "numa-binding", value: "NAME", choices: numaPolicies, set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
 		help: "processors to which each worker is bound: node (its NUMA node), socket (its socket), exclusive (its share of the NUMA node's cores), " +
 			"core-complex (a group of cores that share a cache), none (not bound) or auto (if there are several workers and enough cores, " +
-			"each worker's share of the cores; memory is not bound) (default auto)"},
+			"package comm binds each worker that uses it to its share of the cores; other programs and memory are not bound) (default auto)"},
 	{group: groupProcessors, name: "omp-num-threads", value: "N", choices: []string{"auto"}, own: true, set: setThreads,
 		help: "value of OMP_NUM_THREADS for the workers: a number, or auto for each worker's share of the cores (default: the inherited value, or else 1 if there are several workers)"},
 	{group: groupProcessors, name: "virtual-local-rank", set: setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),

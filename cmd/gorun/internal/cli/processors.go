@@ -38,6 +38,7 @@ func setThreads(o *options, s string) (err error) {
 // processors is the workers' part of this machine.
 type processors struct {
 	bindings []topology.Binding // by local rank; nil: none is bound
+	shares   []string           // the CPUs to which package comm binds workers, by local rank, and after a slash all CPUs; nil: none
 	maxProcs []int              // GOMAXPROCS, by local rank; nil: nothing is said
 	threads  int                // OMP_NUM_THREADS; 0: nothing is said
 	devices  topology.Devices   // one for each local rank; no names: not narrowed
@@ -73,21 +74,45 @@ func (o *options) processors() (p processors, err error) {
 			return p, usagef("%s: %w", o.given["numa-binding"], err)
 		}
 	}
-	if isAuto { // so that no worker has to wait for another or is moved about, and Go programs have as many threads as processors
+	bindings := p.bindings
+	if isAuto { // so that no rank has to wait for another or is moved about, and Go programs have as many threads as processors
+		if outer, err := topology.ParseList(o.outerShare()); err == nil && len(machine.Within(outer).CPUs) > 0 {
+			machine = machine.Within(outer)
+		}
 		gpus, err := o.gpus()
 		if err != nil {
 			gpus = []int{} // they are not known
 		}
 		var procs []int
-		p.bindings, procs = machine.Divide(o.nproc, gpus)
+		bindings, procs = machine.Divide(o.nproc, gpus)
+		if p.shares, err = sharesOf(bindings); err != nil {
+			return p, err
+		}
 		if _, given := o.lookup(maxProcsVariable); !given {
 			p.maxProcs = procs
 		}
 	}
 	if o.threads == autoThreads {
-		p.threads = machine.Share(p.bindings, o.nproc)
+		p.threads = machine.Share(bindings, o.nproc)
 	}
 	return p, nil
+}
+
+// outerShare is the share of the CPUs of the worker that has started this gorun; empty: it has none.
+func (o *options) outerShare() string {
+	value, _ := o.lookup("GORUN_CPUS")
+	share, _, _ := strings.Cut(value, "/")
+	return share
+}
+
+// sharesOf returns what workers are told of their bindings, which package comm carries out. Programs that do not use it gain little by a
+// binding, and lose much if something else runs on their CPUs.
+func sharesOf(bindings []topology.Binding) (shares []string, err error) {
+	all, err := topology.Allowed()
+	for _, b := range bindings {
+		shares = append(shares, topology.FormatList(b.CPUs)+"/"+topology.FormatList(all))
+	}
+	return shares, err
 }
 
 // requestedPolicy returns the policy that the user asked for; empty: none.
