@@ -22,11 +22,7 @@ var played = map[string]string{
 // TestDrill plays each scenario, with real agents, etcds and workers, in a drill of its own. They run beside each other, as they
 // mostly wait.
 func TestDrill(t *testing.T) {
-	d := driller{gorun: filepath.Join(t.TempDir(), "gorun")}
-	// Without the race detector: a drill starts dozens of processes.
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.gorun, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	d := driller{gorun: buildGorun(t)} // which starts dozens of processes
 	head, rows := documentedDrills(t)
 	var documented, all []string
 	for _, row := range rows {

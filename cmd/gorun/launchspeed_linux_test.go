@@ -27,10 +27,7 @@ func TestLaunchSpeed(t *testing.T) {
 	if *launchRounds == 0 {
 		t.Skip("measures with -launch-rounds=9")
 	}
-	gorun, err := exec.LookPath("gorun")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gorun := buildGorun(t)
 	for text := range strings.SplitSeq(*launchHosts, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {

@@ -24,11 +24,8 @@ func TestRanksOnSeveralHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer network.Close()
-	dir := t.TempDir()
-	gorun, token := filepath.Join(dir, "gorun"), filepath.Join(dir, "token")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", gorun, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	gorun, dir := buildGorun(t), t.TempDir()
+	token := filepath.Join(dir, "token")
 	if err := os.WriteFile(token, []byte(secretToken), 0o600); err != nil {
 		t.Fatal(err)
 	}

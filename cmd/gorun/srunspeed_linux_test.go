@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -22,10 +21,7 @@ func TestSrunSpeed(t *testing.T) {
 	if *srunRounds == 0 {
 		t.Skip("measures with -srun-rounds=9")
 	}
-	gorun, err := exec.LookPath("gorun")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gorun := buildGorun(t)
 	ways := []struct {
 		name string
 		argv []string

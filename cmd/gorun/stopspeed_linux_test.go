@@ -22,10 +22,7 @@ func TestStopSpeed(t *testing.T) {
 		t.Skip("measures with -stop-nodes=64")
 	}
 	const grace = 2 * time.Second
-	gorun, err := exec.LookPath("gorun")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gorun := buildGorun(t)
 	port, err := rendezvoustest.FindPort("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
