@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A Copy is gorun's own binary, which is copied to hosts that do not have it.
@@ -61,13 +62,17 @@ const copyMark = "gorun-copy-to"
 
 // command is the script that takes the binary from stdin. It is in single quotes, and has no quote, backslash, exclamation mark or line
 // break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come. If the connection breaks
-// without a word, sh and what has come so far stay. So the script removes such files in which nobody has written for an hour.
-func (c *Copy) command(path string) string {
+// without a word, nobody tells sh: it ends when nothing has come for stall, and removes what has come so far. If it is killed, that stays,
+// so the script also removes such files in which nobody has written for an hour.
+func (c *Copy) command(path string, stall time.Duration) string {
 	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
+	seconds := int(max(stall.Seconds(), 1))
 	return fmt.Sprintf(`exec sh -c 'umask 077; d="%s"; t="$d/gorun.$(uname -n).$$"; echo %s "$(uname -s)" "$(uname -m)"; `+
 		`find "$HOME/.cache/gorun" -type f -name "gorun.*" -mmin +60 -exec rm -f {} + 2>/dev/null; `+
-		`mkdir -p "$d" && if cat >"$t" && test "$(wc -c <"$t")" -eq %d && chmod 755 "$t" && mv -f "$t" "$d/gorun"; then echo done; else rm -f "$t"; fi'`,
-		dir, copyMark, c.size)
+		`mkdir -p "$d" && : >"$t" && exec 3<&0 && { cat <&3 >"$t" & c=$!; exec 3<&-; `+
+		`(n=0; was=; while sleep 1 && kill -0 $c; do is=$(wc -c <"$t"); n=$((n+1)); test "$is" = "$was" || n=0; was=$is; test $n -lt %d || kill $c; done) >/dev/null 2>&1 <&- & w=$!; `+
+		`if wait $c && test "$(wc -c <"$t")" -eq %d && chmod 755 "$t" && mv -f "$t" "$d/gorun"; then echo done; else rm -f "$t"; fi; kill $w 2>/dev/null || :; }'`,
+		dir, copyMark, seconds, c.size)
 }
 
 // machines are the names that uname has for what this binary runs on.
@@ -91,7 +96,7 @@ func (s *session) copy(ctx context.Context) *Failure {
 	fail := func(code int, format string, args ...any) *Failure {
 		return &Failure{h.Name, "copying gorun", fmt.Sprintf(format, args...), code}
 	}
-	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path)), nil)
+	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, s.config.Silence)), nil)
 	if err != nil {
 		return fail(codeCorrect, "%v", err)
 	}

@@ -44,7 +44,7 @@ func TestCopyRemovesOldParts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.Command(shell, "-c", c.command(path))
+		cmd := exec.Command(shell, "-c", c.command(path, time.Minute))
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 		cmd.Stdin = strings.NewReader("binary")
 		out, err := cmd.CombinedOutput()
@@ -62,6 +62,51 @@ func TestCopyRemovesOldParts(t *testing.T) {
 		}
 		if got, err := os.ReadFile(filepath.Join(home, strings.TrimPrefix(path, "~/"))); err != nil || string(got) != "binary" {
 			t.Errorf("%s: copied %q, %v", name, got, err)
+		}
+	}
+}
+
+// TestCopyStalls: a host to which nothing comes any more ends the script, and keeps nothing of the copy.
+func TestCopyStalls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gorun")
+	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := &Copy{Version: "v1", File: file}
+	path, err := c.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sent, want := range map[string]string{"bin": "", "binary": "gorun"} {
+		home := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(path, 2*time.Second))
+		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stdin.Write([]byte(sent)); err != nil {
+			t.Fatal(err)
+		}
+		if want != "" {
+			_ = stdin.Close()
+		}
+		_ = cmd.Wait() // the exit code says nothing
+		if done := strings.HasSuffix(out.String(), "done\n"); done != (want != "") {
+			t.Errorf("%s was sent: %s", sent, out.String())
+		}
+		var left []string
+		files, err := filepath.Glob(filepath.Join(home, filepath.Dir(strings.TrimPrefix(path, "~/")), "*"))
+		for _, f := range files {
+			left = append(left, filepath.Base(f))
+		}
+		if err != nil || strings.Join(left, " ") != want {
+			t.Errorf("%s was sent, and is left: %q (%v)", sent, left, err)
 		}
 	}
 }
