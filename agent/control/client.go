@@ -95,21 +95,30 @@ func parseReply(text []byte) (*Reply, error) {
 }
 
 // Logs calls each with the last lines of the workers, or of one of them if rank is not negative; with follow, also with lines that come,
-// until the job ends on that node, or ctx does.
+// until the job ends on that node, or ctx does. It goes on reading while each takes its time. If too much comes meanwhile, lines are missed.
 func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line)) error {
-	path := "/logs?"
+	path, limit := "/logs?", lastLimit
 	if rank >= 0 {
 		path += fmt.Sprintf("rank=%d&", rank)
 	}
 	if follow {
 		path += "follow"
+		limit = followLimit
 	}
 	body, err := c.ask(ctx, http.MethodGet, path)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // it was only read
-	return readLines(body, each)
+	lines, read := newLineQueue(limit), make(chan error, 1)
+	go func() {
+		defer lines.close()
+		defer func() { _ = body.Close() }() // it was only read
+		read <- readLines(body, lines.push)
+	}()
+	for line, ok := lines.pop(); ok && ctx.Err() == nil; line, ok = lines.pop() {
+		each(line)
+	}
+	return <-read
 }
 
 // errBroken means that the agent has not said all that it was about to say.
