@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -220,6 +221,12 @@ func (m *Machine) Output(t testing.TB, cmd *exec.Cmd) string {
 	}
 	return strings.TrimSuffix(stdout.String(), "\n")
 }
+
+// Delay gives the machine a link with a delay, as Network.Delay does.
+func (m *Machine) Delay(d time.Duration) { m.network.Delay(m.number, d) }
+
+// Limit gives the machine a link of a rate, as Network.Limit does.
+func (m *Machine) Limit(rate string, burst int) { m.network.Limit(m.number, rate, burst) }
 
 // Cut cuts the machine off: what is sent to it, or by it, is lost.
 func (m *Machine) Cut() { m.network.Cut(m.number) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 type bench struct {
 	options
 	contenders []contender
+	execute    func(*exec.Cmd) error // (*exec.Cmd).Run, or the same on another host
 	samples    samples
 	ways       map[string]map[cell]string // that contenders have chosen, by contender
 	troubles   []string                   // launches that went wrong
@@ -84,7 +86,7 @@ func (b *bench) launch(ctx context.Context, c contender, ranks int, ops []string
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it has ranks to end
 	cmd.WaitDelay = 10 * time.Second
-	err := cmd.Run()
+	err := b.execute(cmd)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("ended: %w", ctx.Err())
 	} else if err != nil {

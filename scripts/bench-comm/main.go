@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -94,7 +95,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	for _, text := range notes {
 		fmt.Fprintln(os.Stderr, text)
 	}
-	b := bench{options: o, contenders: list, samples: make(samples), ways: make(map[string]map[cell]string)}
+	b := bench{options: o, contenders: list, execute: (*exec.Cmd).Run, samples: make(samples), ways: make(map[string]map[cell]string)}
 	b.run(ctx)
 	r := b.report(machine(), notes)
 	r.print(out)

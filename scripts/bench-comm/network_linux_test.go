@@ -1,0 +1,129 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/sshtest"
+	"github.com/gorun/gorun/scripts/internal/peers"
+)
+
+var (
+	networksFlag = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms; empty: a small one, for a moment")
+	networkFlags = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
+)
+
+// TestNetworks measures comm, Open MPI and raw sockets between machines: network namespaces that are joined by links of a rate. All share
+// this machine's processors. It judges only that there are figures.
+func TestNetworks(t *testing.T) {
+	networks, flags := *networksFlag, strings.Fields(*networkFlags)
+	if networks == "" {
+		networks, flags = "2x1@1Gbit", []string{"-ops=all_reduce,barrier", "-sizes=64,256K", "-rounds=1", "-time=2ms"}
+	}
+	o, err := parseFlags(append(flags, "-dirty=no", "-transport=tcp", "-ranks=2"), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.together = true // ssh takes longer than to measure
+	dir := t.TempDir()
+	s := site{dir: dir}
+	if s.self, err = os.Executable(); err != nil {
+		t.Fatal(err)
+	}
+	if s.gorun, err = peers.Gorun(dir); err != nil {
+		t.Fatal(err)
+	}
+	for text := range strings.SplitSeq(networks, ",") {
+		n, err := parseNetwork(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(text, func(t *testing.T) {
+			h := n.start(t)
+			o.ranks = []int{n.Machines * n.Ranks}
+			b := bench{options: o, contenders: n.contenders(t, s), samples: make(samples), ways: make(map[string]map[cell]string)}
+			b.execute = func(cmd *exec.Cmd) error {
+				cmd.Env = append(cmd.Env, "HOME="+hosttest.Home)
+				if err := h.Client.Start(cmd); err != nil {
+					return err
+				}
+				return cmd.Wait()
+			}
+			b.run(t.Context())
+			for _, trouble := range b.troubles {
+				t.Error(trouble)
+			}
+			var table strings.Builder
+			networkResult{n, b.samples}.print(&table, o.ops, o.sizes)
+			t.Logf("%v; the best peer's time by comm's (from 256 KiB, the parts of the link's rate that comm, the peer and raw sockets reach):\n%s", n, &table)
+			for c := range b.samples[oursBetween] {
+				if bound := n.bound(c); c.Bytes >= 1<<20 && b.samples.time(oursBetween, c) < bound/2 {
+					t.Errorf("%v takes %.0f us, and the link needs %.0f", c, b.samples.time(oursBetween, c), bound)
+				}
+			}
+			if len(b.samples[oursBetween]) == 0 {
+				t.Error("no figures")
+			}
+		})
+	}
+}
+
+// start boots the machines.
+func (n network) start(t *testing.T) *sshtest.Hosts {
+	t.Helper()
+	if _, err := exec.LookPath("tc"); err != nil {
+		t.Skip("links of a rate take the command tc")
+	}
+	h := sshtest.Start(t, sshtest.Config{Hosts: n.Machines, MaxStartups: "100"})
+	for _, m := range h.List {
+		if n.Latency > 0 {
+			m.Delay(n.Latency / 2) // there are two links from one machine to another
+		}
+		// What the system hands to the link at once, up to 64 KiB, has to fit into a burst, or each packet costs processor time.
+		m.Limit(fmt.Sprintf("%.0fbit", n.Rate), int(max(96<<10, n.Rate/8*200e-6)))
+	}
+	return h
+}
+
+// contenders are those that have been installed. None binds ranks to processors, since the machines share them.
+func (n network) contenders(t *testing.T, s site) []contender {
+	var hosts []string
+	for i := range n.Machines {
+		hosts = append(hosts, fmt.Sprintf("h%d:%d", i+1, n.Ranks))
+	}
+	list := strings.Join(hosts, ",")
+	launched := func(program ...string) func(int) []string {
+		return func(int) []string {
+			return append([]string{s.gorun, "launch", "--hosts=" + list, "--numa-binding=none"}, program...)
+		}
+	}
+	all := []contender{
+		{Name: oursBetween, Transport: "tcp", command: launched(s.self, workerArg, "auto", "slices")},
+		{Name: limitsBetween, Transport: "tcp", command: launched(s.self, limitArg, "go"), limit: true},
+	}
+	if lacks("mpirun.openmpi", "mpicc.openmpi")() {
+		t.Log("Open MPI is not installed")
+		return all
+	}
+	program, err := s.compile("mpicc.openmpi", "mpi.c", mpiSource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range peersBetween {
+		more := [][]string{nil, {"--mca", "coll_han_priority", "100"}}[i]
+		all = append(all, contender{Name: name, Transport: "tcp", command: func(int) []string {
+			argv := []string{"mpirun.openmpi", "--allow-run-as-root", "-H", list, "--bind-to", "none", "--mca", "btl", "tcp,vader,self",
+				"--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"}
+			if n.Machines*n.Ranks > 2 {
+				argv = append(argv, "--mca", "mpi_yield_when_idle", "1")
+			}
+			return append(append(argv, more...), program)
+		}})
+	}
+	return all
+}
