@@ -56,7 +56,10 @@ func TestNetworks(t *testing.T) {
 			}
 			b.run(t.Context())
 			for _, trouble := range b.troubles {
-				t.Error(trouble)
+				t.Log(trouble)
+			}
+			if b.failed > 0 {
+				t.Errorf("comm failed in %d launches", b.failed)
 			}
 			var table strings.Builder
 			networkResult{n, b.samples}.print(&table, o.ops, o.sizes)
@@ -118,7 +121,8 @@ func (n network) contenders(t *testing.T, s site) []contender {
 		more := [][]string{nil, {"--mca", "coll_han_priority", "100"}}[i]
 		all = append(all, contender{Name: name, Transport: "tcp", command: func(int) []string {
 			argv := []string{"mpirun.openmpi", "--allow-run-as-root", "-H", list, "--bind-to", "none", "--mca", "btl", "tcp,vader,self",
-				"--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"}
+				"--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
+				"--mca", "btl_vader_single_copy_mechanism", "none"} // with it, Open MPI 4.1.4 crashes on such machines
 			if n.Machines*n.Ranks > 2 {
 				argv = append(argv, "--mca", "mpi_yield_when_idle", "1")
 			}
