@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/outstanding"
 )
 
 // Status says what a receive has received.
@@ -38,6 +39,9 @@ func startCollective(describe func(c *core.Collective)) *Work {
 		work Work
 	}
 	describe(&s.Collective)
+	if outstanding.IsWatched() {
+		outstanding.Add(s.Name(), s.HasEnded, s.Writes()...)
+	}
 	s.Start()
 	s.work.of = &s.Collective
 	return &s.work
@@ -50,6 +54,9 @@ func startPointToPoint(m core.PointToPoint) *Work {
 		work Work
 	}
 	m.Start(&s.Transfer)
+	if outstanding.IsWatched() {
+		outstanding.Add(m.Kind.String(), s.HasEnded, m.Writes())
+	}
 	s.work.of = &s.Transfer
 	return &s.work
 }

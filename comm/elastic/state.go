@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/outstanding"
 )
 
 // A State is a set of variables that have the same contents on all ranks, with a copy of them: the last commit. Its methods may be called
@@ -53,6 +54,7 @@ func NewState(items ...Item) (*State, error) {
 		}
 		names[i.name] = true
 	}
+	outstanding.Watch()
 	items = slices.Clone(items)
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.name, b.name) })
 	return &State{items: items}, nil
@@ -62,7 +64,8 @@ func NewState(items ...Item) (*State, error) {
 // waits for no other rank, and sends nothing.
 //
 // Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not completed. It fails as
-// well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded. If Commit fails, the last commit stays.
+// well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded, or that a [comm.Work] which writes to a
+// variable is under way. If Commit fails, the last commit stays.
 func (s *State) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +74,9 @@ func (s *State) Commit() error {
 	}
 	if err := failureOf(s.world); err != nil {
 		return fmt.Errorf("elastic: Commit: %w", err)
+	}
+	if err := s.checkWorks("elastic.Commit"); err != nil {
+		return err
 	}
 	if err := s.take(); err != nil {
 		return err
@@ -89,7 +95,20 @@ func (s *State) Restore() error {
 	case s.last == commitID{}:
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
 	}
+	if err := s.checkWorks("elastic.Restore"); err != nil {
+		return err
+	}
 	return s.restore()
+}
+
+// checkWorks returns an error if an operation under way writes to a variable: neither its old contents are there, nor its new ones.
+func (s *State) checkWorks(op string) error {
+	for _, i := range s.items {
+		if what := outstanding.Into(i.memory()); what != "" {
+			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", what, i)}
+		}
+	}
+	return nil
 }
 
 // Commits returns the number of the last commit, or 0 if there is none. Run makes the first, so the function begins with 1.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
@@ -76,6 +77,12 @@ func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 		c.refuse(ErrNoGroup)
 	}
 }
+
+// Name is what c is called in errors.
+func (c *Collective) Name() string { return c.kind().String() }
+
+// Writes returns the buffers in which c leaves its results. It is called before c starts.
+func (c *Collective) Writes() [][]byte { return append(slices.Clone(c.out.Bufs), c.out.Buf) }
 
 func (c *Collective) kind() call.Kind { return c.call.Kind }
 

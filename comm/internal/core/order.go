@@ -205,6 +205,16 @@ func (c *Collective) Done() <-chan struct{} {
 	return c.done
 }
 
+// HasEnded reports whether c, which has been started, has ended.
+func (c *Collective) HasEnded() bool {
+	select {
+	case <-c.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // Result is c's error, once it has ended.
 func (c *Collective) Result() error {
 	c.g.noteMismatch(c.err)

@@ -136,6 +136,14 @@ func (m PointToPoint) Start(t *Transfer) {
 	t.begun = time.Now()
 }
 
+// Writes returns the buffer to which the call writes.
+func (m PointToPoint) Writes() []byte {
+	if m.Kind == call.KindRecv {
+		return m.buf
+	}
+	return nil
+}
+
 // checkTime refuses the call if ctx has ended.
 func (m *PointToPoint) checkTime(ctx context.Context) {
 	if err := ctx.Err(); err != nil && m.err == nil {
@@ -216,6 +224,19 @@ func (t *Transfer) Done() <-chan struct{} {
 		t.watched.Do(func() { t.g.Comm.Go(func() { _ = t.Wait(context.Background()) }) })
 	}
 	return t.op.Done()
+}
+
+// HasEnded reports whether t, which has been started, has ended.
+func (t *Transfer) HasEnded() bool {
+	if t.op == nil {
+		return true
+	}
+	select {
+	case <-t.op.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // Result is t's error, once it has ended.

@@ -1,0 +1,91 @@
+// Package outstanding knows which operations under way write to which memory, for package elastic: a copy of such memory would have parts of
+// their results. Nothing is recorded until Watch is called, so programs that do not use package elastic pay nothing.
+package outstanding
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A record is of one operation.
+type record struct {
+	what     string
+	hasEnded func() bool
+	writes   []span
+}
+
+// A span is the addresses of a buffer. It does not keep the buffer alive.
+type span struct{ from, to uintptr }
+
+func spanOf(buf []byte) span {
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
+	return span{from, from + uintptr(len(buf))}
+}
+
+func (s span) overlaps(t span) bool { return s.from < t.to && t.from < s.to }
+
+var (
+	watched atomic.Bool
+
+	mu      sync.Mutex
+	records []record
+	most    int // records, before those that have ended are removed
+)
+
+// leastRecords is how many records there are at least before those that have ended are removed.
+const leastRecords = 64
+
+// Watch makes all operations that start from now on known.
+func Watch() { watched.Store(true) }
+
+// IsWatched reports whether Watch has been called. If not, there is no need to call Add.
+func IsWatched() bool { return watched.Load() }
+
+// Add records an operation before it starts. It writes to bufs until hasEnded returns true.
+func Add(what string, hasEnded func() bool, bufs ...[]byte) {
+	r := record{what: what, hasEnded: hasEnded}
+	for _, b := range bufs {
+		if len(b) > 0 {
+			r.writes = append(r.writes, spanOf(b))
+		}
+	}
+	if r.writes == nil {
+		return
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(records) >= max(most, leastRecords) {
+		removeEnded()
+		most = 2 * len(records)
+	}
+	records = append(records, r)
+}
+
+// Into returns an operation under way that writes to buf, or an empty string.
+func Into(buf []byte) string {
+	mu.Lock()
+	defer mu.Unlock()
+	removeEnded()
+	s := spanOf(buf)
+	for _, r := range records {
+		for _, w := range r.writes {
+			if w.overlaps(s) {
+				return r.what
+			}
+		}
+	}
+	return ""
+}
+
+// removeEnded removes the records of operations that have ended. The mutex is held.
+func removeEnded() {
+	left := records[:0]
+	for _, r := range records {
+		if !r.hasEnded() {
+			left = append(left, r)
+		}
+	}
+	clear(records[len(left):])
+	records = left
+}

@@ -1,0 +1,55 @@
+package outstanding
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestInto compares with a list of all operations that have not ended.
+func TestInto(t *testing.T) {
+	memory := make([]byte, 64)
+	part := func(t *rapid.T) (buf []byte, from, to int) {
+		from = rapid.IntRange(0, 64).Draw(t, "from")
+		to = rapid.IntRange(from, 64).Draw(t, "to")
+		return memory[from:to], from, to
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		records, most = nil, 0
+		type op struct {
+			from, to int
+			ended    bool
+		}
+		var ops []*op
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "step") {
+			case 0:
+				buf, from, to := part(t)
+				o := &op{from: from, to: to}
+				ops = append(ops, o)
+				Add("op", func() bool { return o.ended }, nil, buf)
+			case 1:
+				if len(ops) > 0 {
+					rapid.SampledFrom(ops).Draw(t, "ends").ended = true
+				}
+			case 2:
+				buf, from, to := part(t)
+				want := ""
+				for _, o := range ops {
+					if !o.ended && o.from < o.to && o.from < to && from < o.to {
+						want = "op"
+					}
+				}
+				if got := Into(buf); from < to && got != want {
+					t.Fatalf("into %d to %d: %q, want %q", from, to, got, want)
+				}
+			}
+		}
+		for _, o := range ops {
+			o.ended = true
+		}
+		if Into(memory) != "" || len(records) != 0 {
+			t.Fatalf("%d records of operations that have ended", len(records))
+		}
+	})
+}
