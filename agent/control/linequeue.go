@@ -1,42 +1,128 @@
 package control
 
-import "sync"
+import (
+	"container/list"
+	"sync"
+	"time"
+)
 
-// How many bytes of lines a client keeps whose user does not read them.
+// How many bytes of lines a client keeps that its user has not read yet.
 const (
 	lastLimit   = 256 << 20 // of the last lines of workers: more than 2,000 have
 	followLimit = 4 << 20   // if lines go on coming
 )
 
-// A lineQueue has the lines that have come and have not been shown yet. A client always reads, however slowly the lines are shown: a
-// connection whose other end takes nothing for long is ended. If too much has come, the queue forgets the oldest lines, and the next one of
-// the same worker says so.
-type lineQueue struct {
-	limit int // bytes
+// pausedAfter is how long a user reads nothing before the client takes it that they have stopped to read for now. It is less than the time
+// after which a connection breaks whose other end takes nothing.
+const pausedAfter = 10 * time.Second
 
-	mu     sync.Mutex
-	came   sync.Cond // for pop, with mu
-	lines  []Line
+// A lineQueue has the lines that have come and have not been shown yet. If it is full, the client reads no more until the user has read
+// some. If the user has stopped to read, it reads on, or the connection would break. The queue then forgets the oldest lines of the worker
+// that has the most, and the next one of that worker says so.
+type lineQueue struct {
+	limit      int           // bytes
+	came, room chan struct{} // have something if a line has come, or has been taken
+
+	mu      sync.Mutex
+	lines   *list.List       // of Line, oldest first
+	workers map[int]*backlog // by local rank
+	bytes   int
+	popped  time.Time // when a line was taken last
+	closed  bool      // no more lines will come
+	stopped bool      // no more lines will be taken
+}
+
+// A backlog is what a lineQueue has of one worker.
+type backlog struct {
+	lines  []*list.Element // oldest first
 	bytes  int
-	missed map[int]bool // local ranks of which lines have been forgotten
-	closed bool
+	missed bool // lines before these have been forgotten
 }
 
 func newLineQueue(limit int) *lineQueue {
-	q := &lineQueue{limit: limit, missed: make(map[int]bool)}
-	q.came.L = &q.mu
-	return q
+	return &lineQueue{
+		limit: limit, came: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		lines: list.New(), workers: make(map[int]*backlog), popped: time.Now(),
+	}
 }
 
+// push adds a line, and waits or forgets others if there are too many.
 func (q *lineQueue) push(l Line) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lines = append(q.lines, l)
-	for q.bytes += sizeOf(l); q.bytes > q.limit; q.lines = q.lines[1:] {
-		q.bytes -= sizeOf(q.lines[0])
-		q.missed[q.lines[0].LocalRank] = true
+	b := q.workers[l.LocalRank]
+	if b == nil {
+		b = &backlog{}
+		q.workers[l.LocalRank] = b
 	}
-	q.came.Signal()
+	b.lines = append(b.lines, q.lines.PushBack(l))
+	b.bytes += sizeOf(l)
+	q.bytes += sizeOf(l)
+	signal(q.came)
+	for q.bytes > q.limit && !q.stopped {
+		if paused := time.Since(q.popped); paused >= pausedAfter {
+			if !q.forget() {
+				return
+			}
+		} else {
+			q.awaitRoom(pausedAfter - paused)
+		}
+	}
+}
+
+// awaitRoom waits until a line is taken, at most for limit. The mutex is held, and let go meanwhile.
+func (q *lineQueue) awaitRoom(limit time.Duration) {
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	select {
+	case <-q.room:
+	case <-time.After(limit):
+	}
+}
+
+// forget removes the oldest line of the worker that has the most, but never the last line of a worker. It returns false if there are no others.
+func (q *lineQueue) forget() bool {
+	var most *backlog
+	for _, b := range q.workers {
+		if len(b.lines) > 1 && (most == nil || b.bytes > most.bytes) {
+			most = b
+		}
+	}
+	if most == nil {
+		return false
+	}
+	q.remove(most)
+	most.missed = true
+	return true
+}
+
+// remove removes the oldest line of a worker.
+func (q *lineQueue) remove(b *backlog) Line {
+	l := q.lines.Remove(b.lines[0]).(Line)
+	b.lines = b.lines[1:]
+	b.bytes -= sizeOf(l)
+	q.bytes -= sizeOf(l)
+	return l
+}
+
+// pop waits for the oldest line. It returns false if none will come.
+func (q *lineQueue) pop() (Line, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.lines.Len() == 0 {
+		if q.closed {
+			return Line{}, false
+		}
+		q.mu.Unlock()
+		<-q.came
+		q.mu.Lock()
+	}
+	b := q.workers[q.lines.Front().Value.(Line).LocalRank]
+	l := q.remove(b)
+	l.Missed, b.missed = l.Missed || b.missed, false
+	q.popped = time.Now()
+	signal(q.room)
+	return l, true
 }
 
 // close says that no more lines will come.
@@ -44,28 +130,23 @@ func (q *lineQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.came.Signal()
+	signal(q.came)
 }
 
-// pop waits for the next line. It returns false if none will come.
-func (q *lineQueue) pop() (Line, bool) {
+// stop says that no more lines will be taken: push does not wait for that any more.
+func (q *lineQueue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.lines) == 0 {
-		if q.closed {
-			return Line{}, false
-		}
-		q.came.Wait()
+	q.stopped = true
+	signal(q.room)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
-	l := q.lines[0]
-	q.lines = q.lines[1:]
-	q.bytes -= sizeOf(l)
-	if q.missed[l.LocalRank] {
-		delete(q.missed, l.LocalRank)
-		l.Missed = true
-	}
-	return l, true
 }
 
 // sizeOf is about how much memory a line takes.
-func sizeOf(l Line) int { return len(l.Text) + 64 }
+func sizeOf(l Line) int { return len(l.Text) + 128 }

@@ -15,60 +15,98 @@ import (
 	"github.com/gorun/gorun/launcher/recent"
 )
 
-// TestLineQueue: the lines of each worker come out in order. Those that are forgotten are the oldest, and the line behind a gap says so.
+// TestLineQueue: lines come out in the order in which they came. If the user has stopped to read, lines are forgotten: of each worker the
+// oldest ones, never its last one, and the line behind a gap says so.
 func TestLineQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(1, 500).Draw(t, "limit")
-		q := newLineQueue(limit)
-		pushed, next := 0, map[int]int{}
-		var want []Line // that have been pushed and not popped
+		q := newLineQueue(rapid.IntRange(1, 2000).Draw(t, "limit"))
+		pushed, last := 0, map[int]int{}
+		type state struct {
+			next int  // the number of its next line
+			gap  bool // there has been one since the last line
+		}
+		workers := map[int]*state{0: {}, 1: {}, 2: {}}
+		newest := -1
 		pop := func() {
 			l, ok := q.pop()
 			if !ok {
 				t.Fatal("the queue is closed")
 			}
-			var at int
-			if _, err := fmt.Sscan(l.Text, &at); err != nil {
+			var number, ofWorker int
+			if _, err := fmt.Sscan(l.Text, &number, &ofWorker); err != nil {
 				t.Fatal(err)
 			}
-			gap := false
-			for len(want) > 0 && want[0].Text != l.Text {
-				want = want[1:]
+			w := workers[l.LocalRank]
+			if number <= newest || l.Missed != (ofWorker != w.next) {
+				t.Fatalf("line %d after %d, number %d of a worker whose next is %d, missed=%t", number, newest, ofWorker, w.next, l.Missed)
 			}
-			if len(want) == 0 {
-				t.Fatalf("line %q out of order", l.Text)
-			}
-			want = want[1:]
-			for i := next[l.LocalRank]; i < at; i++ {
-				gap = gap || i%3 == l.LocalRank
-			}
-			if next[l.LocalRank] = at + 1; l.Missed != gap {
-				t.Fatalf("line %d says missed=%t, want %t", at, l.Missed, gap)
-			}
+			newest, w.next = number, ofWorker+1
 		}
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			if len(q.lines) > 0 && rapid.Bool().Draw(t, "pop") {
+		for range rapid.IntRange(0, 80).Draw(t, "steps") {
+			if q.lines.Len() > 0 && rapid.IntRange(0, 2).Draw(t, "pop") == 0 {
 				pop()
 				continue
 			}
-			l := Line{LocalRank: pushed % 3, Text: fmt.Sprint(pushed, strings.Repeat(" ", rapid.IntRange(0, 100).Draw(t, "length")))}
-			q.push(l)
-			want = append(want, l)
+			worker := rapid.IntRange(0, 2).Draw(t, "worker")
+			text := fmt.Sprint(pushed, " ", last[worker], " ", strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "length")))
+			q.popped = time.Time{} // nothing has been taken for long
+			q.push(Line{LocalRank: worker, Text: text})
 			pushed++
-			total := 0
-			for _, l := range q.lines {
-				total += sizeOf(l)
+			last[worker]++
+			total, most := 0, 0
+			for _, b := range q.workers {
+				total, most = total+b.bytes, max(most, len(b.lines))
 			}
-			if total > limit || total != q.bytes {
-				t.Fatalf("%d bytes, counted as %d, limit %d", total, q.bytes, limit)
+			if total != q.bytes || total > q.limit && most > 1 {
+				t.Fatalf("%d bytes, counted as %d, limit %d, %d lines of a worker", total, q.bytes, q.limit, most)
 			}
 		}
-		for len(q.lines) > 0 {
+		for q.lines.Len() > 0 {
 			pop()
+		}
+		for worker, w := range workers {
+			if w.next != last[worker] {
+				t.Fatalf("worker %d: the last line is missing", worker)
+			}
 		}
 		q.close()
 		if _, ok := q.pop(); ok {
 			t.Fatal("a line after all")
+		}
+	})
+}
+
+// TestSteadyReader: a user who reads slowly, but reads on, misses nothing that the agent has.
+func TestSteadyReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newLineQueue(1000)
+		go func() {
+			defer q.close()
+			for i := range 500 {
+				q.push(Line{Text: fmt.Sprint(i)})
+			}
+		}()
+		for i := range 500 {
+			time.Sleep(pausedAfter - time.Second)
+			if l, ok := q.pop(); !ok || l.Missed || l.Text != fmt.Sprint(i) {
+				t.Fatalf("line %d is %+v, %t", i, l, ok)
+			}
+		}
+	})
+}
+
+// TestStop: nobody waits for a user who has gone.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, begun := newLineQueue(1), time.Now()
+		go func() {
+			time.Sleep(time.Second)
+			q.stop()
+		}()
+		q.push(Line{})
+		q.push(Line{})
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("push took %v", took)
 		}
 	})
 }
@@ -109,7 +147,7 @@ func TestSlowFollower(t *testing.T) {
 				missed++
 			}
 		}
-		if err != nil || missed != 1 || len(got) < followLimit/(9<<10) || !strings.HasPrefix(got[len(got)-1].Text, "1999x") {
+		if err != nil || missed != 1 || len(got) < followLimit/(9<<10) || len(got) > followLimit/(8<<10)+5 || !strings.HasPrefix(got[len(got)-1].Text, "1999x") {
 			t.Errorf("%d lines, %d gaps, %v", len(got), missed, err)
 		}
 	})
