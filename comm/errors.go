@@ -186,6 +186,16 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
+// A NoRejoinError says that this process cannot rejoin, because workers do not outlive a failure here: their launcher ends them all. It does
+// not wrap the failure, so a loop that calls [Rejoin] after every failure ends. [ExitCode] is that of the failure: so gorun starts the workers
+// again as if the program had not called Rejoin.
+type NoRejoinError struct {
+	Why   error // this process cannot rejoin
+	After error // the last failure of a call, or of Init
+}
+
+func (e *NoRejoinError) Error() string { return fmt.Sprintf("%v (comm: Rejoin: %v)", e.After, e.Why) }
+
 // An ObjectError says that the object of a rank could not be encoded there, or could not be decoded here. If it could not be encoded, every
 // rank of the call gets the error. The group continues.
 type ObjectError struct {

@@ -26,6 +26,9 @@ import (
 // names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun dials that address. If it gets no answer
 // either, the next attempt leaves out one of the two nodes, or waits until they reach each other, and does not count as a restart.
 func ExitCode(err error) int {
+	if e, ok := errors.AsType[*NoRejoinError](err); ok {
+		err = e.After
+	}
 	switch {
 	case err == nil:
 		return 0

@@ -51,6 +51,8 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 		err = notJoined(op, err)
 		if cfg.mayRejoin() {
 			life.failure.Store(&err)
+		} else {
+			life.others.Store(&err)
 		}
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type lifetime struct {
 	rejoining bool
 
 	failure atomic.Pointer[error] // the last one of this round's worlds, or of joining them; nil: there was none
+	others  atomic.Pointer[error] // the last one of other worlds, or of joining them
 
 	worlds openGroups // the open worlds of this round; there is more than one if Init has been called again
 
@@ -37,8 +38,12 @@ var life = lifetime{rest: heap.Detached{Discards: true}}
 
 // note records the failure of a call on a group of w.
 func (l *lifetime) note(w *core.World, err error) {
-	if w.WithDeath != nil && !errors.Is(err, ErrClosed) { // w is a world of the round
+	switch {
+	case errors.Is(err, ErrClosed):
+	case w.WithDeath != nil: // w is a world of the round
 		l.failure.Store(&err)
+	default:
+		l.others.Store(&err)
 	}
 }
 

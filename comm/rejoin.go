@@ -38,11 +38,12 @@ var ErrRoundOver = errors.New("gorun is forming another round")
 // Rejoin can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens to Rejoin, call it
 // again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves.
 //
-// Where workers do not outlive a round, Rejoin returns an [ArgumentError] that says why.
+// Where workers do not outlive a round, Rejoin returns a [NoRejoinError] with the failure because of which the program has called it, or an
+// [ArgumentError] if there was none.
 func Rejoin(ctx context.Context) (*Group, error) {
 	options, err := beginRejoin()
 	if err != nil {
-		return nil, &ArgumentError{Op: "Rejoin", Err: err}
+		return nil, err
 	}
 	defer endRejoin()
 	cfg := newConfig(options)
@@ -70,9 +71,9 @@ func beginRejoin() ([]Option, error) {
 	defer life.mu.Unlock()
 	switch {
 	case life.rounds == nil:
-		return nil, whyNoRejoin()
+		return nil, noRejoin()
 	case life.rejoining:
-		return nil, errors.New("another call of it is under way")
+		return nil, badArgument("Rejoin", "another call of it is under way")
 	}
 	life.rejoining = true
 	return life.options, nil
@@ -107,6 +108,14 @@ func awaitRound(ctx context.Context, cfg *config) error {
 		}
 	}
 	return nil
+}
+
+// noRejoin returns the error of Rejoin in a process that cannot rejoin.
+func noRejoin() error {
+	if failure := life.others.Load(); failure != nil {
+		return &NoRejoinError{Why: whyNoRejoin(), After: *failure}
+	}
+	return &ArgumentError{Op: "Rejoin", Err: whyNoRejoin()}
 }
 
 // whyNoRejoin returns why this process cannot rejoin.

@@ -1,6 +1,9 @@
 package comm
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,6 +214,7 @@ func TestRejoinWhereWorkersDie(t *testing.T) {
 			for name, value := range c.environ {
 				t.Setenv(name, value)
 			}
+			life.others.Store(nil)
 			g, err := Rejoin(t.Context())
 			if g != nil || err == nil || err.Error() != "comm: Rejoin: "+c.want || ExitCode(err) != 2 {
 				t.Errorf("got %v, %v (exit code %d), want %q", g, err, ExitCode(err), c.want)
@@ -237,4 +241,30 @@ func TestRejoinBeforeTheAgentKnows(t *testing.T) {
 			t.Errorf("rank %d: %s", rank, r.Error)
 		}
 	}
+}
+
+// TestRejoinAfterAFailure: where workers do not outlive a failure, the error of Rejoin is about the failure. A loop that rejoins after every
+// failure ends, and the workers may be started again.
+func TestRejoinAfterAFailure(t *testing.T) {
+	t.Setenv("RANK", "0")
+	t.Setenv("GORUN_ROUND", "1")
+	life.others.Store(nil)
+	defer life.others.Store(nil)
+	inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
+		if g.Rank() == 1 {
+			return g.Close()
+		}
+		err := Barrier(ctx, g)
+		if _, is := errors.AsType[*PeerError](err); !is {
+			return fmt.Errorf("Barrier: %w", err)
+		}
+		_, err = Rejoin(ctx)
+		_, peer := errors.AsType[*PeerError](err)
+		if _, is := errors.AsType[*NoRejoinError](err); !is || peer || ExitCode(err) != 1 ||
+			!strings.HasPrefix(err.Error(), "comm: Barrier #1: rank 1") ||
+			!strings.HasSuffix(err.Error(), " (comm: Rejoin: gorun starts all workers again when one fails: use --on-failure=replace)") {
+			return fmt.Errorf("Rejoin: exit code %d: %w", ExitCode(err), err)
+		}
+		return nil
+	})
 }

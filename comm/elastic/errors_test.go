@@ -107,6 +107,24 @@ func TestOwnErrorsEndRun(t *testing.T) {
 	}
 }
 
+// TestNextWorldRefuses: if the ranks of the next world do not fit together, Run returns that error, and not only that of the world before.
+func TestNextWorldRefuses(t *testing.T) {
+	errs := inWorldAs(t, "tcp", 2, func(p *testRank) error {
+		s, _ := newCounter(t)
+		return runner{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
+			return nil, fmt.Errorf("comm: Rejoin: %w", &comm.ArgumentError{Op: "Rejoin", Err: errors.New("TLS: true on rank 1")})
+		}}.do(t.Context(), s, func(ctx context.Context, world *comm.Group) error {
+			if world.Rank() == 1 {
+				return errOwn
+			}
+			return comm.Barrier(ctx, world)
+		})
+	})
+	if err := errs[0]; comm.ExitCode(err) != 2 || !strings.HasPrefix(err.Error(), "comm: Rejoin: comm: Rejoin: TLS: true on rank 1\ncomm: Barrier") {
+		t.Error(err)
+	}
+}
+
 // TestRunOnceWithoutReplace: where ranks do not outlive a failure, Run calls the function once, and its error is the function's.
 func TestRunOnceWithoutReplace(t *testing.T) {
 	for name, change := range map[string]func(err error) bool{
@@ -118,7 +136,7 @@ func TestRunOnceWithoutReplace(t *testing.T) {
 			errs := inWorldAs(t, "tcp", 2, func(p *testRank) error {
 				s, n := newCounter(t)
 				err := runner{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
-					return nil, &comm.ArgumentError{Op: "Rejoin", Err: errors.New("not here")}
+					return nil, &comm.NoRejoinError{Why: errors.New("not here"), After: errOwn}
 				}}.do(t.Context(), s, func(ctx context.Context, world *comm.Group) error {
 					*n = 5
 					if world.Rank() == 1 {

@@ -77,11 +77,11 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 		}
 		s.beginRollback()
 		next, failed := r.rejoin(ctx)
-		if _, impossible := errors.AsType[*comm.ArgumentError](failed); impossible { // this process does not outlive a failure
+		if _, impossible := errors.AsType[*comm.NoRejoinError](failed); impossible { // this process does not outlive a failure
 			return errors.Join(err, world.Close())
 		}
 		if failed != nil && !worldChanged(failed, nil) {
-			return errors.Join(err, failed, world.Close())
+			return errors.Join(failed, err, world.Close())
 		}
 		world, err = next, failed
 	}
