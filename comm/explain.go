@@ -75,7 +75,7 @@ func (g *Group) explain(e *explanation) {
 		e.byMessages("by messages", n, everybody)
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
-		e.inMemory(n)
+		e.inMemory(g.core.InMemory(), n)
 		if g.core.TeamOfAll() == nil {
 			e.line("That is if they can share memory, which the first collective finds out.")
 		}
@@ -201,8 +201,8 @@ func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, byt
 	}
 }
 
-func (e *explanation) inMemory(ranks int) {
-	e.table("in memory", shm.Ways, ranks, e.bytes)
+func (e *explanation) inMemory(c choice.Chooser, ranks int) {
+	e.ways("in memory", c, e.op, ranks, e.bytes, nil)
 	if e.op != "barrier" {
 		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(shm.LeastInPlace))
 	}

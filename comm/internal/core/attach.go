@@ -68,7 +68,7 @@ func (c *Collective) attach() error {
 	}
 	var team *shm.Team
 	if mem != nil {
-		if team, err = shm.New(mem, len(at.Here()), at.LocalRank, g.World.Processors(), g.Choose.Tuning, g.waitLong); err != nil {
+		if team, err = shm.New(mem, len(at.Here()), at.LocalRank, g.World.Processors(), g.InMemory(), g.waitLong); err != nil {
 			return errors.Join(err, mem.Close())
 		}
 	}

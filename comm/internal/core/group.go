@@ -73,6 +73,15 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	return g, nil
 }
 
+// InMemory returns which algorithms members on this machine use in the memory that they share.
+func (g *Group) InMemory() choice.Chooser {
+	c := choice.Chooser{Table: shm.Ways, Tuning: g.Choose.Tuning}
+	if g.World.hasProcessors() {
+		c.Table = shm.WaysApart
+	}
+	return c
+}
+
 // Rank is this process's rank in the group.
 func (g *Group) Rank() int { return g.rank }
 

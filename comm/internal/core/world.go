@@ -106,6 +106,20 @@ func (w *WorldConfig) Processors() wait.Processors {
 	return p
 }
 
+// hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it depends only on what ranks have
+// told each other, and is the same on all of them.
+func (w *WorldConfig) hasProcessors() bool {
+	ranks, here := 0, w.Peers[w.Rank].Place
+	var cpus []string
+	for _, other := range w.Peers {
+		if other.SameKernel(here) {
+			ranks++
+			cpus = append(cpus, other.CPUs)
+		}
+	}
+	return wait.CountCPUs(cpus...) >= ranks
+}
+
 // canShare reports whether some of ranks are on one machine, and each can share memory with the others on its machine.
 func (w *World) canShare(ranks []int) bool {
 	machines := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/schedule"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
@@ -140,9 +141,12 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
 	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
 	w.impatient, w.allIsWell = -1, true
-	oversubscribed := w.chance(3)
+	oversubscribed, ways := w.chance(3), choice.Chooser{Table: Ways}
+	if w.chance(2) {
+		ways.Table = WaysApart
+	}
 	for r := range n {
-		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, nil, w.onLongWait(r))
+		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, ways, w.onLongWait(r))
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
@@ -149,7 +150,11 @@ func TestStressedRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team, err := New(memory, s.Ranks, s.Me, wait.Processors{CPUs: s.CPUs, Ranks: s.Ranks}, nil, sleeping)
+	ways := choice.Chooser{Table: Ways}
+	if s.CPUs >= s.Ranks {
+		ways.Table = WaysApart
+	}
+	team, err := New(memory, s.Ranks, s.Me, wait.Processors{CPUs: s.CPUs, Ranks: s.Ranks}, ways, sleeping)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,9 +81,9 @@ type Team struct {
 // when w is done, or the reason to wait no longer.
 type OnLongWait func(rank int, w wait.LongWait) error
 
-// New returns a team of n ranks for rank me. It owns memory, which the ranks share. Its algorithms are those of Ways, as tuning chooses
-// them, which is the same on all ranks.
-func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tuning, onLongWait OnLongWait) (*Team, error) {
+// New returns a team of n ranks for rank me. It owns memory, which the ranks share. Its algorithms are those that ways chooses, the same on
+// all ranks.
+func New(memory *segment.Segment, n, me int, p wait.Processors, ways choice.Chooser, onLongWait OnLongWait) (*Team, error) {
 	mem := memory.Bytes()
 	if len(mem) != Size(n) {
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
@@ -92,7 +92,6 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, tuning choice.Tu
 	if err := segment.Populate(mem[:slotsAt(n)]); err != nil {
 		return nil, err
 	}
-	ways := choice.Chooser{Table: Ways, Tuning: tuning}
 	t := &Team{
 		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotPerRank(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), copyPolicy: newCopyPolicy(stagingSize(n)),

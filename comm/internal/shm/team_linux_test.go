@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
@@ -37,7 +38,7 @@ func newTeams(t testing.TB, n int) []*Team {
 		segments[r] = s
 	}
 	for r, s := range segments {
-		if teams[r], err = New(s, n, r, wait.Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, SameProcess: true}, nil, sleeping); err != nil {
+		if teams[r], err = New(s, n, r, wait.Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, SameProcess: true}, choice.Chooser{Table: Ways}, sleeping); err != nil {
 			t.Fatal(err)
 		}
 	}
