@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -20,7 +21,8 @@ const (
 
 // Run runs the job on this node to its end, and closes the rendezvous. The error is nil if the job succeeded or if,
 // after an interrupt, all workers exited 0. Otherwise it is a *WorkerError, an *InterruptError, a *StartError, or a
-// *rendezvous.ClosedError if no worker is the cause. The end of ctx ends the job as SIGTERM does.
+// *rendezvous.ClosedError if no worker is the cause. The end of ctx ends the job as SIGTERM does;
+// its cause is that of the InterruptError, on this node and for the others.
 func Run(ctx context.Context, config Config) error {
 	startCtx, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelStart()
@@ -36,6 +38,7 @@ func Run(ctx context.Context, config Config) error {
 		joined:    make(chan joined, 1),
 		starting:  make(chan struct{}, 1),
 		drained:   make(chan drained),
+		caller:    ctx,
 		cancelled: ctx.Done(),
 	}
 	end := l.run()
@@ -78,7 +81,8 @@ type loop struct {
 	starting    chan struct{}    // is full from when that starts workers until the loop gets them, and while this process is suspended
 	later       []event          // for when it is empty
 	abandon     <-chan time.Time // the pending join has had its time to end
-	cancelled   <-chan struct{}  // the caller's context
+	caller      context.Context
+	cancelled   <-chan struct{} // the end of caller; nil: it is known
 
 	begun   time.Time         // the job
 	round   *rendezvous.Round // the last one with workers in it; nil: none so far
@@ -203,8 +207,16 @@ func (l *loop) await() event {
 		return commanded{d.Command}
 	case <-l.cancelled:
 		l.cancelled = nil
-		return timedOut{}
+		return timedOut{causeOf(l.caller)}
 	}
+}
+
+// causeOf returns the cause of the end of a context; nil: it has none of its own.
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return nil
 }
 
 // abandonTimeout is how long a join may take to return after its context has ended. It may hang in a file system that does not

@@ -233,6 +233,20 @@ func TestRunInterruptedStart(t *testing.T) {
 	}
 }
 
+// TestRunCauseOfEnd: the error says why the context has ended, if somebody has said it.
+func TestRunCauseOfEnd(t *testing.T) {
+	for cause, want := range map[error]string{nil: "stopped by signal 15 (SIGTERM)", errOver: "the time is over: stopped by signal 15 (SIGTERM)"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTestbed(t, 0, []script{{obeys: 5, takes: time.Second}})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			if err := Run(ctx, s.config); text(err) != want {
+				t.Errorf("Run: %v, want %s", err, want)
+			}
+		})
+	}
+}
+
 // TestRunInterruptedBetween: a round that comes although the join was cancelled gets no workers.
 func TestRunInterruptedBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

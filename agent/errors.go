@@ -22,6 +22,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 type InterruptError struct {
 	Signal syscall.Signal // the first one
 	By     string         // what asked for the end instead of a signal, such as "gorun stop"; empty: it was the signal
+	Cause  error          // of the end of Run's context, which asked for the end before any signal; nil: it did not, or has none
 	Killed int            // workers that were killed since they did not stop, or by a second signal
 }
 
@@ -34,8 +35,14 @@ func (e *InterruptError) Error() string {
 	if e.Killed > 0 {
 		text += "; " + plural(e.Killed, "worker did not stop by itself and was killed", "workers did not stop by themselves and were killed")
 	}
+	if e.Cause != nil {
+		text = e.Cause.Error() + ": " + text
+	}
 	return text
 }
+
+// Unwrap returns the cause.
+func (e *InterruptError) Unwrap() error { return e.Cause }
 
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not restarted. Its Summary is
 // for people.

@@ -155,6 +155,12 @@ func TestStepSignals(t *testing.T) {
 			{sigterm, says(syscall.SIGTERM, 3)},
 			{sigterm, []action{kill{}, answer{sig: syscall.SIGTERM, left: 3, kills: true}}},
 		}, stopping},
+		{"the time is over, which the others learn", []step{
+			{started{3}, nil},
+			{timedOut{errOver}, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM, cause: errOver}, answer{sig: syscall.SIGTERM, left: 3, early: true}}},
+			{sigterm, says(syscall.SIGTERM, 3)},
+			{gangGone{}, []action{finish{nil, &InterruptError{Signal: syscall.SIGTERM, Cause: errOver}}}},
+		}, done},
 		{"the time is over, and then somebody presses Ctrl-C", []step{
 			{started{3}, nil},
 			{timedOut{}, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}, answer{sig: syscall.SIGTERM, left: 3, early: true}}},

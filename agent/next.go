@@ -54,7 +54,7 @@ func (m *stateMachine) next() []action {
 
 // leave ends the job on this node after an interrupt. The node leaves even if its workers all exited 0.
 func (m *stateMachine) leave() []action {
-	why := &InterruptError{Signal: m.interrupt, By: m.by, Killed: countKilled(m.exits)}
+	why := &InterruptError{Signal: m.interrupt, By: m.by, Cause: m.cause, Killed: countKilled(m.exits)}
 	m.become(done, why.Error())
 	if slices.ContainsFunc(m.exits, launcher.Exit.Failed) {
 		return []action{finish{why, why}}

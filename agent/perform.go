@@ -111,7 +111,7 @@ func (l *loop) leave(a leave) {
 	l.calls.Go(func() {
 		ctx, cancel := context.WithTimeout(l.startCtx, leaveTimeout)
 		defer cancel()
-		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: a.sig, By: a.by}); err != nil {
+		if err := l.Rendezvous.Leave(ctx, round, &InterruptError{Signal: a.sig, By: a.by, Cause: a.cause}); err != nil {
 			l.Logger.Debug("the other nodes do not know that this one leaves", "error", err)
 		}
 	})

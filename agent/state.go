@@ -57,7 +57,7 @@ type (
 		by  string // what has been asked for instead of a signal, such as "gorun stop"; empty: it is a signal
 	}
 	// timedOut: the caller wants the job to end, and nobody has sent a signal.
-	timedOut struct{}
+	timedOut struct{ cause error } // nil: there is none
 	// signalled: a signal for the workers has arrived.
 	signalled struct{ sig syscall.Signal }
 	// suspended: somebody wants to suspend the job.
@@ -124,8 +124,9 @@ type (
 	report struct{ failed *launcher.Exit }
 	// leave reports to the rendezvous that this node ends its workers and leaves the job.
 	leave struct {
-		sig syscall.Signal
-		by  string // as in interrupted
+		sig   syscall.Signal
+		by    string // as in interrupted
+		cause error  // as in timedOut
 	}
 	// barrier starts the exit barrier: the workers of the other nodes get time to end.
 	barrier struct{}

@@ -24,6 +24,7 @@ type stateMachine struct {
 	interrupt syscall.Signal // the first one; 0: none
 	early     bool           // it has not come here: a worker has ended of it before, or it was timedOut
 	by        string         // of the first one, as in interrupted
+	cause     error          // of the first one, as in timedOut
 	killed    bool           // a second one has come
 
 	// Of the present round:
@@ -95,7 +96,7 @@ func (m *stateMachine) Step(e event) []action {
 	case interrupted:
 		return m.onInterrupt(e)
 	case timedOut:
-		return m.onTimedOut()
+		return m.onTimedOut(e.cause)
 	case commanded:
 		return m.onCommand(e.Command)
 	case signalled:
@@ -137,7 +138,7 @@ func (m *stateMachine) onStartFailed(err error) []action {
 	closed, ok := errors.AsType[*rendezvous.ClosedError](err)
 	switch {
 	case m.interrupt != 0:
-		return m.finish(&InterruptError{Signal: m.interrupt, By: m.by})
+		return m.finish(&InterruptError{Signal: m.interrupt, By: m.by, Cause: m.cause})
 	case ok: // without this node's last gang
 		return m.finish(outcomeError(closed.Outcome, nil))
 	case m.refusal != nil && m.reason == failure: // which came before
@@ -264,11 +265,11 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 
 // onTimedOut ends the job as SIGTERM does. A SIGTERM that comes then is the first: managers send one at the end of their own time, which
 // may be close.
-func (m *stateMachine) onTimedOut() []action {
+func (m *stateMachine) onTimedOut(cause error) []action {
 	if m.interrupt != 0 || m.state == done {
 		return nil
 	}
-	m.early = true
+	m.early, m.cause = true, cause
 	return m.onInterrupt(interrupted{sig: syscall.SIGTERM})
 }
 
@@ -282,7 +283,7 @@ func (m *stateMachine) answer(sig syscall.Signal, by string) answer {
 
 // depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.
 func (m *stateMachine) depart(sig syscall.Signal) []action {
-	return append(m.stop(interruption, forWorkers(sig), interrupted{sig, m.by}.name()), leave{sig, m.by})
+	return append(m.stop(interruption, forWorkers(sig), interrupted{sig, m.by}.name()), leave{sig, m.by, m.cause})
 }
 
 // name is what has been asked for, in words.

@@ -38,6 +38,7 @@ var (
 	reasoned   = &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}
 	errNoRound = errors.New("no round")
 	errAway    = errors.New("no answer")
+	errOver    = errors.New("the time is over")
 	sigint     = interrupted{sig: syscall.SIGINT}
 	sigterm    = interrupted{sig: syscall.SIGTERM}
 )

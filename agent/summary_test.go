@@ -280,4 +280,7 @@ func TestInterruptErrorText(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	if got := (&InterruptError{Signal: syscall.SIGTERM, Cause: errOver}).Error(); got != "the time is over: stopped by signal 15 (SIGTERM)" {
+		t.Errorf("%q", got)
+	}
 }
