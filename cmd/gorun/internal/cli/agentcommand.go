@@ -65,6 +65,9 @@ func nodeOutcome(err error) frame.Outcome {
 		}
 	} else if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
 		o.Cause, o.Signal, o.Killed = frame.Stopped, int(stopped.Signal), stopped.Killed
+		if is[*timeoutError](err) {
+			o.Cause = frame.Timeout
+		}
 	}
 	return o
 }

@@ -250,8 +250,8 @@ func (o *options) build(ctx context.Context, program *launcher.Program, dir stri
 	}
 	err := program.Build(ctx, dir, output)
 	switch {
-	case errors.Is(context.Cause(ctx), errTimeout):
-		return errTimeout
+	case is[*timeoutError](context.Cause(ctx)):
+		return context.Cause(ctx)
 	case err != nil && ctx.Err() != nil:
 		return &agent.InterruptError{Signal: (<-interrupts).(syscall.Signal)}
 	}

@@ -61,7 +61,7 @@ func drainTimeouts(err error) spool.Timeouts {
 	switch {
 	case err == nil:
 		return afterSuccess
-	case is[*agent.InterruptError](err), is[*timeoutError](err):
+	case is[*agent.InterruptError](err):
 		return afterInterrupt
 	default:
 		return afterFailure

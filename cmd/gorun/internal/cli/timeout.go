@@ -12,19 +12,13 @@ import (
 	"github.com/gorun/gorun/agent"
 )
 
-// A timeoutError says that the job was stopped because the time of --timeout was over.
-type timeoutError struct {
-	limit  time.Duration
-	killed int // workers that did not stop by themselves
-}
+// A timeoutError says that the time of --timeout is over. It is the cause of the end of the job's context, and so of the error with which
+// the agent then ends, which the other nodes learn as well.
+type timeoutError struct{ limit time.Duration }
 
 func (e *timeoutError) Error() string {
-	stopped := agent.InterruptError{Signal: syscall.SIGTERM, Killed: e.killed}
-	return fmt.Sprintf("the time of the job was over after %v (--timeout): %v", e.limit, &stopped)
+	return fmt.Sprintf("the time of the job was over after %v (--timeout)", e.limit)
 }
-
-// errTimeout is the cause of a context that has ended because of --timeout.
-var errTimeout = errors.New("the time of --timeout is over")
 
 // withTimeout returns a context that ends after --timeout, for the agent, to which this is like SIGTERM. A signal that ends the job
 // comes first or not at all: then the context does not end.
@@ -41,7 +35,7 @@ func (o *options) withTimeout(ctx context.Context, logger *slog.Logger) (context
 		case <-ctx.Done():
 		case <-time.After(o.timeout):
 			logger.Warn(fmt.Sprintf("the job has run for %v (--timeout): gorun stops it", o.timeout))
-			cancel(errTimeout)
+			cancel(&timeoutError{o.timeout})
 		}
 	}()
 	return ctx, func() { cancel(nil) }
@@ -49,15 +43,16 @@ func (o *options) withTimeout(ctx context.Context, logger *slog.Logger) (context
 
 // orTimeout returns the error with which the job ends: if the time was over, that, unless a worker failed before.
 func (o *options) orTimeout(ctx context.Context, err error) error {
-	if !errors.Is(context.Cause(ctx), errTimeout) {
+	over, ok := errors.AsType[*timeoutError](context.Cause(ctx))
+	if !ok {
 		return err
 	}
 	stopped, interrupted := errors.AsType[*agent.InterruptError](err)
 	switch {
-	case err == nil || errors.Is(err, errTimeout): // the latter during a build
-		return &timeoutError{limit: o.timeout}
-	case interrupted:
-		return &timeoutError{o.timeout, stopped.Killed}
+	case interrupted && stopped.By == "": // a signal that came at the same time may have been faster
+		return &agent.InterruptError{Signal: stopped.Signal, Cause: over, Killed: stopped.Killed}
+	case err == nil || is[*timeoutError](err): // the latter during a build
+		return &agent.InterruptError{Signal: syscall.SIGTERM, Cause: over}
 	}
 	return err
 }

@@ -27,7 +27,7 @@ type Result struct {
 func (m *stateMachine) result() Result {
 	cause := m.cause()
 	switch {
-	case cause >= 0 && m.nodes[cause].failed():
+	case cause >= 0 && m.nodes[cause].endsJob():
 		return m.own(cause)
 	case m.failure != nil:
 		return Result{Code: m.failure.Code, Text: "gorun: " + m.failure.Error() + "\n"}
@@ -40,9 +40,10 @@ func (m *stateMachine) result() Result {
 	}
 }
 
-// cause returns the host whose outcome says most about why the job failed: the first one with the most telling cause. None: -1.
+// cause returns the host whose outcome says most about why the job failed: the first one with the most telling cause. None: -1. A node whose
+// time is over knows of no worker that has failed before. One that fails then has lost peers whose time was over a moment earlier.
 func (m *stateMachine) cause() int {
-	for _, cause := range []frame.Cause{frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped} {
+	for _, cause := range []frame.Cause{frame.Timeout, frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped} {
 		for _, i := range m.order {
 			if m.nodes[i].outcome.Cause == cause {
 				return i
@@ -52,10 +53,13 @@ func (m *stateMachine) cause() int {
 	return -1
 }
 
-// failed reports whether a node has ended because a worker of the job failed, which no loss of a host makes it do.
+// failed reports whether a node has ended because a worker of the job failed.
 func (n *node) failed() bool {
 	return n.outcome.Cause == frame.Worker || n.outcome.Cause == frame.Elsewhere
 }
+
+// endsJob reports whether a node has ended because of what ends the whole job, which no loss of a host causes.
+func (n *node) endsJob() bool { return n.failed() || n.outcome.Cause == frame.Timeout }
 
 // own is the outcome of one host as that of the job. How a worker failed names its host; other lines do not.
 func (m *stateMachine) own(i int) Result {

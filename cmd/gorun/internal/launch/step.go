@@ -96,9 +96,9 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	switch o := e.outcome; {
 	case o.Code == 0 || m.stopping:
 		return actions
-	case m.enough() && (!m.rules.Shared || !n.failed()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
+	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
 		return append(actions, warn{fmt.Sprintf("host %s has left the job with exit code %d; going on with the others", m.rules.Names[e.host], o.Code)})
-	case m.rules.Shared && (n.failed() || o.Cause == frame.Stopped):
+	case m.rules.Shared && (n.endsJob() || o.Cause == frame.Stopped):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
 		}

@@ -106,6 +106,8 @@ var (
 	elsewhere = frame.Outcome{Code: 7, Cause: frame.Elsewhere, Text: "summary of another node\n"}
 	missing   = frame.Outcome{Code: 127, Cause: frame.Other, Text: "gorun: no such program\n"}
 	stopped   = frame.Outcome{Code: 143, Cause: frame.Stopped, Text: "gorun: stopped by signal 15\n", Signal: 15, Killed: 1}
+	timeUp    = frame.Outcome{Code: 124, Cause: frame.Timeout, Text: "gorun: the time was over\n", Signal: 15}
+	closedBy  = frame.Outcome{Code: 143, Cause: frame.Other, Text: "gorun: the job is closed: a has left\n"}
 	refused   = &Failure{"b", "connecting", "refused", codeUnreachable}
 	broken    = &Failure{"b", "running the job", "lost", codeLost}
 )
@@ -182,6 +184,23 @@ func TestFailureOfWorker(t *testing.T) {
 		}
 	}
 	b.wantResult(t, Result{Code: 7, Text: "summary of another node\n"})
+}
+
+// TestTimeout: the nodes of a job have the same --timeout, and the first one whose time is over takes its workers from the others.
+func TestTimeout(t *testing.T) {
+	want := Result{Code: 124, Text: "gorun: host c: the time was over\n"}
+	for _, first := range []frame.Outcome{closedBy, failed, elsewhere, stopped} {
+		b := newBed(3, 3)
+		b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"})
+		b.do(finished{0, first})
+		b.turns(t, turn{finished{2, timeUp}, "drop c"}, turn{finished{1, stopped}, "drop b"})
+		b.wantResult(t, want)
+	}
+
+	b := newBed(3, 1) // the time of the whole job is over
+	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
+		turn{finished{2, timeUp}, "drop c"}, turn{lost{1, broken}, "drop b, warn host b: running the job: lost"}, turn{finished{0, timeUp}, "drop a"})
+	b.wantResult(t, Result{Code: 124, Text: "gorun: host c: the time was over (number of other hosts that say the same: 1)\n"})
 }
 
 func TestFailureOfNode(t *testing.T) {
@@ -326,7 +345,7 @@ func TestProperties(t *testing.T) {
 			case 1:
 				act(alive{host})
 			case 2:
-				act(finished{host, rapid.SampledFrom([]frame.Outcome{succeeded, failed, elsewhere, missing, stopped}).Draw(t, "outcome")})
+				act(finished{host, rapid.SampledFrom([]frame.Outcome{succeeded, failed, elsewhere, missing, stopped, timeUp}).Draw(t, "outcome")})
 			case 3:
 				act(lost{host, broken})
 			case 4:
