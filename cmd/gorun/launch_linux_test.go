@@ -222,7 +222,7 @@ func TestLaunchBadHosts(t *testing.T) {
 	awaitNothing(t, h.List[1], "sleep 9751")
 }
 
-// TestLaunchCopy: a host without gorun gets this one, whatever its login shell is, and only once.
+// TestLaunchCopy: a host without gorun gets this one, whatever its login shell is, and only once, unless the copy is damaged.
 func TestLaunchCopy(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -243,6 +243,14 @@ func TestLaunchCopy(t *testing.T) {
 			if !want.MatchString(files) {
 				t.Errorf("turn %d: %s has %q", turn, m.Name, files)
 			}
+		}
+	}
+	for _, damage := range []string{": >$f", "truncate -s 100000 $f"} { // as a power failure may leave it
+		for _, m := range h.List {
+			m.Run(t, "sh", "-c", "f=$(echo ~/.cache/gorun/*/gorun); "+damage)
+		}
+		if out := launch(t, h, "--copy", "--hosts=h[1-4]", "sh", "-c", "echo rank $RANK").end(0); strings.Count(out, "] rank ") != 4 {
+			t.Errorf("after %s:\n%s", damage, out)
 		}
 	}
 }

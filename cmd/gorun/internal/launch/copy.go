@@ -5,11 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -57,22 +57,30 @@ func (c *Copy) Path() (string, error) {
 	return "~/.cache/gorun/" + version + "-" + c.hash + "/gorun", nil
 }
 
-// copyMark begins the line in which the host says what it is.
-const copyMark = "gorun-copy-to"
+const (
+	copyMark    = "gorun-copy-to"      // begins the line in which the host says what it is
+	copyStalled = "gorun-copy-stalled" // begins the line in which it says that it has given the copy up
+)
 
-// command is the script that takes the binary from stdin. It is in single quotes, and has no quote, backslash, exclamation mark or line
-// break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come. If the connection breaks
-// without a word, nobody tells sh: it ends when nothing has come for stall, and removes what has come so far. If it is killed, that stays,
-// so the script also removes such files in which nobody has written for an hour.
+// errStalled says that the host has given the copy up, because nothing came.
+var errStalled = errors.New("the host has given the copy up")
+
+// command is the script that takes the binary from stdin. It is in single quotes, and has no quote, backslash, exclamation mark other than
+// that of $!, or line break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come and, if the
+// host's dd can do that, are on its disk. If the connection breaks without a word, nobody tells sh: it ends when nothing has come for
+// stall, and removes what has come so far. If it is killed, that stays, so the script also removes such files in which nobody has written
+// for an hour. A cat that the watcher has ended has the exit code 143, or 271 in ksh.
 func (c *Copy) command(path string, stall time.Duration) string {
 	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
 	seconds := int(max(stall.Seconds(), 1))
 	return fmt.Sprintf(`exec sh -c 'umask 077; d="%s"; t="$d/gorun.$(uname -n).$$"; echo %s "$(uname -s)" "$(uname -m)"; `+
 		`find "$HOME/.cache/gorun" -type f -name "gorun.*" -mmin +60 -exec rm -f {} + 2>/dev/null; `+
+		`test -d "$d/gorun" && { echo it is a directory: remove it >&2; exit 1; }; `+
 		`mkdir -p "$d" && : >"$t" && exec 3<&0 && { cat <&3 >"$t" & c=$!; exec 3<&-; `+
 		`(n=0; was=; while sleep 1 && kill -0 $c; do is=$(wc -c <"$t"); n=$((n+1)); test "$is" = "$was" || n=0; was=$is; test $n -lt %d || kill $c; done) >/dev/null 2>&1 <&- & w=$!; `+
-		`if wait $c && test "$(wc -c <"$t")" -eq %d && chmod 755 "$t" && mv -f "$t" "$d/gorun"; then echo done; else rm -f "$t"; fi; kill $w 2>/dev/null || :; }'`,
-		dir, copyMark, seconds, c.size)
+		`wait $c; s=$?; case $s in 143|271) echo %s;; esac; test $s -ne 0 || dd if=/dev/null of="$t" conv=notrunc,fsync 2>/dev/null; `+
+		`if test $s -eq 0 && test "$(wc -c <"$t")" -eq %d && chmod 755 "$t" && mv -f "$t" "$d/gorun"; then echo done; else rm -f "$t"; fi; kill $w 2>/dev/null || :; }'`,
+		dir, copyMark, seconds, copyStalled, c.size)
 }
 
 // machines are the names that uname has for what this binary runs on.
@@ -93,60 +101,74 @@ func fits(system, machine string) error {
 // copy copies gorun to the host.
 func (s *session) copy(ctx context.Context) *Failure {
 	c, h := s.config.Copy, s.config.Hosts[s.host]
-	fail := func(code int, format string, args ...any) *Failure {
-		return &Failure{h.Name, "copying gorun", fmt.Sprintf(format, args...), code}
-	}
-	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, s.config.Silence)), nil)
+	u := uncopied{size: c.size, stall: s.config.Silence}
+	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, u.stall)), nil)
 	if err != nil {
-		return fail(codeCorrect, "%v", err)
+		return &Failure{h.Name, "copying gorun", err.Error(), codeCorrect}
 	}
 	defer context.AfterFunc(ctx, conn.kill)()
-	end := func() (int, string) {
-		conn.stdin.Close()
-		<-conn.exited
-		_ = conn.stdout.Close()
-		return conn.cmd.ProcessState.ExitCode(), conn.stderr.close()
-	}
 	r := bufio.NewReader(io.LimitReader(conn.stdout, 1<<20)) // more than any login shell prints
-	fields, err := awaitWords(r, copyMark)
-	if err == nil && len(fields) == 2 {
-		err = fits(fields[0], fields[1])
-		if err != nil {
-			conn.kill()
-			end()
-			return fail(codeCorrect, "%v", err)
+	u.err = s.transfer(conn, r, &u)
+	conn.stdin.Close()
+	if u.misfit {
+		conn.kill()
+	}
+	select {
+	case <-conn.exited:
+	case <-time.After(endTimeout):
+		conn.kill()
+		<-conn.exited
+	}
+	if u.err != nil {
+		_ = conn.stdout.SetReadDeadline(time.Now().Add(restTimeout))
+		if _, err := awaitWords(r, "done"); errors.Is(err, errStalled) { // it may have come before, and not been read
+			u.err = err
 		}
-		err = s.sendFile(conn)
 	}
-	if err == nil {
-		conn.stdin.Close()
-		_, err = awaitWords(r, "done")
-	}
-	if err == nil {
-		end()
+	_ = conn.stdout.Close()
+	u.code, u.stderr = conn.cmd.ProcessState.ExitCode(), conn.stderr.close()
+	if u.err == nil {
 		return nil
 	}
-	conn.kill()
-	code, stderr := end()
-	if code == sshFailed {
-		return ending{code: code, stderr: stderr}.failure(h, s.config.Path)
+	return u.failure(h, s.config.Path)
+}
+
+// transfer sends the binary when the host has said that it takes it, and waits until it has.
+func (s *session) transfer(conn *connection, r *bufio.Reader, u *uncopied) error {
+	fields, err := awaitWords(r, copyMark)
+	if err != nil {
+		return err
 	}
-	said := lastLine(stderr)
-	if said == "" {
-		said = err.Error()
+	u.begun = true
+	if len(fields) == 2 {
+		if err := fits(fields[0], fields[1]); err != nil {
+			u.misfit = true
+			return err
+		}
 	}
-	return fail(codeCorrect, "%s: %s", s.config.Path, said)
+	s.events <- copying{s.host, true}
+	defer func() { s.events <- copying{s.host, false} }()
+	if err := s.sendFile(conn, &u.sent); err != nil {
+		return err
+	}
+	conn.stdin.Close()
+	_, err = awaitWords(r, "done")
+	return err
 }
 
 // awaitWords returns the words behind first in the line that begins with it.
 func awaitWords(r *bufio.Reader, first string) ([]string, error) {
 	for {
 		line, err := r.ReadString('\n')
-		if fields := strings.Fields(line); err == nil && len(fields) > 0 && fields[0] == first {
-			return fields[1:], nil
-		}
 		if err != nil {
 			return nil, fmt.Errorf("the host has not answered as expected: %w", err)
+		}
+		switch fields := strings.Fields(line); {
+		case len(fields) == 0:
+		case fields[0] == first:
+			return fields[1:], nil
+		case fields[0] == copyStalled:
+			return nil, errStalled
 		}
 	}
 }
@@ -154,27 +176,29 @@ func awaitWords(r *bufio.Reader, first string) ([]string, error) {
 // copyPiece is how much of the binary is sent at one time.
 const copyPiece = 256 << 10
 
-// sendFile sends the binary. Each piece that is on its way is a sign of life.
-func (s *session) sendFile(conn *connection) error {
+// sendFile sends the binary, and counts what it has sent. Each piece that is on its way is a sign of life.
+func (s *session) sendFile(conn *connection, sent *int64) error {
 	f, err := os.Open(s.config.Copy.File)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
+	ended := errors.New("the connection has ended")
 	buf := make([]byte, copyPiece)
 	for {
 		n, err := f.Read(buf)
 		if !conn.to.Put(buf[:n]) {
-			return fmt.Errorf("the connection has ended after %s bytes", strconv.Itoa(n))
+			return ended
 		}
 		if room := conn.to.Full(copyPiece); room != nil {
 			select {
 			case <-room:
 			case <-conn.exited:
-				return fmt.Errorf("the connection has ended")
+				return ended
 			}
 			s.events <- alive{s.host}
 		}
+		*sent += int64(n)
 		if err == io.EOF {
 			return nil
 		}

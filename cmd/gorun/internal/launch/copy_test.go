@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +102,9 @@ func TestCopyStalls(t *testing.T) {
 		if done := strings.HasSuffix(out.String(), "done\n"); done != (want != "") {
 			t.Errorf("%s was sent: %s", sent, out.String())
 		}
+		if _, err := awaitWords(bufio.NewReader(strings.NewReader(out.String())), "done"); errors.Is(err, errStalled) != (want == "") {
+			t.Errorf("%s was sent: %v from %s", sent, err, out.String())
+		}
 		var left []string
 		files, err := filepath.Glob(filepath.Join(home, filepath.Dir(strings.TrimPrefix(path, "~/")), "*"))
 		for _, f := range files {
@@ -108,5 +113,51 @@ func TestCopyStalls(t *testing.T) {
 		if err != nil || strings.Join(left, " ") != want {
 			t.Errorf("%s was sent, and is left: %q (%v)", sent, left, err)
 		}
+	}
+}
+
+// TestCopyPlace: the binary is on the host's disk before it takes its place, if dd can do that, and a directory in its place is an error.
+func TestCopyPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gorun")
+	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := &Copy{Version: "v1", File: file}
+	path, err := c.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "dd"), []byte("#!/bin/sh\necho $* >$HOME/called\nls $HOME/.cache/gorun/*/ >>$HOME/called\necho unknown option >&2; exit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	run := func() string {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(path, time.Minute))
+		cmd.Env, cmd.Stdin = []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH")}, strings.NewReader("binary")
+		out, _ := cmd.CombinedOutput() // the exit code says nothing
+		_, said, _ := strings.Cut(string(out), "\n")
+		return said
+	}
+	there := filepath.Join(home, strings.TrimPrefix(path, "~/"))
+	if err := os.MkdirAll(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(); got != "it is a directory: remove it\n" {
+		t.Errorf("with a directory: %q", got)
+	}
+	if entries, err := os.ReadDir(there); err != nil || len(entries) > 0 {
+		t.Errorf("the directory has %v, %v", entries, err)
+	}
+	if err := os.Remove(there); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(); got != "done\n" {
+		t.Errorf("with a dd that cannot do it: %q", got)
+	}
+	called, err := os.ReadFile(filepath.Join(home, "called"))
+	lines := strings.Split(string(called), "\n")
+	if err != nil || len(lines) != 3 || !strings.HasSuffix(lines[0], "/"+lines[1]+" conv=notrunc,fsync") || lines[1] == "gorun" {
+		t.Errorf("dd was called so: %q, %v", called, err)
 	}
 }

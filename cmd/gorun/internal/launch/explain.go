@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -100,6 +101,41 @@ func (e ending) failure(h Host, path string) *Failure {
 	return &Failure{h.Name, "starting gorun", text, codeCorrect}
 }
 
+// An uncopied is how copying gorun ended without success.
+type uncopied struct {
+	begun  bool // the host had said what it is
+	misfit bool // it cannot run this gorun: err says why
+	sent   int64
+	size   int64         // of the binary
+	stall  time.Duration // without anything from here, after which the host gives up
+	code   int           // of the remote shell; negative: it was killed
+	stderr string        // the end of what it wrote there
+	err    error
+}
+
+// failure says in one line why gorun is not there.
+func (u uncopied) failure(h Host, path string) *Failure {
+	const megabyte = 1_000_000
+	said := lastLine(u.stderr)
+	extent := fmt.Sprintf("%d of %d MB", u.sent/megabyte, (u.size+megabyte-1)/megabyte)
+	text, code := path+": "+cmp.Or(said, u.err.Error()), codeCorrect
+	switch {
+	case u.misfit:
+		text = u.err.Error()
+	case errors.Is(u.err, errStalled):
+		text, code = fmt.Sprintf("nothing came for %v after %s, and the host gave it up: check the network, and start the job again", u.stall, extent), codeUnreachable
+	case u.code == sshFailed && !u.begun:
+		return ending{code: u.code, stderr: u.stderr}.failure(h, path)
+	case u.code == sshFailed:
+		text, code = "the connection was lost after "+extent, codeUnreachable
+		if said != "" {
+			text += " (" + said + ")"
+		}
+		text += ": check that the host is up, and the network, and start the job again"
+	}
+	return &Failure{h.Name, "copying gorun", text, code}
+}
+
 // isEnd reports whether an error only says that nothing more came.
 func isEnd(err error) bool {
 	noise, ok := errors.AsType[*frame.NoiseError](err)
@@ -107,6 +143,12 @@ func isEnd(err error) bool {
 		err = noise.Err
 	}
 	return strings.HasSuffix(err.Error(), "EOF") || strings.Contains(err.Error(), "closed")
+}
+
+// needsCopy reports whether what is at the path may be no gorun, so that a copy can help: it has not said its first word. After a power
+// failure it may be empty or cut off. The signal that ends such a program makes ssh fail, and ssh says nothing of it.
+func (e ending) needsCopy() bool {
+	return !e.hello && (e.code != sshFailed || strings.TrimSpace(e.stderr) == "")
 }
 
 // isMissing reports whether the shell on the host has found no program to execute. Shells other than sh say so only in words, and what

@@ -65,6 +65,49 @@ func TestFailureOfConnection(t *testing.T) {
 	}
 }
 
+func TestFailureOfCopy(t *testing.T) {
+	answer := errors.New("the host has not answered as expected: EOF")
+	for _, c := range []struct {
+		u    uncopied
+		code int
+		want string
+	}{
+		{uncopied{begun: true, sent: 12_345_678, code: 255, err: answer}, 75,
+			"host n1: copying gorun: the connection was lost after 12 of 47 MB: check that the host is up, and the network, and start the job again"},
+		{uncopied{begun: true, code: 255, stderr: "Timeout, server n1 not responding.\r\n", err: answer}, 75,
+			"host n1: copying gorun: the connection was lost after 0 of 47 MB (Timeout, server n1 not responding.): check that the host is up, and the network, and start the job again"},
+		{uncopied{code: 255, stderr: "ssh: connect to host n1 port 22: No route to host", err: answer}, 75,
+			"host n1: connecting: ssh: connect to host n1 port 22: No route to host: check that the host is up, and the network"},
+		{uncopied{begun: true, sent: 12_345_678, stderr: "Terminated", err: errStalled}, 75,
+			"host n1: copying gorun: nothing came for 20s after 12 of 47 MB, and the host gave it up: check the network, and start the job again"},
+		{uncopied{begun: true, code: -1, misfit: true, err: errors.New("the host is linux/riscv64")}, 2, "host n1: copying gorun: the host is linux/riscv64"},
+		{uncopied{begun: true, code: 1, stderr: "it is a directory: remove it\n", err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: it is a directory: remove it"},
+		{uncopied{begun: true, err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: the host has not answered as expected: EOF"},
+	} {
+		c.u.size, c.u.stall = 46_800_000, 20*time.Second
+		if got := c.u.failure(Host{Name: "n1"}, "~/.cache/gorun/1-2/gorun"); got.Error() != c.want || got.Code != c.code {
+			t.Errorf("%+v:\n got %d %s\nwant %d %s", c.u, got.Code, got, c.code, c.want)
+		}
+	}
+}
+
+// TestNeedsCopy: a copy helps against what was left after a power failure, and not against a connection that fails.
+func TestNeedsCopy(t *testing.T) {
+	for e, want := range map[ending]bool{
+		{code: 127, stderr: "sh: 1: exec: gorun: not found"}: true,
+		{code: 0}:   true, // an empty file is a script
+		{code: -1}:  true, // a file that is cut off gets a signal, and so does the shell that it has replaced
+		{code: 255}: true, // the same over ssh
+		{code: 255, stderr: "ssh: connect to host n1: No route to host"}: false,
+		{hello: true, code: 1}:   false,
+		{hello: true, code: 255}: false,
+	} {
+		if got := e.needsCopy(); got != want {
+			t.Errorf("%+v: %v", e, got)
+		}
+	}
+}
+
 func TestShell(t *testing.T) {
 	ssh := Shell{Words: []string{"/usr/bin/ssh", "-F", "config"}, Connect: 90 * time.Second}
 	want := []string{"/usr/bin/ssh", "-F", "config", "-T", "-oBatchMode=yes", "-oConnectTimeout=90", "-oServerAliveInterval=5", "-oServerAliveCountMax=3", "-l", "me", "n1", "exec gorun agent"}

@@ -164,7 +164,7 @@ func (l *launcher) take(e any) bool {
 			e.hello.Addr = usable(e.hello.Addr)
 			l.step(e)
 		}
-	case alive:
+	case alive, copying:
 		l.step(e)
 	case received:
 		l.step(alive{e.host})

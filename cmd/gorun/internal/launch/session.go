@@ -24,7 +24,7 @@ type session struct {
 func (s *session) run(ctx context.Context) {
 	c, h := s.config, s.config.Hosts[s.host]
 	e, err := s.serve(ctx, c.Path)
-	if err == nil && c.Copy != nil && e.isMissing(c.Path) && ctx.Err() == nil {
+	if err == nil && c.Copy != nil && !c.IsSelf[s.host] && e.needsCopy() && ctx.Err() == nil {
 		if why := s.copy(ctx); why != nil {
 			s.events <- closed{s.host, why}
 			return

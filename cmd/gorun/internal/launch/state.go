@@ -43,6 +43,7 @@ const (
 type node struct {
 	phase    phase
 	hello    frame.Hello
+	copying  bool           // gorun is being copied there
 	lastSeen time.Time      // the last sign of life; at first, when the connection began
 	outcome  *frame.Outcome // nil: none
 }
@@ -74,6 +75,11 @@ type (
 	}
 	// alive: a host has given a sign of life.
 	alive struct{ host int }
+	// copying: gorun is being copied to a host, or is not any more.
+	copying struct {
+		host int
+		now  bool
+	}
 	// finished: the job has ended on a host.
 	finished struct {
 		host    int

@@ -16,6 +16,8 @@ func (m *stateMachine) Step(e event, now time.Time) []action {
 		return m.onSaid(e, now)
 	case alive:
 		m.nodes[e.host].lastSeen = now
+	case copying:
+		m.nodes[e.host].copying, m.nodes[e.host].lastSeen = e.now, now
 	case finished:
 		return m.onFinished(e, now)
 	case lost:
@@ -224,8 +226,12 @@ func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
 		n, name := &m.nodes[i], m.rules.Names[i]
 		switch {
 		case n.phase == connecting && isDue(n.lastSeen.Add(m.rules.Connect)):
-			actions = append(actions, m.onLost(i, &Failure{name, "connecting",
-				fmt.Sprintf("no answer within %v: check that it is up, and that ssh runs a command there without a question, or give it longer with --connect-timeout", m.rules.Connect), codeUnreachable}, now)...)
+			why := &Failure{name, "connecting",
+				fmt.Sprintf("no answer within %v: check that it is up, and that ssh runs a command there without a question, or give it longer with --connect-timeout", m.rules.Connect), codeUnreachable}
+			if n.copying {
+				why = &Failure{name, "copying gorun", fmt.Sprintf("no progress within %v: check the network, or give it longer with --connect-timeout", m.rules.Connect), codeUnreachable}
+			}
+			actions = append(actions, m.onLost(i, why, now)...)
 		case n.phase == running && isDue(n.lastSeen.Add(m.rules.Silence)):
 			actions = append(actions, m.onLost(i, &Failure{name, "running the job",
 				fmt.Sprintf("the host is lost: no sign of life for %v", m.rules.Silence), codeLost}, now)...)

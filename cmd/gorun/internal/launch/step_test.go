@@ -280,6 +280,22 @@ func TestSilence(t *testing.T) {
 	if got := b.m.result(); got.Code != 75 || !strings.HasPrefix(got.Text, "gorun: host a: connecting: no answer within 30s: ") {
 		t.Errorf("%+v", got)
 	}
+
+	b = newBed(2, 2)
+	b.turns(t, turn{copying{0, true}, ""})
+	b.now = b.now.Add(20 * time.Second)
+	b.turns(t, turn{alive{0}, ""}, turn{at(1), ""})
+	if got := b.elapse(t, 30*time.Second); got != "drop a, drop b" {
+		t.Errorf("a copy that stalls: %s", got)
+	}
+	b.wantResult(t, Result{Code: 75, Text: "gorun: host a: copying gorun: no progress within 30s: check the network, or give it longer with --connect-timeout\n"})
+
+	b = newBed(2, 2) // it has been copied
+	b.turns(t, turn{copying{0, true}, ""}, turn{copying{0, false}, ""}, turn{at(1), ""})
+	b.elapse(t, 30*time.Second)
+	if got := b.m.result(); !strings.HasPrefix(got.Text, "gorun: host a: connecting: no answer within 30s: ") {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestInterrupt(t *testing.T) {
