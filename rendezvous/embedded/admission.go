@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -77,17 +79,80 @@ type unread struct {
 
 func (u *unread) Read(b []byte) (int, error) { return u.all.Read(b) }
 
-// admitMember admits a connection of another member once it has made a request: with that it has proven itself. The server for members
+// admitMember admits a connection of another member once it has made a request, where there is nothing else to prove. The server for members
 // calls it whenever the state of a connection changes.
 func admitMember(conn net.Conn, state http.ConnState) {
 	if state != http.StateActive {
 		return
 	}
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
 	if c, ok := conn.(*timed); ok && !c.Conn.(*admission.Conn).Admit() {
 		_ = c.Close()
+	}
+}
+
+// memberListener lets other members in. credentials are those for TLS; nil: there are none.
+func memberListener(l *admission.Listener, credentials *tls.Config) net.Listener {
+	timed := &timedListener{l, rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout}
+	if credentials == nil {
+		return timed
+	}
+	return newTLSListener(timed, credentials)
+}
+
+// A tlsListener admits members that have completed the handshake. A member dials more connections than it has requests for: those that have
+// not carried one yet are no strangers'.
+type tlsListener struct {
+	timed   *timedListener
+	config  *tls.Config
+	proven  chan net.Conn
+	done    chan struct{} // closed by Close
+	close   func() error
+	running sync.WaitGroup
+}
+
+func newTLSListener(l *timedListener, config *tls.Config) *tlsListener {
+	t := &tlsListener{timed: l, config: config, proven: make(chan net.Conn), done: make(chan struct{})}
+	t.close = sync.OnceValue(func() error {
+		close(t.done)
+		err := l.Close() // which ends all handshakes
+		t.running.Wait()
+		return err
+	})
+	t.running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.running.Go(func() { t.prove(conn) })
+		}
+	})
+	return t
+}
+
+// prove lets a connection in if its handshake succeeds, for which package admission limits the time.
+func (t *tlsListener) prove(conn net.Conn) {
+	secured := tls.Server(conn, t.config)
+	if secured.Handshake() == nil && conn.(*timed).Conn.(*admission.Conn).Admit() {
+		select {
+		case t.proven <- secured:
+			return
+		case <-t.done:
+		}
+	}
+	_ = conn.Close() // what strangers do is no news
+}
+
+func (t *tlsListener) Addr() net.Addr { return t.timed.Addr() }
+func (t *tlsListener) Close() error   { return t.close() }
+
+// Accept returns the next connection of a member.
+func (t *tlsListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-t.proven:
+		return conn, nil
+	case <-t.done:
+		return nil, net.ErrClosed
 	}
 }
 

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -12,7 +11,6 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/rafthttp"
 )
 
 // Members of a cluster are served here and not by etcd, as clients are. It would listen for them before it has looked for
@@ -79,6 +77,10 @@ func (s *Server) servePeers() error {
 	if err != nil {
 		return err
 	}
+	if credentials != nil {
+		credentials = credentials.Clone()
+		credentials.NextProtos = nil // HTTP/1.1
+	}
 	s.peers = &http.Server{
 		Handler:           http.HandlerFunc(s.answerPeer),
 		ConnState:         admitMember,
@@ -92,12 +94,7 @@ func (s *Server) servePeers() error {
 		if err != nil {
 			return err
 		}
-		var l net.Listener = &timedListener{s.admissions(bound, "members"), rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout}
-		if credentials != nil {
-			credentials = credentials.Clone()
-			credentials.NextProtos = nil // HTTP/1.1
-			l = tls.NewListener(l, credentials)
-		}
+		l := memberListener(s.admissions(bound, "members"), credentials)
 		s.serving.Go(func() {
 			if err := s.peers.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				s.fail(err)
