@@ -32,15 +32,6 @@ func Available() bool {
 	return err1 == nil && err2 == nil
 }
 
-// Check returns why this machine's MUNGE does not work.
-func Check(ctx context.Context) error {
-	credential, err := encode(ctx, "")
-	if err == nil {
-		_, err = decode(ctx, credential)
-	}
-	return err
-}
-
 const (
 	maxCredential = 4096 // bytes
 	prefix        = "MUNGE:"
@@ -105,7 +96,7 @@ func uidIn(metadata string) (int, bool) {
 
 // run runs a program of MUNGE. An error has what the program says.
 func run(ctx context.Context, input, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := exec.CommandContext(ctx, name, append(args, socketFlag()...)...)
 	var out, problem bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &problem
 	err := cmd.Run()
