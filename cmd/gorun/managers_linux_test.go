@@ -75,6 +75,16 @@ func withoutMunge(t *testing.T) string {
 	return dir
 }
 
+// brokenMunge returns a PATH whose MUNGE does not work.
+func brokenMunge(t *testing.T) (variable string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/munge", []byte("#!/bin/sh\necho 'munge: Error: no daemon' >&2\nexit 6\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return "PATH=" + dir + ":" + os.Getenv("PATH")
+}
+
 // TestSrunGorun: under srun, gorun needs no flags but the program's, and refuses what would run on fewer nodes, or twice on one.
 func TestSrunGorun(t *testing.T) {
 	t.Parallel()
@@ -115,6 +125,9 @@ func TestSrunGorun(t *testing.T) {
 			slices.Sorted(slices.Values(slices.Repeat([]string{"[0] rank 0\n", "[1] rank 1\n", "[2] rank 2\n"}, 3))), `(?s)^(\S+ \[INFO\]  gorun: Slurm step .*\n){3}$`},
 		{"one after the other, with a token", true, "srun -N2 -w n[1-2] sh -c 'for i in 1 2 3; do gorun sh -c \"echo rank \\$RANK\" || exit; done'", []string{token}, 0,
 			slices.Sorted(slices.Values(slices.Repeat([]string{"[0] rank 0\n", "[1] rank 1\n"}, 3))), `(?s)^(\S+ \[INFO\]  gorun: Slurm step .*\n){3}$`},
+		{"MUNGE at the socket of slurm.conf", true, "srun -N2 -w n[1-2] gorun" + program, []string{"PATH=" + os.Getenv("PATH")}, 0, ranks("12.0", "n1", "n2"), `by MUNGE\n$`},
+		{"MUNGE that does not work", true, "srun -N3 gorun true", []string{brokenMunge(t)}, 2, nil,
+			`(?s)^\S+ \[INFO\]  gorun: Slurm step 13.0: [^\n]*\n(gorun: cannot get a token by MUNGE, which does not work on n[123]: munge: Error: no daemon; write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun\n){3}$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stdout, stderr, code := u.run(t, c.munge, c.script, c.environ...)
@@ -172,6 +185,8 @@ func TestInitWithoutGorun(t *testing.T) {
 		{"two worlds, one after the other", true, "srun -N2 -w n[1-2] -n4 ranks twice", nil, 4, ""},
 		{"srun without a token", false, "srun -N2 -w n[1-2] -n2 ranks sum", nil, 0,
 			`n1:\d+ can be reached from the network and there is no token: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun`},
+		{"srun with MUNGE that does not work", true, "srun -N2 -w n[1-2] -n2 sh -c 'test $SLURM_PROCID = 0 || ranks sum'", []string{brokenMunge(t)}, 0,
+			`cannot get a token by MUNGE, which does not work on n2: munge: Error: no daemon; write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun`},
 		{"mpirun", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 ranks sum", nil, 3, ""},
 		{"mpirun on several nodes", false, "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 ranks sum", nil, 0,
 			`Open MPI does not say where rank 0 runs: write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN, where HOST is the host of rank 0`},

@@ -172,6 +172,11 @@ func (c *Config) freeAddress(ctx context.Context, p *place) (string, error) {
 func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) (end func(), err error) {
 	end = func() {}
 	port := manager.Port(t.ID) + managedToken
+	if t.Rank == 0 || negotiated.token == "" {
+		if err := munge.Check(ctx); err != nil { // on each node: without MUNGE no rank may wait for rank 0
+			return end, fmt.Errorf("cannot get a token by MUNGE, which does not work on %s: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", t.Hosts[t.Node], err)
+		}
+	}
 	switch {
 	case t.Rank > 0 && negotiated.token != "":
 	case t.Rank > 0:
@@ -181,9 +186,6 @@ func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) 
 			return end, err
 		}
 	default:
-		if err := munge.Check(ctx); err != nil {
-			return end, fmt.Errorf("cannot give the other ranks a token by MUNGE: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", err)
-		}
 		l, err := munge.Listen(ctx, t.Hosts[0], port)
 		if err != nil {
 			return end, err

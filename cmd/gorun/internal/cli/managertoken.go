@@ -63,6 +63,14 @@ func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Toke
 
 // mungeToken makes a token and begins to give it to the other nodes, or gets it.
 func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
+	misuse := func(what string, err error) error {
+		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", what, err)}
+	}
+	if err := munge.Check(ctx); ctx.Err() != nil {
+		return "", err
+	} else if err != nil { // on each node: without MUNGE none of them may wait for another
+		return "", misuse("cannot get a token by MUNGE, which does not work on "+m.task.Hosts[m.task.Node], err)
+	}
 	if m.task.Node > 0 {
 		defer m.waiting("")
 		token, err := munge.Ask(ctx, m.addr.String(), m.runID, strconv.Itoa(m.task.Node), m.waiting)
@@ -71,15 +79,9 @@ func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
 		}
 		return token, err
 	}
-	misuse := func(err error) error {
-		return &rendezvous.MisuseError{Err: fmt.Errorf("cannot give the other nodes a token by MUNGE: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", err)}
-	}
-	if err := munge.Check(ctx); err != nil {
-		return "", misuse(err)
-	}
 	l, err := munge.Listen(ctx, m.addr.Host, m.addr.Port)
 	if err != nil {
-		return "", misuse(err)
+		return "", misuse("cannot give the other nodes a token by MUNGE", err)
 	}
 	token := munge.NewSecret()
 	m.server = munge.Serve(l, m.runID, token, m.logger.With("token", net.JoinHostPort(m.addr.Host, strconv.Itoa(m.addr.Port))).Info)
