@@ -26,12 +26,16 @@ type worker struct {
 	stopped  bool           // by Stop or Revoke
 	failed   bool           // it is being killed for a fault, or because it hangs
 	fault    string         // what it did wrong on its socket; empty: nothing
-	pending  []int          // rounds that were sent to it and that it has not answered
-	entering int            // the last round of pending, which it has to enter by deadline; 0: none
-	deadline time.Time
-	overdue  bool           // deadline has been moved, because it had passed
-	timer    *time.Timer    // ends at deadline
+	pending  []pending      // rounds that were sent to it and that it has not answered
+	overdue  bool           // the deadline of the first of them has been moved, because it had passed
+	timer    *time.Timer    // ends at that deadline
 	revoked  *launcher.Exit // its failure, if it has revoked the last round that was sent to it; nil: it has not
+}
+
+// A pending is a round that a worker has to answer. Each has its own deadline: a round that replaces one gives no more time for that.
+type pending struct {
+	round    int
+	deadline time.Time
 }
 
 // awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it. It is
@@ -84,33 +88,51 @@ func (w *worker) stop(sig syscall.Signal) {
 
 // enter sends it a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
-	w.survives, w.entering, w.revoked = false, r.Round, nil
-	w.deadline, w.overdue = time.Now().Add(w.group.Timeout), false
-	w.pending = append(w.pending, r.Round)
+	w.survives, w.revoked = false, nil
+	w.pending = append(w.pending, pending{r.Round, time.Now().Add(w.group.Timeout)})
 	w.socket.send(r)
-	if w.timer != nil {
-		w.timer.Stop()
+	if len(w.pending) == 1 {
+		w.startTimer()
 	}
-	w.timer = time.AfterFunc(w.group.Timeout, w.late)
 	w.failIfMissing()
 	if !w.socket.isConnected() {
 		w.disconnected()
 	}
 }
 
-// failIfMissing makes it a failure if it has ended with exit code 0 and has not entered the round that it has to enter. The others wait
-// for it there.
-func (w *worker) failIfMissing() {
-	if x := w.exit; x != nil && w.entering > 0 && !x.Failed() && !x.Stopped {
-		x.Code, x.Fault = 1, fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering)
+// startTimer starts the timer for the first round that it has to answer, if there is one.
+func (w *worker) startTimer() {
+	if w.overdue = false; w.timer != nil {
+		w.timer.Stop()
+	}
+	if len(w.pending) > 0 {
+		w.timer = time.AfterFunc(time.Until(w.pending[0].deadline), w.late)
 	}
 }
 
-// extend moves the deadline by the time for which the job was suspended.
+// entering is the last round that was sent to it, if it has not entered that; otherwise 0.
+func (w *worker) entering() int {
+	if len(w.pending) == 0 {
+		return 0
+	}
+	return w.pending[len(w.pending)-1].round
+}
+
+// failIfMissing makes it a failure if it has ended with exit code 0 and has not entered the round that it has to enter. The others wait
+// for it there.
+func (w *worker) failIfMissing() {
+	if x := w.exit; x != nil && w.entering() > 0 && !x.Failed() && !x.Stopped {
+		x.Code, x.Fault = 1, fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering())
+	}
+}
+
+// extend moves the deadlines by the time for which the job was suspended.
 func (w *worker) extend(passed time.Duration) {
-	if w.entering > 0 {
-		w.deadline = w.deadline.Add(passed)
-		w.timer.Reset(time.Until(w.deadline))
+	for i := range w.pending {
+		w.pending[i].deadline = w.pending[i].deadline.Add(passed)
+	}
+	if len(w.pending) > 0 {
+		w.timer.Reset(time.Until(w.pending[0].deadline))
 	}
 }
 
@@ -127,15 +149,12 @@ func (w *worker) receive(m rounds.Message) {
 
 // enters handles its answer to a round. The round may be over by now, and the worker may not have known that when it answered.
 func (w *worker) enters(round int) {
-	switch i := slices.Index(w.pending, round); {
+	switch i := slices.IndexFunc(w.pending, func(p pending) bool { return p.round == round }); {
 	case i >= 0:
 		w.pending = w.pending[i+1:]
-		if round == w.entering {
-			w.entering = 0
-			w.timer.Stop()
-		}
-	case w.entering > 0:
-		w.fail("enters round %d, and is in round %d", round, w.entering)
+		w.startTimer()
+	case len(w.pending) > 0:
+		w.fail("enters round %d, and is in round %d", round, w.entering())
 	default:
 		w.fail("enters round %d, and has nothing to enter: it is in round %d", round, w.group.round)
 	}
@@ -159,8 +178,8 @@ func (w *worker) disconnected() { time.AfterFunc(exitDelay, w.failIfDisconnected
 func (w *worker) failIfDisconnected() {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	if w.entering > 0 && !w.group.suspended && !w.socket.isConnected() {
-		w.fail("disconnected from its agent, and has not entered round %d", w.entering)
+	if w.entering() > 0 && !w.group.suspended && !w.socket.isConnected() {
+		w.fail("disconnected from its agent, and has not entered round %d", w.entering())
 	}
 }
 
@@ -168,19 +187,23 @@ func (w *worker) failIfDisconnected() {
 func (w *worker) late() {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	late := time.Since(w.deadline)
-	switch {
-	case w.entering == 0 || late < 0 || w.group.suspended:
-		return
-	case late > awakeTolerance:
-		w.deadline, w.overdue = time.Now().Add(w.group.Timeout), false
-	case !w.overdue:
-		w.deadline, w.overdue = time.Now().Add(awakeTolerance), true
-	default:
-		w.fail("did not enter round %d within %v", w.entering, w.group.Timeout)
+	if len(w.pending) == 0 || w.group.suspended {
 		return
 	}
-	w.timer.Reset(time.Until(w.deadline))
+	first := &w.pending[0]
+	late := time.Since(first.deadline)
+	switch {
+	case late < 0:
+		return
+	case late > awakeTolerance:
+		first.deadline, w.overdue = time.Now().Add(w.group.Timeout), false
+	case !w.overdue:
+		first.deadline, w.overdue = time.Now().Add(awakeTolerance), true
+	default:
+		w.fail("did not enter round %d within %v", first.round, w.group.Timeout)
+		return
+	}
+	w.timer.Reset(time.Until(first.deadline))
 }
 
 // warn logs something about the worker.
