@@ -74,7 +74,8 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time.
+// A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time. If it names only rank 0, which serves the store in
+// which ranks meet, others may be missing, too.
 type MissingRanksError struct {
 	Missing []int  // world ranks
 	Waits   []Wait // of missing ranks that wait in another call
@@ -83,10 +84,14 @@ type MissingRanksError struct {
 	After   time.Duration // how long this rank has waited for them
 	Err     error
 
-	group *core.Group // of a barrier
+	group   *core.Group // of a barrier
+	onlyErr bool        // nobody knows how many have come, and Err says everything
 }
 
 func (e *MissingRanksError) Error() string {
+	if e.onlyErr {
+		return e.Err.Error()
+	}
 	var idle, held []string // those that wait for others come last
 	for _, r := range e.Missing {
 		name := fmt.Sprint(r)

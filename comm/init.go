@@ -83,7 +83,7 @@ func notJoined(op string, err error) error {
 		return public(e)
 	}
 	if m, ok := errors.AsType[*bootstrap.MissingError](err); ok {
-		err = &MissingRanksError{Missing: m.Missing, Size: m.Size, Where: m.Where, After: m.After, Err: m.Err}
+		err = &MissingRanksError{Missing: m.Missing, Size: m.Size, Where: m.Where, After: m.After, Err: m.Err, onlyErr: m.Serves}
 	}
 	return fmt.Errorf("comm: %s: %w", op, err)
 }

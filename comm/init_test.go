@@ -162,6 +162,10 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 	t.Run("rank 0, who serves the store", func(t *testing.T) {
 		way := "tcp://" + freePort(t)
 		_, errs := initAll(t, []int{1}, 2, WithInitMethod(way), WithTimeout(500*time.Millisecond))
+		var missing *MissingRanksError
+		if !errors.As(errs[0], &missing) || !slices.Equal(missing.Missing, []int{0}) || missing.Size != 2 || missing.After < 500*time.Millisecond || !errors.Is(missing, context.DeadlineExceeded) {
+			t.Errorf("got %v, want rank 0 to be missing", errs[0])
+		}
 		if errs[0] == nil || !strings.Contains(errs[0].Error(), "connection refused") || !strings.Contains(errs[0].Error(), "rank 0") {
 			t.Errorf("got %v, want it to name rank 0 and the refused connection", errs[0])
 		}

@@ -137,7 +137,8 @@ func whyNoRejoin() error {
 // awaitOver returns the end of the round if that is why a rank has not met the others, and otherwise nil. err is what the rank found. The
 // agent may not have said yet that the round is over, so awaitOver waits for that for a while.
 func awaitOver(during context.Context, err error) *rounds.Round {
-	_, missing := errors.AsType[*bootstrap.MissingError](err)
+	m, missing := errors.AsType[*bootstrap.MissingError](err)
+	missing = missing && !m.Serves // rank 0 may have died
 	if _, wrong := errors.AsType[*core.Error](err); !missing && !wrong && !errors.Is(err, context.Canceled) {
 		select {
 		case <-during.Done():

@@ -109,13 +109,15 @@ func TestRejoinAfterARankHasLeft(t *testing.T) {
 // TestRejoinOfSome: the others never call it, call Init, or have ended. Rejoin names them, and succeeds in a later round.
 func TestRejoinOfSome(t *testing.T) {
 	for name, c := range map[string]struct {
+		odd     int // one of the others
 		others  func(w *testWorker)
 		want    string
 		another string // what the others' call says
 	}{
-		"never called": {nil, "2 of 3 ranks came to the store at ", ""},
-		"calls Init":   {func(w *testWorker) { w.do("init") }, "2 of 3 ranks came to the store at ", "rank 1 (pid "},
-		"exits":        {func(w *testWorker) { w.do("exit", "3") }, "2 of 3 ranks came to the store at ", ""},
+		"never called":         {2, nil, "2 of 3 ranks came to the store at ", ""},
+		"calls Init":           {2, func(w *testWorker) { w.do("init") }, "2 of 3 ranks came to the store at ", "rank 1 (pid "},
+		"exits":                {2, func(w *testWorker) { w.do("exit", "3") }, "2 of 3 ranks came to the store at ", ""},
+		"never called: rank 0": {0, nil, "rank 0, which serves the store, has not come: ", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,20 +125,20 @@ func TestRejoinOfSome(t *testing.T) {
 			a.join()
 			a.lose(1)
 			a.next(3)
-			odd := a.workers[2]
+			odd, come := a.workers[c.odd], []int{2 - c.odd, 1}
 			if c.others != nil {
 				c.others(odd)
 			}
-			for _, r := range []int{0, 1} {
+			for _, r := range come {
 				a.workers[r].join()
 			}
-			for _, r := range []int{0, 1} {
+			for _, r := range come {
 				wantError(t, a.workers[r], a.workers[r].result(), c.want, 2)
 			}
 			if c.another != "" {
 				wantError(t, odd, odd.result(), c.another, 1)
 			}
-			a.lose(2)
+			a.lose(c.odd)
 			a.next(3)
 			a.join()
 		})

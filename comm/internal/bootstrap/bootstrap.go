@@ -69,9 +69,13 @@ type MissingError struct {
 	Where   string
 	After   time.Duration // how long they were waited for
 	Err     error
+	Serves  bool // they are rank 0, which serves the store: nobody knows of the others, and Err says everything
 }
 
 func (e *MissingError) Error() string {
+	if e.Serves {
+		return e.Err.Error()
+	}
 	return fmt.Sprintf("ranks %v have not come to %s", e.Missing, e.Where)
 }
 
@@ -88,6 +92,7 @@ func Join(ctx context.Context, cfg Config) (*World, error) {
 	if err != nil {
 		return nil, refuse(err)
 	}
+	place.began = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	waits := startWaiting(cfg.Log, place.firstLog())

@@ -104,7 +104,10 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 		}
 		c.Token = string(own.Bytes())
 	case p.task.Manager == manager.Slurm && len(p.task.Hosts) > 0 && munge.Available():
-		if end, err = c.askMunge(ctx, p.task, waits); err != nil {
+		if end, err = c.askMunge(ctx, p.task, waits); errors.Is(err, context.DeadlineExceeded) {
+			err = p.withoutStore(err) // nor a token
+		}
+		if err != nil {
 			return end, err
 		}
 	default:

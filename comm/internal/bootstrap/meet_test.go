@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -151,10 +152,13 @@ func TestAStoppedStoreIsNamed(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
 					s := &stoppedStore{all, answers, c.err}
-					p := place{rank: 1, size: 2, master: "node0:29500", meet: "the store"}
+					p := place{rank: 1, size: 2, master: "node0:29500", meet: "the store", began: time.Now()}
 					generation, _, err := (&claims{taken: map[string]bool{}}).claim(ctx, s, p)
 					if err == nil {
 						_, err = meet(ctx, s, generation, p, self("127.0.0.1:2"))
+					}
+					if missing, ok := errors.AsType[*MissingError](err); !ok || !slices.Equal(missing.Missing, []int{0}) || missing.Size != 2 || missing.After != time.Since(p.began) {
+						t.Errorf("got %#v, want rank 0 to be missing", err)
 					}
 					if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "rank 0, which serves the store at node0:29500: ") {
 						t.Errorf("got %v, want an error that names rank 0", err)

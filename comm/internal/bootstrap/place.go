@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/store"
@@ -30,6 +31,7 @@ type place struct {
 	master     string        // host:port of the store, unless there is a path or a Store
 	hosted     bool          // the agent serves the store at master, not rank 0
 	path       string        // file of the store
+	began      time.Time     // when this rank began to join
 }
 
 // place returns the place according to options and environment.
@@ -145,7 +147,10 @@ func (c *Config) openStore(ctx context.Context, p place, waits *waiting) (store.
 	if err != nil {
 		stop()
 		if p.rank != 0 && !p.hosted && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
-			err = fmt.Errorf("rank 0, which serves the store, has not come: %w", err)
+			late := errors.Is(err, context.DeadlineExceeded)
+			if err = fmt.Errorf("rank 0, which serves the store, has not come: %w", err); late { // or it has refused this rank
+				err = p.withoutStore(err)
+			}
 		}
 		return nil, nil, err
 	}

@@ -86,6 +86,14 @@ func (p place) unanswered(err error) string {
 	return reason
 }
 
+// withoutStore returns err, because of which there is no store, as a MissingError if rank 0 serves the store, and is not this one.
+func (p place) withoutStore(err error) error {
+	if p.hosted || p.rank == 0 {
+		return err
+	}
+	return &MissingError{Missing: []int{0}, Size: p.size, Where: p.meet, After: time.Since(p.began), Err: err, Serves: true}
+}
+
 // notAnswered returns err of a call that the store should answer at once. If it has not answered in time, or has ended, that names the store
 // and the rank that serves it.
 func (p place) notAnswered(err error) error {
@@ -94,9 +102,9 @@ func (p place) notAnswered(err error) error {
 	case p.master == "": // the caller or the machine has the store
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: it does not answer: %w", p.unanswered(nil), err)
+		return p.withoutStore(fmt.Errorf("%s: it does not answer: %w", p.unanswered(nil), err))
 	case broken, errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: %w", p.unanswered(nil), err)
+		return p.withoutStore(fmt.Errorf("%s: %w", p.unanswered(nil), err))
 	}
 	return err
 }
