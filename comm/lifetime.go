@@ -63,13 +63,17 @@ func (l *lifetime) revoke(ctx context.Context) error {
 		return nil
 	}
 	why := "it has called comm.Rejoin, and no call of it has failed"
+	var missing []int
 	if failure != nil {
+		if m, ok := errors.AsType[*MissingRanksError](*failure); ok {
+			missing = m.Missing
+		}
 		why = strings.TrimPrefix((*failure).Error(), "comm: ")
 		if more := becauseOf(*failure); more != nil {
 			writeError(*failure, more)
 		}
 	}
-	return l.rounds.Revoke(why)
+	return l.rounds.Revoke(why, missing...)
 }
 
 // connectAgent connects this process to its agent, unless it cannot rejoin or is connected.

@@ -36,7 +36,8 @@ var ErrRoundOver = errors.New("gorun is forming another round")
 // for the round until ctx ends or the timeout is over, and then as long for the other ranks.
 //
 // Rejoin can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens to Rejoin, call it
-// again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves.
+// again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves. That happens sooner if
+// another rank of the node gets a [MissingRanksError] because of them, and calls Rejoin again.
 //
 // Where workers do not outlive a round, Rejoin returns a [NoRejoinError] with the failure because of which the program has called it, or an
 // [ArgumentError] if there was none.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +140,14 @@ func TestRejoinOfSome(t *testing.T) {
 			if c.another != "" {
 				wantError(t, odd, odd.result(), c.another, 1)
 			}
+			for _, r := range come {
+				w := a.workers[r]
+				w.do("rejoin", "1000")
+				if m := w.says(func(m rounds.Message) bool { return m.Revoke != "" }); !slices.Equal(m.Missing, []int{c.odd}) {
+					t.Errorf("rank %d says %+v, want that rank %d is missing", r, m, c.odd)
+				}
+				w.result()
+			}
 			a.lose(c.odd)
 			a.next(3)
 			a.join()
@@ -234,7 +244,7 @@ func TestRejoinBeforeTheAgentKnows(t *testing.T) {
 	w.do("rejoin")
 	a.lose(1)
 	a.next(2)
-	if m := w.says(func(rounds.Message) bool { return true }); m != (rounds.Message{Round: 2}) {
+	if m := w.says(func(rounds.Message) bool { return true }); !reflect.DeepEqual(m, rounds.Message{Round: 2}) {
 		t.Errorf("it says %+v, want that it enters round 2", m)
 	}
 	a.workers[1].join()

@@ -121,6 +121,65 @@ func TestRoundsGiveNoMoreTime(t *testing.T) {
 	}
 }
 
+// TestMissing: a worker revokes a round because ranks have not come. One that has not entered it is killed instead, unless it has lived on
+// for longer: then it has more in memory.
+func TestMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, entered bool // the worker that revokes has lived on, too; the missing one has entered the round
+		missing      []int
+		want         string // how the missing one ends; empty: it lives on
+	}{
+		"missing":   {old: true, missing: []int{3, 11}, want: "signal 9 (SIGKILL): it has not entered round 2, and rank 10 has given it up"},
+		"no rank":   {old: true},
+		"far ranks": {old: true, missing: []int{3, 9}},
+		"entered":   {old: true, entered: true, missing: []int{11}},
+		"is new":    {missing: []int{11}},
+		"is late":   {old: true, missing: []int{10, 11}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTestbed(t, 2)
+			gang, first := b.mustBegin(1)
+			missing := first[1].connect(t)
+			var conn *rounds.Conn
+			if c.old {
+				conn = first[0].connect(t)
+			}
+			gang.Revoke(syscall.SIGTERM, "", nil)
+			await(t, gang.Revoked())
+			gang, second := b.mustBegin(2)
+			if c.entered {
+				if err := errors.Join(missing.Enter(2), missing.Revoke(2, "it has entered")); err != nil {
+					t.Fatal(err)
+				}
+				await(t, gang.Revocations())
+			}
+			if !c.old {
+				conn = second[0].connect(t)
+			} else if name != "is late" {
+				if err := conn.Enter(2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := conn.Revoke(2, "ranks are missing", c.missing...); err != nil {
+				t.Fatal(err)
+			}
+			if c.want != "" {
+				if x, _ := await(t, gang.Exits()); x.Rank != 11 || x.String() != c.want || x.Stopped {
+					t.Errorf("exit %v, want %s", x, c.want)
+				}
+			} else if x, _ := await(t, gang.Revocations()); x.Rank != 10 {
+				t.Errorf("the failure is %+v", x)
+			}
+			if len(gang.Exits()) > 0 || len(gang.Revocations()) > 0 {
+				t.Errorf("%d exits and %d revocations too many", len(gang.Exits()), len(gang.Revocations()))
+			}
+			gang.Kill()
+			for range gang.Exits() {
+			}
+		})
+	}
+}
+
 // TestCannotEnter: a worker that disconnects from its agent before it has entered a round is killed soon. If it has ended, its exit says
 // how, and exit code 0 is a failure as well: the others wait for it.
 func TestCannotEnter(t *testing.T) {

@@ -1,6 +1,7 @@
 package workergroup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"syscall"
@@ -26,6 +27,7 @@ type worker struct {
 	stopped  bool           // by Stop or Revoke
 	failed   bool           // it is being killed for a fault, or because it hangs
 	fault    string         // what it did wrong on its socket; empty: nothing
+	livedOn  int            // the first round that it was sent, after the one in which it was started; 0: there was none
 	pending  []pending      // rounds that were sent to it and that it has not answered
 	overdue  bool           // the deadline of the first of them has been moved, because it had passed
 	timer    *time.Timer    // ends at that deadline
@@ -88,7 +90,7 @@ func (w *worker) stop(sig syscall.Signal) {
 
 // enter sends it a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
-	w.survives, w.revoked = false, nil
+	w.survives, w.revoked, w.livedOn = false, nil, cmp.Or(w.livedOn, r.Round)
 	w.pending = append(w.pending, pending{r.Round, time.Now().Add(w.group.Timeout)})
 	w.socket.send(r)
 	if len(w.pending) == 1 {
@@ -141,7 +143,7 @@ func (w *worker) receive(m rounds.Message) {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
 	if m.Revoke != "" {
-		w.revokes(m.Round, m.Revoke)
+		w.revokes(m)
 	} else {
 		w.enters(m.Round)
 	}
@@ -160,16 +162,36 @@ func (w *worker) enters(round int) {
 	}
 }
 
-// revokes handles its wish to end a round for all. Only the first one in a round counts, and none if that round is over.
-func (w *worker) revokes(round int, why string) {
+// revokes handles its wish to end a round for all. Only the first one in a round counts, and none if that round is over. If the fault is that
+// of a worker which does not enter the round, that one's end is the end of the round.
+func (w *worker) revokes(m rounds.Message) {
 	switch {
-	case round > w.group.round:
-		w.fail("revokes round %d, and is in round %d", round, w.group.round)
-	case round == w.group.round && w.revoked == nil && w.exit == nil:
-		w.revoked = &launcher.Exit{Rank: w.rank, LocalRank: w.local, Pid: w.pid, Code: 1, At: time.Now(), Revoked: why}
+	case m.Round > w.group.round:
+		w.fail("revokes round %d, and is in round %d", m.Round, w.group.round)
+	case m.Round == w.group.round && w.revoked == nil && w.exit == nil && !w.failMissing(m.Missing):
+		w.revoked = &launcher.Exit{Rank: w.rank, LocalRank: w.local, Pid: w.pid, Code: 1, At: time.Now(), Revoked: m.Revoke}
 		w.group.deliverRevocation(w)
 	}
 }
+
+// failMissing kills the workers of this node among ranks that have not entered the round, and reports whether there are any. It spares all if
+// w has not entered it either, and those that have lived on for longer than w: w may be new, and know nothing of what they have in memory.
+func (w *worker) failMissing(ranks []int) (found bool) {
+	if w.entering() != 0 {
+		return false
+	}
+	for _, o := range w.group.workers {
+		if o == nil || o.exit != nil || o.entering() == 0 || !slices.Contains(ranks, o.rank) || !w.livedOnTo(o.pending[0].round) {
+			continue
+		}
+		o.fail("has not entered round %d, and rank %d has given it up", w.group.round, w.rank)
+		found = found || o.failed
+	}
+	return found
+}
+
+// livedOnTo reports whether it was in a round before that one.
+func (w *worker) livedOnTo(round int) bool { return w.livedOn > 0 && w.livedOn <= round }
 
 // disconnected is called when its connection has ended. Perhaps the worker has ended, too: then its exit follows.
 func (w *worker) disconnected() { time.AfterFunc(exitDelay, w.failIfDisconnected) }

@@ -108,6 +108,19 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		})
 	},
 
+	// freezes: in the first world one rank stops. The others wait for it only for a while.
+	"freezes": func(ctx context.Context, odd int) error {
+		return inWorldsWithin(ctx, 2*time.Second, func(ctx context.Context, g *comm.Group) error {
+			if g.Rank() == odd && os.Getenv("GORUN_ROUND") == "1" {
+				if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+					return err
+				}
+				select {} // the call may return before that
+			}
+			return comm.AllReduce(ctx, g, make([]int, 1), comm.Sum)
+		})
+	},
+
 	// follows: the worker takes part by hand.
 	"follows": follow,
 
@@ -312,12 +325,17 @@ func computeUntil(ctx context.Context, g *comm.Group, file string, begun time.Ti
 
 // inWorlds does the same in each world until that succeeds.
 func inWorlds(ctx context.Context, do func(context.Context, *comm.Group) error) error {
-	g, err := comm.Init(ctx, comm.WithTimeout(time.Minute))
+	return inWorldsWithin(ctx, time.Minute, do)
+}
+
+// inWorldsWithin is inWorlds with so much time for each operation.
+func inWorldsWithin(ctx context.Context, limit time.Duration, do func(context.Context, *comm.Group) error) error {
+	g, err := comm.Init(ctx, comm.WithTimeout(limit))
 	for {
 		if err == nil {
 			err = do(ctx, g)
 		}
-		if !errors.As(err, new(*comm.PeerError)) && !errors.As(err, new(*comm.AbortError)) && !errors.Is(err, comm.ErrRoundOver) {
+		if !errors.As(err, new(*comm.PeerError)) && !errors.As(err, new(*comm.AbortError)) && !errors.As(err, new(*comm.MissingRanksError)) && !errors.Is(err, comm.ErrRoundOver) {
 			break
 		}
 		fmt.Println("round", os.Getenv("GORUN_ROUND")+":", err)

@@ -169,6 +169,29 @@ func TestTwoWorkersDieAtOnce(t *testing.T) {
 	stop(n)
 }
 
+// TestFrozenWorker: a worker stops for ever. The others wait for it for less than --replace-timeout, here and in the next round. Then it is
+// killed and started again, so two restarts are enough, also for the rank that serves the store.
+func TestFrozenWorker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ranks have to wait for it")
+	}
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, frozen := range []string{"0", "1"} {
+		n := startNode(t, "--nproc-per-node=3", "--max-restarts=2", "--on-failure=replace", "bash", "-c", "exec -a ranks "+exe+" freezes "+frozen)
+		n.expect("revoked its round: .*rank " + frozen + " .*restart 1 of 2")
+		n.expect(`rank ` + frozen + ` \(local rank ` + frozen + `\) is killed: it has not entered round 2, and rank [012] has given it up$`)
+		n.expect("rank " + frozen + " on .*has given it up; restart 2 of 2")
+		for range 3 {
+			n.expect(`\] done in round 3$`)
+		}
+		n.end(0)
+	}
+}
+
 // TestNoRestartWithSurvivors: the exit code that refuses restarts ends the job, and the others with it.
 func TestNoRestartWithSurvivors(t *testing.T) {
 	t.Parallel()

@@ -50,16 +50,20 @@ func (c *Conn) Next() (Round, error) {
 // Enter tells the agent that the worker has entered a round.
 func (c *Conn) Enter(round int) error { return c.send(Message{Round: round}) }
 
-// maxReason is how many bytes of a reason are sent.
-const maxReason = 1024
+// maxReason is how many bytes of a reason are sent, and maxMissing how many missing ranks.
+const (
+	maxReason  = 1024
+	maxMissing = 10_000
+)
 
-// Revoke asks the agent to end a round for all ranks, for a reason that fits in a line. It has no effect if the round is over.
-func (c *Conn) Revoke(round int, why string) error {
+// Revoke asks the agent to end a round for all ranks, for a reason that fits in a line. If that is that ranks have not come, it names these.
+// It has no effect if the round is over.
+func (c *Conn) Revoke(round int, why string, missing ...int) error {
 	why = cmp.Or(strings.Join(strings.Fields(why), " "), "it does not say why")
 	if len(why) > maxReason {
 		why = why[:maxReason] + "..."
 	}
-	return c.send(Message{round, strings.ToValidUTF8(why, "")})
+	return c.send(Message{Round: round, Revoke: strings.ToValidUTF8(why, ""), Missing: missing[:min(len(missing), maxMissing)]})
 }
 
 func (c *Conn) send(m Message) error {

@@ -69,12 +69,12 @@ func TestMessages(t *testing.T) {
 	agent := <-accepted
 	defer func() { _ = errors.Join(c.Close(), agent.Close()) }()
 	long := strings.Repeat("é", 1000)
-	if err := errors.Join(c.Enter(2), c.Revoke(2, " rank 1\n has left "), c.Revoke(3, ""), c.Revoke(4, "x"+long)); err != nil {
+	if err := errors.Join(c.Enter(2), c.Revoke(2, " rank 1\n has left "), c.Revoke(3, ""), c.Revoke(4, "x"+long), c.Revoke(5, "they are missing", 1, 3)); err != nil {
 		t.Fatal(err)
 	}
 	reader := rounds.NewReader[rounds.Message](agent)
-	for _, want := range []rounds.Message{{Round: 2}, {Round: 2, Revoke: "rank 1 has left"}, {Round: 3, Revoke: "it does not say why"}, {Round: 4, Revoke: "x" + long[:1022] + "..."}} {
-		if got, err := reader.Read(); err != nil || got != want {
+	for _, want := range []rounds.Message{{Round: 2}, {Round: 2, Revoke: "rank 1 has left"}, {Round: 3, Revoke: "it does not say why"}, {Round: 4, Revoke: "x" + long[:1022] + "..."}, {Round: 5, Revoke: "they are missing", Missing: []int{1, 3}}} {
+		if got, err := reader.Read(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("read %+v, %v, want %+v", got, err, want)
 		}
 	}

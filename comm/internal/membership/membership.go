@@ -77,13 +77,13 @@ func (m *Membership) Round() *Round {
 	return m.round
 }
 
-// Revoke asks the agent to end the present round for all ranks, unless it is over as far as is known here.
-func (m *Membership) Revoke(why string) error {
+// Revoke asks the agent to end the present round for all ranks, perhaps because of missing ones, unless it is over as far as is known here.
+func (m *Membership) Revoke(why string, missing ...int) error {
 	round := m.Round()
 	if round.Over() != nil {
 		return nil
 	}
-	return m.conn.Revoke(round.Number, why)
+	return m.conn.Revoke(round.Number, why, missing...)
 }
 
 // Await waits for the next round.
