@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -59,5 +60,26 @@ func TestLostNodeIsNoRevocation(t *testing.T) {
 			n.expect(`\] done in round 2$`)
 		}
 		n.end(0)
+	}
+}
+
+// TestFrozenRankOfTwoNodes: rank 0, which serves the store, stops for ever, and the others wait for it for less than --replace-timeout. All of
+// them live on, however many rounds that takes.
+func TestFrozenRankOfTwoNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ranks have to wait for it")
+	}
+	t.Parallel()
+	j := newReplacingJobOf(t, "freezes 0", "2", "ttl=20,join_timeout=60", "--max-restarts=5", "--replace-timeout=3")
+	a := j.start()
+	a.expect("waiting: ")
+	b := j.start()
+	for _, n := range []*node{a, b} {
+		for range 2 {
+			n.expect(`\] done in round [3-6]$`)
+		}
+		if said := n.end(0); strings.Contains(said, "failed (exitcode: 1)") || strings.Contains(said, "failed (exitcode: 2)") {
+			t.Errorf("a rank does not live on: %s", said)
+		}
 	}
 }
