@@ -102,6 +102,9 @@ func (s *State) gather() Decision {
 	if !all && !full && !s.over(next.ID, LastCall, lastCall) {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
+	if s.charged() && len(s.uncertain()) > 0 {
+		return s.waitForCertainty(next.ID, LastCall, what+more)
+	}
 	next.Apart = s.apartFrom(s.Nodes, chosen)
 	next.Why = s.whyWithout(next.Apart, chosen, s.why())
 	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)

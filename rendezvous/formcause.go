@@ -53,7 +53,8 @@ func (s *State) causeTimeout(root *Failure) time.Duration {
 
 // failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
 // is yet to be reported. What the cause was is known before the next round forms: the cause is a member that is gone by then, or one
-// that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge.
+// that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge. As long as
+// it is not certain whether a member is gone, neither the next round forms nor the job ends.
 func (s *State) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
@@ -72,6 +73,8 @@ func (s *State) failed(f *Failure) Decision {
 		d := s.awaitCause(f, s.causeTimeout(root))
 		d.Probe = s.Last.probes()
 		return d
+	case len(s.uncertain()) > 0:
+		return s.waitForCertainty(s.Last.ID, Cause, fmt.Sprintf("round %d: %s", s.Last.ID, f))
 	default:
 		return failWith(root)
 	}
@@ -120,19 +123,6 @@ func (s *State) charged() bool {
 
 // mayFollow reports whether a worker may fail like this because it lost a peer. Such a worker ends by itself.
 func (f *Failure) mayFollow() bool { return f.Signal == 0 || f.Signal == int(syscall.SIGABRT) }
-
-// gone returns a member of the last round that is no longer here and had not finished its work.
-func (s *State) gone() (m Candidate, ok bool) {
-	if !s.Settled {
-		return m, false
-	}
-	for _, m := range s.Last.Members {
-		if _, found := s.here[m.Key]; !found && !s.succeeded[m.Key] {
-			return m, true
-		}
-	}
-	return m, false
-}
 
 // RootCause returns the failure at the root of one. Failures are numbered in the order in which they were reported. because says
 // which other failure, or which earlier one of its own, has caused one; negative: none that is known. Of failures that have caused

@@ -97,7 +97,7 @@ func (s *State) drop(m Candidate, why string, code int) Decision {
 	d := s.end(why)
 	d.Over.Lost = s.lost(m)
 	n := s.losses("")
-	if !slices.Contains(d.Over.Lost, "") || n < freeRounds || len(s.Nodes) >= s.Min {
+	if !slices.Contains(d.Over.Lost, "") || n < freeRounds || s.enough(0) {
 		return d
 	}
 	return s.charge(d, fmt.Sprintf("it is the newcomer number %d in a row that did not stay", n+1), code)
@@ -134,8 +134,8 @@ func (s *State) lost(more ...Candidate) (hosts []string) {
 		}
 	}
 	for _, c := range s.Last.Members {
-		_, found := s.here[c.Key]
-		if goes := slices.ContainsFunc(more, func(m Candidate) bool { return m.Key == c.Key }); found && !goes || s.succeeded[c.Key] {
+		goes := slices.ContainsFunc(more, func(m Candidate) bool { return m.Key == c.Key })
+		if !goes && !s.isGone(c) || s.succeeded[c.Key] {
 			continue
 		}
 		if s.Last.New[c.Key] {

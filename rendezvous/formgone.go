@@ -54,12 +54,9 @@ func (s *State) goneFrom(stays func(Candidate) bool) (gone []GoneNode) {
 	return gone
 }
 
-// stays returns which members are not gone when the round is over. Those that are absent may come back if the leader was cut off.
+// stays returns which members are not gone when the round is over.
 func (s *State) stays(over *Ending) func(Candidate) bool {
-	return func(m Candidate) bool {
-		_, found := s.here[m.Key]
-		return (found || !s.Settled) && !slices.Contains(over.Apart, m.Key)
-	}
+	return func(m Candidate) bool { return !s.isGone(m) && !slices.Contains(over.Apart, m.Key) }
 }
 
 func (s *State) whyGone(m Candidate) string {

@@ -61,6 +61,7 @@ func TestGoneNodes(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			c.s.Settled = true
 			c.rejoin()
 			c.settle(0)
 			c.settle(30 * time.Second)

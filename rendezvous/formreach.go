@@ -159,7 +159,7 @@ func (s *State) membersApart() (d Decision, apart bool) {
 	for _, host := range d.Over.Lost {
 		times = max(times, s.losses(host)+1)
 	}
-	if times > freeRounds && len(s.Nodes)-len(out) < s.Min {
+	if times > freeRounds && !s.enough(len(out)) {
 		return s.charge(d, fmt.Sprintf("that makes %d times in a row", times), CodeUnformed), true
 	}
 	return d, true

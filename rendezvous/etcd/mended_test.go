@@ -80,7 +80,7 @@ func TestMended(t *testing.T) {
 		}},
 		// The budget began anew.
 		{name: "none of the round's members puts it back", nodes: 2, code: 3, change: func(c *Config) { c.Min, c.Max, c.MaxRestarts = 1, 1, 5 }, ends: func(a *simAgent, r *simRound) {
-			a.world.after(time.Second, func() { a.report(r, a.failure(r, false)) })
+			a.world.after(time.Second, func() { a.fail(r, false) })
 		}, happens: func(w *simWorld) {
 			on(2900*time.Millisecond, "n0", func(a *simAgent) { w.vanished = true; a.exit(true) })(w)
 			emptyAt(2900 * time.Millisecond)(w)

@@ -269,18 +269,37 @@ func (w *simWorld) workersEnd(a *simAgent, r *simRound) {
 	left := w.length - w.now.Sub(simBegin)
 	if w.faulty && left > 0 && w.chance(w.failing) {
 		w.after(w.between(0, 8*time.Second), func() {
-			f := a.failure(r, w.chance(3))
-			a.report(r, f)
-			for _, other := range w.agents { // their workers lose a peer
-				if other.entered != nil && other.entered.Token == r.Token && other != a && w.chance(60) {
-					at := other.entered
-					w.after(w.between(0, 500*time.Millisecond), func() { other.report(at, other.failure(at, false)) })
-				}
-			}
+			a.fail(r, w.chance(3))
+			a.losePeers(r)
 		})
 		return
 	}
 	w.after(max(0, left)+w.between(0, 3*time.Second), func() { a.succeed(r) })
+}
+
+// fail reports that a worker has failed, whatever others do.
+func (a *simAgent) fail(r *simRound, final bool) {
+	if a.entered == r && !a.gone {
+		a.world.record.tokens[r.Token].failed = true
+		a.report(r, a.failure(r, final))
+	}
+}
+
+// losePeers has workers of other agents fail because those of this one are gone.
+func (a *simAgent) losePeers(r *simRound) {
+	w := a.world
+	for _, other := range w.agents {
+		if other.entered != nil && other.entered.Token == r.Token && other != a && w.chance(60) {
+			at := other.entered
+			w.after(w.between(0, 500*time.Millisecond), func() {
+				f := other.failure(at, false)
+				if w.chance(70) { // its program can tell
+					f.FailedPeer = &rendezvous.FailedPeer{Rank: r.Place.FirstRank, Finder: f.Rank}
+				}
+				other.report(at, f)
+			})
+		}
+	}
 }
 
 // succeed reports that the workers have done their work.

@@ -381,6 +381,7 @@ func (a *simAgent) exit(vanishes bool) {
 	if a.gone {
 		return
 	}
+	a.goFrom(a.entered)
 	a.gone, a.vanished = true, vanishes
 	a.running, a.entered = nil, nil
 	w.say("%s ends", a.name)
@@ -460,8 +461,16 @@ func (a *simAgent) end(why error) {
 // leave takes the agent out of the job.
 func (a *simAgent) leave(why error) {
 	if !a.leaving && !a.gone {
+		a.goFrom(a.entered)
 		a.leaving = true
 		a.step(leaveCalled{why})
+	}
+}
+
+// goFrom ends this agent's workers of a round, unless they have done their work.
+func (a *simAgent) goFrom(r *simRound) {
+	if w := a.world; r != nil && w.faulty && !w.succeeded[a.executor.key][r.ID] && !a.leaving {
+		a.losePeers(r)
 	}
 }
 

@@ -34,6 +34,7 @@ type roundRecord struct {
 	formed  *rendezvous.Formed
 	over    *rendezvous.Ending
 	changed bool           // over was another one before
+	failed  bool           // a worker has, and not because a node was gone
 	entered map[int]string // keys of those who have entered, by rank
 }
 
@@ -148,6 +149,8 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		w.fail("round %d forms, and round %d runs", f.ID, before.number)
 	case before != nil && !w.record.lossy && f.Restarts != before.over.Restarts:
 		w.fail("round %d begins with %d restarts, and the one before ended with %d", f.ID, f.Restarts, before.over.Restarts)
+	case before != nil && !w.record.lossy && f.Restarts > before.formed.Restarts && !before.failed && !strings.Contains(before.over.Why, " in a row"):
+		w.fail("round %d costs a restart because nodes were gone: %s", before.number, f.Why)
 	case len(f.Members) < w.record.config.Min || len(f.Members) > w.record.config.Max:
 		w.fail("round %d has %d nodes, want %d to %d", f.ID, len(f.Members), w.record.config.Min, w.record.config.Max)
 	case w.store.values[k.state()] != nil:
@@ -220,6 +223,9 @@ func (w *simWorld) checkState(k keys, kv *mvccpb.KeyValue) {
 	w.record.all = append(w.record.all, doc.Outcome)
 	w.say("the job ends with %+v", doc.Outcome)
 	r := w.record.current
+	if f := doc.Outcome.Failure; f != nil && r != nil && !r.failed && !w.record.lossy {
+		w.fail("the job ends with a failure because nodes were gone: %s", f)
+	}
 	if closed || !doc.Outcome.Success() {
 		return
 	}

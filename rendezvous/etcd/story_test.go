@@ -53,7 +53,7 @@ func failOnce(a *simAgent, r *simRound) {
 	case r.ID > 1:
 		w.after(10*time.Second, func() { a.succeed(r) })
 	case a.name == "n1":
-		w.after(time.Second, func() { a.report(r, a.failure(r, false)) })
+		w.after(time.Second, func() { a.fail(r, false) })
 	}
 }
 
