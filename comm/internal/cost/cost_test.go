@@ -134,29 +134,6 @@ func TestOneMessage(t *testing.T) {
 	}
 }
 
-// Rails share the link of a machine, but not its processors if there are enough. If there are too few, ranks act in turns and sleep.
-func TestWhatRanksOfAMachineShare(t *testing.T) {
-	for _, c := range []struct {
-		rails, processors int
-		link              Link
-		want              time.Duration
-	}{
-		{1, 0, Link{Latency: 5 * us, Gap: 1000}, 15 * us},
-		{3, 0, Link{Latency: 5 * us, Gap: 1000}, 35 * us},
-		{3, 3, Link{Latency: 5 * us, Overhead: us, Wakeup: us}, 7 * us},
-		{4, 2, Link{Latency: 5 * us, Overhead: us, Wakeup: us}, 5*us + 2*us + 2*2*us - us}, // the first two are awake when the others send
-	} {
-		plans, inPlace := Plans(by(t, "broadcast", "binomial"), "broadcast", 2, 10_000)
-		s := System{Links: Links{Network: c.link}, Processors: []int{c.processors, c.processors}, Chunk: noLimit}
-		for range c.rails {
-			s.Machines, s.Kernels = append(s.Machines, 0, 1), append(s.Kernels, 0, 1)
-		}
-		if got, ok := s.Time(OnRails(plans, c.rails), inPlace); got != c.want || !ok {
-			t.Errorf("%+v: %v, want %v", c, got, c.want)
-		}
-	}
-}
-
 // Every way has a time for every number of ranks; and in the time there is room for the bytes that a rank gets.
 func TestEveryWayHasATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,10 +24,11 @@ type simulation struct {
 	ranks   []rank
 	arrived map[pair][]moment // by sender and receiver: from when on chunks can be received, oldest first
 
-	processors [][]moment // by kernel: when each is free; nil: each rank has its own
-	sleepy     []bool     // by kernel: it has more ranks than processors
-	sends      []moment   // by machine: when its link has sent everything so far
-	receives   []moment   // by machine: the same of receiving
+	processors [][]moment      // by kernel: when each is free; nil: each rank has its own
+	sleepy     []bool          // by kernel: it has more ranks than processors
+	sends      []moment        // by machine: when its link has sent everything so far
+	receives   []moment        // by machine: the same of receiving
+	streams    map[pair]moment // inside a machine: when all that one rank has sent to another so far has left
 	events     queue
 	pushed     int // events
 }
@@ -62,7 +63,7 @@ func (c *cursor) take(r plan.Range, n int) plan.Range {
 }
 
 func newSimulation(s *System, plans []plan.Plan, inPlace bool) *simulation {
-	m := &simulation{System: s, inPlace: inPlace, arrived: map[pair][]moment{}}
+	m := &simulation{System: s, inPlace: inPlace, arrived: map[pair][]moment{}, streams: map[pair]moment{}}
 	machines := slices.Max(s.Machines) + 1
 	m.sends, m.receives = make([]moment, machines), make([]moment, machines)
 	ranks := make([]int, len(s.Processors))
@@ -218,6 +219,10 @@ func (m *simulation) send(e *event, to, n int) {
 	if from := m.Machines[e.rank]; from != m.Machines[to] {
 		first = max(first, m.sends[from])
 		m.sends[from] = first + msg.wire
+	} else if msg.wire > 0 {
+		stream := pair{int32(e.rank), int32(to)}
+		first = max(first, m.streams[stream])
+		m.streams[stream] = first + msg.wire
 	}
 	m.push(&event{at: first + of(l.Latency), message: msg})
 }
