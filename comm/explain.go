@@ -28,7 +28,9 @@ var latest atomic.Pointer[Group]
 // that there are too many messages to simulate. Algorithms with a dash instead of a limit are used only if a rule names them, and
 // pipeline also for an AllGatherV or a ReduceScatterV between machines whose blocks have very different lengths.
 //
-// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two. [WithTuning] overrules the choice.
+// Each table says where its choice comes from: it is built in, tuned by [WithTuning], or what takes the least time by what [WithLinks] predicts.
+//
+// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two.
 func Explain(op string, bytes int) string {
 	if g := latest.Load(); g != nil {
 		return g.Explain(op, bytes)
@@ -43,12 +45,16 @@ func Explain(op string, bytes int) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	return explain(op, bytes, plan.NewChoices(plan.Ways, rules), func(e *explanation) {
+	system, choices := cost.Apart(links, ranks, plan.ChunkSize), plan.NewChoices(plan.Ways, rules)
+	if os.Getenv("GORUN_COMM_LINKS") != "" {
+		choices.Model = choice.Model(func(op string, _ int) choice.Choice { return system.Choice(plan.Ways, op, 1) }).Once()
+	}
+	return explain(op, bytes, choices, func(e *explanation) {
 		e.title("%d ranks; no world is open", ranks)
 		if e.has(shm.Ways) {
 			e.table("where they share memory", shm.Ways, ranks, bytes)
 		}
-		e.byMessages("by messages", ranks, func() cost.System { return cost.Apart(links, ranks, plan.ChunkSize) })
+		e.byMessages("by messages", ranks, func() cost.System { return system })
 	})
 }
 
@@ -81,7 +87,7 @@ func (g *Group) explain(e *explanation) {
 		}
 	default:
 		e.title("%d ranks on %d machines", n, len(at.Members))
-		e.onNodes(at, g.core.System)
+		e.onNodes(at, g.core)
 	}
 }
 
@@ -174,8 +180,11 @@ func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
 // ways prints the ways of a table. predict may be nil.
 func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, bytes int, predict prediction) {
 	from := "built in"
-	if c.IsTuned(op, ranks) {
+	switch {
+	case c.IsTuned(op, ranks):
 		from = "tuned"
+	case c.IsModelled(op, ranks):
+		from = "by what the links predict"
 	}
 	e.line("%s (%s, %d ranks, %d bytes):", title, from, ranks, bytes)
 	head := ""
@@ -189,8 +198,8 @@ func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, byt
 	picked, ways := c.Pick(op, ranks, bytes), c.Choice(op, ranks)
 	for _, w := range ways {
 		arrow := " "
-		if w.Name == picked {
-			arrow = ">"
+		if w.Name == picked && bytes <= w.UpTo {
+			arrow, picked = ">", "" // a model may choose the same way for longer ones too
 		}
 		row(arrow, choice.Bytes(w.UpTo), w.Name)
 	}
@@ -219,14 +228,16 @@ var inStages = map[string][2]string{
 }
 
 // onNodes prints the stages of a collective of ranks on several machines.
-func (e *explanation) onNodes(at plan.Nodes, system func(ranks []int) cost.System) {
+func (e *explanation) onNodes(at plan.Nodes, g *core.Group) {
 	stage, inSlices := inStages[e.op]
 	if !inSlices {
 		e.line("%s", blocksOn(at, e.op, e.bytes/len(at.Order())))
 		return
 	}
+	least, _ := at.Sizes()
 	rails := e.plans.Rails(at, e.bytes)
-	predict := e.onRails(at, system)
+	between := map[int]plan.Choices{1: g.Between(at, 1), least: g.Between(at, least)}
+	predict := e.onRails(at, g.System, between)
 	if e.op != "barrier" {
 		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes, predict)
 	}
@@ -234,11 +245,11 @@ func (e *explanation) onNodes(at plan.Nodes, system func(ranks []int) cost.Syste
 	if e.op == "reduce_scatter" {
 		e.line("2. By messages: each slice straight to the machine that gets it.")
 	} else {
-		e.ways("2. By messages", e.plans.Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
+		e.ways("2. By messages", between[rails].Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
 	}
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 	e.line("Times are those of step 2.")
-	e.predictedWith("network", system(nil).Network)
+	e.predictedWith("network", g.System(nil).Network)
 }
 
 // blocksOn says how blocks of so many bytes travel between machines.

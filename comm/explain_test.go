@@ -137,7 +137,7 @@ func TestGroupsOfDifferentTunings(t *testing.T) {
 func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 	const size = 3
 	given := []string{"all_reduce=ring", "all_reduce=halving", ""}
-	links := []string{"machine=overhead:7us", "", "machine=overhead:8us"}
+	links := []string{"machine=overhead:7us,latency:1s", "", "machine=overhead:8us"}
 	store := NewMemStore()
 	logs, texts := make([]bytes.Buffer, size), make([]string, size)
 	var all sync.WaitGroup
@@ -150,6 +150,9 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 				return
 			}
 			texts[rank] = g.Explain("all_reduce", 64)
+			if way := picked(g.Explain("broadcast", 64<<20)); way != "binomial" { // by the table, a chain
+				t.Errorf("rank %d goes by %s, not by the links", rank, way)
+			}
 			if err := g.Close(); err != nil {
 				t.Error(err)
 			}

@@ -51,20 +51,15 @@ func (e *explanation) byMessages(title string, ranks int, system func() cost.Sys
 
 // onRails predicts the stage of ranks on several machines in which rails exchange messages. It takes all machines to have as many ranks
 // as the smallest one.
-func (e *explanation) onRails(at plan.Nodes, system func(ranks []int) cost.System) prediction {
+func (e *explanation) onRails(at plan.Nodes, system func(ranks []int) cost.System, between map[int]plan.Choices) prediction {
 	return func(c plan.Choices) (time.Duration, bool) {
 		if e.op == "reduce_scatter" {
 			c.Chooser = c.By(e.op, "pairwise", len(at.Members))
 		}
 		rails := c.Rails(at, e.bytes)
+		c.Model = between[rails].Model
 		plans, inPlace := cost.Plans(c, e.op, len(at.Members), (e.bytes+rails-1)/rails)
-		var ranks []int
-		for i := range rails {
-			for _, members := range at.Members {
-				ranks = append(ranks, members[i])
-			}
-		}
-		s := system(ranks)
+		s := system(at.OnRails(rails))
 		return s.Time(cost.OnRails(plans, rails), inPlace)
 	}
 }

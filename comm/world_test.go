@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -133,15 +134,27 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 		}
 		return w
 	}
-	machine, shared := placements[name]
-	if !shared {
+	if links, has := linked[name]; has {
+		_, placement, _ := strings.Cut(name, ", ")
+		return worldWithLinks(t, links, placement, size)
+	}
+	if placements[name] == nil {
 		return newTestWorld(t, transports[name](t, size))
+	}
+	return newSharingWorld(t, transports["mem"](t, size), machinesOf(name, size))
+}
+
+// machinesOf returns the machine of every rank in a placement; none if there is no such placement.
+func machinesOf(placement string, size int) []string {
+	machine := placements[placement]
+	if machine == nil {
+		return nil
 	}
 	machines := make([]string, size)
 	for r := range machines {
 		machines[r] = fmt.Sprint("machine ", machine(r, size))
 	}
-	return newSharingWorld(t, transports["mem"](t, size), machines)
+	return machines
 }
 
 // A testWorld is a world whose ranks are goroutines of the test.
@@ -191,6 +204,12 @@ func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, mac
 	for r, tr := range trs {
 		log := slog.New(slog.DiscardHandler)
 		met := metWorld(r, peers, log)
+		if met.ByLinks = cfg.Links != ""; met.ByLinks {
+			var err error
+			if met.Links, err = cost.Parse(cfg.Links); err != nil {
+				t.Fatal(err)
+			}
+		}
 		met.Acceptor, met.Token, met.OnFallback = acceptors[r], testToken, bootstrap.OnFallback(log, false)
 		m := transporttest.Mortal(bootstrap.Nearby(&met.WorldConfig, met.ID, tr))
 		met.Transport = m

@@ -46,7 +46,7 @@ type Config struct {
 	Address     string              // by which others reach this rank, as addr.Choose reads it; empty: see listenAddress
 	Connections int                 // of a stream; 0: as many as the network needs
 	Tuning      choice.Tuning
-	Links       string // constants of predictions, as cost.Parse reads them
+	Links       string // what messages cost, as cost.Parse reads it; empty: the user has not said it
 	Log         *slog.Logger
 
 	token  token.Token // made of Token by Join
@@ -214,6 +214,7 @@ func (c *Config) agree(w *World, me, first Info) (err error) {
 		c.Log.Warn("the links of rank 0 count", "rank 0", first.Links, "this rank", me.Links)
 	}
 	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
+		w.ByLinks = first.Links != ""
 		w.Links, err = cost.Parse(first.Links)
 	}
 	if err != nil {

@@ -80,7 +80,8 @@ func (c *Collective) attach() error {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
 		g.team.Store(team)
 	} else {
-		g.layout = &hier.Layout{Nodes: at, Choose: g.Choose, Team: team}
+		least, _ := at.Sizes()
+		g.layout = &hier.Layout{Nodes: at, Choose: g.Between(at, 1), OnRails: g.Between(at, least), Team: team}
 	}
 	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
 }

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/machine"
+	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
@@ -24,6 +26,37 @@ func (g *Group) System(ranks []int) cost.System {
 		s.Processors = append(s.Processors, wait.CountCPUs(sets...))
 	}
 	return s
+}
+
+// model returns the model of ranks on so many rails that choose among ways by what the links predict; nil: they do not. It says the same on all
+// members.
+func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.Model {
+	if !g.World.ByLinks {
+		return nil
+	}
+	return choice.Model(func(op string, _ int) choice.Choice {
+		s := g.System(ranks())
+		return s.Choice(ways, op, rails)
+	}).Once()
+}
+
+// Between returns the choices for the stage of a collective in which so many rails of nodes exchange messages.
+func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
+	c, ways := g.Choose, g.Choose.Table
+	if rails > 1 {
+		ways = plan.Unjoined(ways)
+	}
+	c.Model = g.model(ways, rails, func() []int { return at.OnRails(rails) })
+	return c
+}
+
+// identity returns the ranks below n.
+func identity(n int) []int {
+	ranks := make([]int, n)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	return ranks
 }
 
 // A numbering numbers places of which some are the same.

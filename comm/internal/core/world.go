@@ -37,6 +37,7 @@ type WorldConfig struct {
 	Log       *slog.Logger
 	ChunkSize int // how many bytes of a message of a plan travel at once
 	Links     cost.Links
+	ByLinks   bool // algorithms are chosen by what Links predict
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte

@@ -11,7 +11,12 @@ import (
 // are bytes, and the root is rank 0. inPlace is that of [System.Time]. It returns none if the operation has no plans, or they are too long
 // to simulate.
 func Plans(c plan.Choices, op string, size, bytes int) (plans []plan.Plan, inPlace bool) {
-	if bytes < 0 || size > mostMessages {
+	return plansUpTo(mostMessages, c, op, size, bytes)
+}
+
+// plansUpTo is Plans for at most so many steps.
+func plansUpTo(most int, c plan.Choices, op string, size, bytes int) (plans []plan.Plan, inPlace bool) {
+	if bytes < 0 || size > most {
 		return nil, false
 	}
 	block := bytes / size
@@ -64,7 +69,7 @@ func Plans(c plan.Choices, op string, size, bytes int) (plans []plan.Plan, inPla
 	steps := 0
 	for r := range size {
 		plans = append(plans, of(r))
-		if steps += len(plans[r]); steps > mostMessages {
+		if steps += len(plans[r]); steps > most {
 			return nil, false
 		}
 	}

@@ -47,13 +47,18 @@ func Apart(l Links, ranks, chunk int) System {
 // Time returns how long the ranks of s take to carry out plans, whose elements are bytes. inPlace says that they send from the vector that
 // they receive into. Time reports false if too many messages would have to be simulated, or a rank waits for a message that nobody sends.
 func (s *System) Time(plans []plan.Plan, inPlace bool) (time.Duration, bool) {
+	return s.timeUpTo(mostMessages, plans, inPlace)
+}
+
+// timeUpTo is Time for at most so many chunks.
+func (s *System) timeUpTo(most int, plans []plan.Plan, inPlace bool) (time.Duration, bool) {
 	messages := 0
 	for _, p := range plans {
 		for _, step := range p {
 			messages += 1 + step.Send.Len()/s.Chunk + step.Recv.Len()/s.Chunk
 		}
 	}
-	if messages > mostMessages || len(plans) != len(s.Machines) {
+	if messages > most || len(plans) != len(s.Machines) {
 		return 0, false
 	}
 	return newSimulation(s, plans, inPlace).run()

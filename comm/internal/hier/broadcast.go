@@ -14,7 +14,7 @@ func (c *Call) Broadcast() error {
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(buf), c.Elem, plan.Range{Hi: len(buf) / c.Elem})
-		return r.by(l.Choose.Broadcast(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root))
+		return r.by(r.choices().Broadcast(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root))
 	})
 	wire := pipeline.InPlace(nil, r.own(buf))
 	if r.Node == r.Root && r.rails > 1 {

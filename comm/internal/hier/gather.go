@@ -22,7 +22,7 @@ func (c *Call) AllGather() error {
 		if r.rails == 1 { // otherwise those of other rails are between the slices
 			mostJoined = choice.Any
 		}
-		p, _ := c.Choose.AllGatherV(nil, c.Node, r.mine, c.Elem, mostJoined)
+		p, _ := r.choices().AllGatherV(nil, c.Node, r.mine, c.Elem, mostJoined)
 		return r.by(p)
 	})
 	here := c.blocksHere(ordered, len(in))

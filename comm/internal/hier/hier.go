@@ -19,8 +19,9 @@ import (
 // A Layout is where the members of a group are.
 type Layout struct {
 	plan.Nodes
-	Choose plan.Choices
-	Team   *shm.Team // of the ranks of this node; nil if this is the only one
+	Choose  plan.Choices // how many rails there are; and the algorithm of a single one
+	OnRails plan.Choices // the algorithm of as many rails as the smallest node has ranks
+	Team    *shm.Team    // of the ranks of this node; nil if this is the only one
 }
 
 // A Call is a collective that a group carries out in stages. If a stage fails, those after it do nothing.

@@ -12,7 +12,7 @@ import (
 func (c *Call) AllReduce() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.all())
-		return r.by(c.Choose.AllReduce(c.Node, c.nodes(), r.mine[0].Len(), c.Elem, c.Ordered))
+		return r.by(r.choices().AllReduce(c.Node, c.nodes(), r.mine[0].Len(), c.Elem, c.Ordered))
 	})
 	c.reduceSlices(r, c.Operands)
 	c.onRail(r, c.combining(r.own(c.Operands)))
@@ -26,7 +26,7 @@ func (c *Call) Reduce() error {
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(c.Operands), c.Elem, c.all())
-		return r.by(l.Choose.Reduce(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root, c.Ordered))
+		return r.by(r.choices().Reduce(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root, c.Ordered))
 	})
 	c.reduceSlices(r, c.Operands)
 	c.onRail(r, c.combining(r.own(c.Operands)))

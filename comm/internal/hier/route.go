@@ -20,15 +20,19 @@ func (c *Call) route(build func() *Route) *Route {
 }
 
 // rootedAt returns l with root on rail 0.
-func (l *Layout) rootedAt(root int) *Layout { return &Layout{l.RootedAt(root), l.Choose, l.Team} }
+func (l *Layout) rootedAt(root int) *Layout {
+	rooted := *l
+	rooted.Nodes = l.RootedAt(root)
+	return &rooted
+}
 
 // spread returns l with every rank that is not on root's node on a node of its own.
 func (l *Layout) spread(root int) *Layout {
-	s := &Layout{l.Spread(l.Of(root)), l.Choose, l.Team}
-	if len(s.Here()) == 1 {
+	s := *l
+	if s.Nodes = l.Spread(l.Of(root)); len(s.Here()) == 1 {
 		s.Team = nil
 	}
-	return s
+	return &s
 }
 
 // nodes is the number of nodes.
@@ -47,6 +51,14 @@ func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 		r.slices = append(r.slices, slices)
 	}
 	return r
+}
+
+// choices returns the choices for this rank's rail.
+func (r *Route) choices() plan.Choices {
+	if r.rails > 1 {
+		return r.OnRails
+	}
+	return r.Choose
 }
 
 // ofLeaders returns the route of what the leaders of nodes exchange.

@@ -2,8 +2,8 @@ package plan
 
 import "github.com/gorun/gorun/comm/internal/choice"
 
-// Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are, so it is the
-// same on every rank.
+// Choices makes plans by the chosen algorithms. The choice depends only on the call, on where the group's ranks are
+// and, if the user has set links, on what messages cost there. So it is the same on every rank.
 type Choices struct{ choice.Chooser }
 
 // NewChoices returns the choices among ways, which tuning overrules.
@@ -13,8 +13,11 @@ func NewChoices(ways choice.Table, tuning choice.Tuning) Choices {
 
 // AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not commute.
 func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
+	if n < size {
+		return DoublingAllReduce(rank, size, n)
+	}
 	switch way := c.Pick("all_reduce", size, n*elem); {
-	case n < size || way == "doubling":
+	case way == "doubling":
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)

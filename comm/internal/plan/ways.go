@@ -83,6 +83,13 @@ func nearby(ways choice.Table) choice.Table {
 	return near
 }
 
+// Unjoined returns ways without those in which several blocks of an all-gather travel as one message. Slices of blocks cannot.
+func Unjoined(ways choice.Table) choice.Table {
+	return slices.DeleteFunc(slices.Clone(ways), func(l choice.Line) bool {
+		return l.Op == "all_gather" && (l.Way == "doubling" || l.Way == "bruck")
+	})
+}
+
 func never(int) int { return choice.Never }
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }

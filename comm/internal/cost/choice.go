@@ -1,0 +1,134 @@
+package cost
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+const (
+	// shortest and longest are for how many bytes ways are compared: of a block, and of a whole buffer. Others go by the way of the nearest length.
+	shortest, longest = 8, 32 << 20
+	// mostCompute is about how many chunks are simulated at most. With it, Choice takes less than 0.3 seconds of a processor.
+	mostCompute = 1 << 18
+	// fineness is into how many parts a doubling is cut to find the length from which another way is faster.
+	fineness = 32
+	// clearly is by how many percent the time of the table's way exceeds that of another one that replaces it.
+	clearly = 5
+)
+
+// Choice returns by which ways op takes the least predicted time if its ranks are on so many rails, as those of [OnRails]. The table's way
+// stays where no other is clearly faster, and where it has too many messages to simulate. Choice returns nil if the table's ways stay for
+// all lengths.
+func (s *System) Choice(table choice.Table, op string, rails int) choice.Choice {
+	size := len(s.Machines) / rails
+	m := comparison{System: s, op: op, size: size, rails: rails, table: plan.NewChoices(table, nil), ways: table.Free(op)}
+	if size < 2 || len(m.ways) < 2 || size > longest/shortest {
+		return nil
+	}
+	lengths := m.lengths()
+	m.most = mostCompute / (len(lengths) * len(m.ways))
+	return m.choice(lengths)
+}
+
+// A comparison compares the ways of an operation.
+type comparison struct {
+	*System
+	op          string
+	size, rails int // ranks of a rail, and rails
+	table       plan.Choices
+	ways        []string
+	most        int // chunks that are simulated for one way and length
+}
+
+// lengths returns lengths that double, and those at which the table's way changes.
+func (m *comparison) lengths() []int {
+	var lengths []int
+	for n := shortest; n <= longest; n *= 2 {
+		if n >= shortest*m.size {
+			lengths = append(lengths, n)
+		}
+	}
+	for _, w := range m.table.Choice(m.op, m.size) {
+		if w.UpTo > lengths[0] && w.UpTo < longest {
+			lengths = append(lengths, w.UpTo, w.UpTo+1)
+		}
+	}
+	slices.Sort(lengths)
+	return slices.Compact(lengths)
+}
+
+// choice returns the ways of the least time.
+func (m *comparison) choice(lengths []int) choice.Choice {
+	var c choice.Choice
+	way, replaced := m.fastest(lengths[0], "")
+	for i, n := range lengths[1:] {
+		next, other := m.fastest(n, way)
+		replaced = replaced || other
+		if next != way {
+			c, way = append(c, choice.Way{Name: way, UpTo: m.limit(lengths[i], n, way)}), next
+		}
+	}
+	if !replaced {
+		return nil
+	}
+	if way != m.ofTable(longest) {
+		return append(c, choice.Way{Name: way, UpTo: choice.Any})
+	}
+	for _, w := range m.table.Choice(m.op, m.size) {
+		if w.UpTo >= longest {
+			c = append(c, w)
+		}
+	}
+	return c
+}
+
+// limit returns up to how many bytes way is the fastest. It is for so many bytes, and is not for so many others.
+func (m *comparison) limit(is, isNot int, way string) int {
+	for least := max(is/fineness, 1); isNot-is > least; {
+		middle := (is + isNot) / 2
+		if w, _ := m.fastest(middle, way); w == way {
+			is = middle
+		} else {
+			isNot = middle
+		}
+	}
+	return is
+}
+
+func (m *comparison) ofTable(bytes int) string { return m.table.Pick(m.op, m.size, bytes) }
+
+// fastest returns the way for so many bytes, and whether it replaces the table's. The last way, that for fewer bytes, stays if no other is
+// clearly faster.
+func (m *comparison) fastest(bytes int, last string) (way string, replaces bool) {
+	times := map[string]time.Duration{}
+	for _, w := range m.ways {
+		if d, known := m.time(w, bytes); known {
+			times[w] = d
+			if best, any := times[way]; !any || d < best {
+				way = w
+			}
+		}
+	}
+	table, best := m.ofTable(bytes), times[way]
+	for _, w := range []string{table, last} {
+		if d, known := times[w]; known && d <= best+best*clearly/100 {
+			way = w
+			break
+		}
+	}
+	if _, known := times[table]; !known {
+		way = table
+	}
+	return way, way != table
+}
+
+// time returns the time of a way, if that has no more messages than may be simulated.
+func (m *comparison) time(way string, bytes int) (time.Duration, bool) {
+	c := m.table
+	c.Chooser = c.By(m.op, way, m.size)
+	plans, inPlace := plansUpTo(m.most/m.rails, c, m.op, m.size, bytes)
+	return m.timeUpTo(m.most, OnRails(plans, m.rails), inPlace)
+}

@@ -1,0 +1,97 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/bootstrap"
+)
+
+// linked are the links of worlds whose ranks choose other algorithms than those of the table: where a message takes long, and where a byte
+// does. After the comma is the placement of ranks that share memory.
+var linked = map[string]string{
+	"far":               "network=latency:100ms; machine=latency:100ms",
+	"narrow":            "network=latency:0s,overhead:0s,rate:1Mbit; machine=latency:0s,overhead:0s,rate:1Mbit",
+	"narrow, scattered": "network=latency:0s,overhead:0s,rate:1Mbit",
+}
+
+// byLinks are the names of linked.
+var byLinks = []string{"far", "narrow", "narrow, scattered"}
+
+func worldWithLinks(t testing.TB, links, placement string, size int) *testWorld {
+	cfg := config{Config: bootstrap.Config{Timeout: time.Minute, Links: links}}
+	return newConfiguredWorld(t, cfg, transports["mem"](t, size), machinesOf(placement, size))
+}
+
+// All ranks choose the same by the links, which is not what the table says. They do so in all groups, unless those have a tuning.
+func TestRanksChooseByLinks(t *testing.T) {
+	for _, c := range []struct {
+		network    string
+		size       int
+		tuning, op string
+		bytes      int
+		want, has  string
+	}{
+		{"mem", 4, "", "all_reduce", 1 << 20, "halving", "built in"},
+		{"far", 4, "", "all_reduce", 1 << 20, "doubling", "by messages (by what the links predict, 4 ranks, 1048576 bytes)"},
+		{"far", 4, "all_reduce=ring", "all_reduce", 1 << 20, "ring", "tuned"},
+		{"far", 4, "all_reduce@3=ring", "all_reduce", 1 << 20, "doubling", "by what the links predict"},
+		{"far", 8, "", "broadcast", 16 << 20, "binomial", "by what the links predict"},
+		{"far", 8, "", "barrier", 0, "dissemination", "built in"},
+		{"far", 5, "", "sendrecv", 1 << 20, "rendezvous", "built in"},
+		{"narrow", 4, "", "all_reduce", 1 << 10, "bidirectional", "by what the links predict"},
+		{"narrow", 1, "", "all_reduce", 1 << 10, "", "a copy"},
+		{"narrow, scattered", 7, "", "all_reduce", 1 << 10, "leaders bidirectional", "2. By messages (by what the links predict, 3 ranks, 1024 bytes)"},
+		{"narrow, scattered", 7, "all_reduce=halving", "all_reduce", 1 << 10, "leaders halving", "tuned"},
+	} {
+		t.Run(fmt.Sprint(c.network, c.size, c.op, c.bytes), func(t *testing.T) {
+			w := worldOver(t, c.network, c.size)
+			defer w.close()
+			texts := make([]string, c.size)
+			w.run(func(ctx context.Context, world *Group) error {
+				g, err := NewGroup(ctx, world, world.Ranks(), WithTuning(c.tuning))
+				if err != nil {
+					return err
+				}
+				texts[g.Rank()] = g.Explain(c.op, c.bytes)
+				sum := make([]int32, 3000)
+				sum[2999] = 1
+				if err := AllReduce(ctx, g, sum, Sum); err != nil || int(sum[2999]) != c.size {
+					return errors.Join(err, fmt.Errorf("got %d", sum[2999]))
+				}
+				return nil
+			})
+			for r, text := range texts {
+				if text != texts[0] || picked(text) != c.want || !strings.Contains(text, c.has) {
+					t.Errorf("rank %d says\n%swant %q and %q", r, text, c.want, c.has)
+					break
+				}
+			}
+		})
+	}
+}
+
+// The arrow is at one line, though an algorithm may be chosen for several lengths.
+func TestOneArrow(t *testing.T) {
+	t.Setenv("WORLD_SIZE", "8")
+	t.Setenv("GORUN_COMM_LINKS", "network=latency:50us,rate:1Gbit")
+	t.Setenv("GORUN_COMM_TUNE", "broadcast=binomial:1K,chain:2K,binomial")
+	for _, c := range []struct {
+		op    string
+		bytes int
+		want  string
+	}{
+		{"all_to_all", 1 << 10, "ll pairwise"},
+		{"all_reduce", 200 << 10, "shared bidirectional"},
+		{"all_reduce", 2 << 20, "shared bidirectional"},
+		{"broadcast", 10 << 10, "slots binomial"},
+	} {
+		if text := Explain(c.op, c.bytes); picked(text) != c.want {
+			t.Errorf("want %s:\n%s", c.want, text)
+		}
+	}
+}
