@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ type look struct {
 var looks = map[string]look{
 	"comm": {"#2f81f7", false}, "comm alloc": {"#12a594", false}, "comm tcp": {"#2f81f7", true},
 	"Open MPI": {"#e5730b", false}, "Open MPI tcp": {"#e5730b", true},
+	"Open MPI han": {"#b54708", true}, "the link": {"#8a8f98", false},
 	"limit C": {"#d1242f", true}, "limit Go": {"#57a639", true},
 	"MPICH": {"#a35bd6", false}, "MPICH tcp": {"#a35bd6", true}, "gloo": {"#8a8f98", true},
 }
@@ -52,7 +54,7 @@ func (r report) chart() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="time of collectives against bytes">`+"\n", width, height)
 	b.WriteString(style)
 	fmt.Fprintf(&b, `<rect class="back" width="%g" height="%g" rx="8"/>`+"\n", width, height)
-	fmt.Fprintf(&b, `<text class="title" x="14" y="26">Microseconds of an operation against bytes, %d ranks, %s memory</text>`+"\n", ranks, state)
+	fmt.Fprintf(&b, `<text class="title" x="14" y="26">Microseconds of an operation against bytes, %s, %s memory</text>`+"\n", cmp.Or(r.where, fmt.Sprint(ranks, " ranks")), state)
 	r.legend(&b, width)
 	for i, op := range r.ops {
 		x, y := float64(i%across)*panelWidth+left, header+float64(i/across)*panelHeight+above

@@ -15,6 +15,7 @@ import (
 
 var (
 	networksFlag = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms; empty: a small one, for a moment")
+	networkChart = flag.String("network-svg", "", "file for a chart of the first network")
 	networkFlags = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
 )
 
@@ -64,6 +65,12 @@ func TestNetworks(t *testing.T) {
 			var table strings.Builder
 			networkResult{n, b.samples}.print(&table, o.ops, o.sizes)
 			t.Logf("%v; the best peer's time by comm's (from 256 KiB, the parts of the link's rate that comm, the peer and raw sockets reach):\n%s", n, &table)
+			if *networkChart != "" {
+				if err := os.WriteFile(*networkChart, []byte(networkResult{n, b.samples}.chart(o)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				*networkChart = ""
+			}
 			for c := range b.samples[oursBetween] {
 				if bound := n.bound(c); c.Bytes >= 1<<20 && b.samples.time(oursBetween, c) < bound/2 {
 					t.Errorf("%v takes %.0f us, and the link needs %.0f", c, b.samples.time(oursBetween, c), bound)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -83,6 +84,7 @@ type networkResult struct {
 const (
 	oursBetween   = "comm"
 	limitsBetween = "limit Go"
+	theLink       = "the link"
 )
 
 var peersBetween = []string{"Open MPI", "Open MPI han"}
@@ -118,6 +120,22 @@ func (r networkResult) print(w io.Writer, ops []string, sizes []int) {
 	printTable(w, rows)
 }
 
+// chart shows times beside the least time that the link allows.
+func (r networkResult) chart(o options) string {
+	all := maps.Clone(r.samples)
+	all[theLink] = make(map[cell][]float64)
+	for c := range r.samples[oursBetween] {
+		if b := r.bound(c); b > 0 {
+			all[theLink][c] = []float64{b}
+		}
+	}
+	page := report{options: o, Figures: all.figures(nil), where: r.String()}
+	for _, name := range []string{oursBetween, peersBetween[0], peersBetween[1], limitsBetween, theLink} {
+		page.Contenders = append(page.Contenders, contender{Name: name})
+	}
+	return page.chart()
+}
+
 func share(x float64) string {
 	if math.IsNaN(x) {
 		return "-"
@@ -150,6 +168,24 @@ func TestBound(t *testing.T) {
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(allOps)), slices.Sorted(slices.Values(keys(want)))) {
 		t.Error("some operations have no case here")
+	}
+}
+
+// TestNetworkChart: the chart names everybody who was measured, and the link.
+func TestNetworkChart(t *testing.T) {
+	s := make(samples)
+	for _, name := range append([]string{oursBetween, limitsBetween}, peersBetween...) {
+		s.add(name, cell{Op: "all_reduce", Ranks: 2, Bytes: 1 << 20, State: "hot"}, 9000)
+	}
+	o, err := parseFlags([]string{"-ops=all_reduce", "-ranks=2", "-sizes=1M", "-dirty=no"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg := networkResult{network{2, 1, 1e9, 0}, s}.chart(o)
+	for _, want := range []string{"comm", "limit Go", "Open MPI", "Open MPI han", "the link"} {
+		if !strings.Contains(svg, ">"+want+"<") || strings.Count(svg, "<circle") != 5 {
+			t.Errorf("no %s, or other points than 5: %s", want, svg)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type report struct {
 	Figures    []figure
 	options
 	samples samples
+	where   string // the ranks are; empty: on this machine
 }
 
 // introduction says how to read the page.
