@@ -21,11 +21,7 @@ func TestLineQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := newLineQueue(rapid.IntRange(1, 2000).Draw(t, "limit"))
 		pushed, last := 0, map[int]int{}
-		type state struct {
-			next int  // the number of its next line
-			gap  bool // there has been one since the last line
-		}
-		workers := map[int]*state{0: {}, 1: {}, 2: {}}
+		next := map[int]int{} // the number of the next line of each worker
 		newest := -1
 		pop := func() {
 			l, ok := q.pop()
@@ -36,11 +32,10 @@ func TestLineQueue(t *testing.T) {
 			if _, err := fmt.Sscan(l.Text, &number, &ofWorker); err != nil {
 				t.Fatal(err)
 			}
-			w := workers[l.LocalRank]
-			if number <= newest || l.Missed != (ofWorker != w.next) {
-				t.Fatalf("line %d after %d, number %d of a worker whose next is %d, missed=%t", number, newest, ofWorker, w.next, l.Missed)
+			if number <= newest || l.Missed != (ofWorker != next[l.LocalRank]) {
+				t.Fatalf("line %d after %d, number %d of a worker whose next is %d, missed=%t", number, newest, ofWorker, next[l.LocalRank], l.Missed)
 			}
-			newest, w.next = number, ofWorker+1
+			newest, next[l.LocalRank] = number, ofWorker+1
 		}
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			if q.lines.Len() > 0 && rapid.IntRange(0, 2).Draw(t, "pop") == 0 {
@@ -64,8 +59,8 @@ func TestLineQueue(t *testing.T) {
 		for q.lines.Len() > 0 {
 			pop()
 		}
-		for worker, w := range workers {
-			if w.next != last[worker] {
+		for worker, pushed := range last {
+			if next[worker] != pushed {
 				t.Fatalf("worker %d: the last line is missing", worker)
 			}
 		}

@@ -17,7 +17,7 @@ func unreadTimeout(o frame.Outcome) time.Duration {
 		return 30 * time.Second
 	case frame.Stopped:
 		return time.Second
-	case frame.Worker, frame.Elsewhere, frame.Other:
+	case frame.Worker, frame.Elsewhere, frame.Timeout, frame.Other:
 	}
 	return 5 * time.Second
 }
