@@ -293,7 +293,7 @@ func TestUnusable(t *testing.T) {
 		{[]string{filepath.Join(own, "gorun"), filepath.Join(open, "jobs")}, ""}, // agents use the first
 		{[]string{filepath.Join(own, "none", "jobs")}, ""},
 	} {
-		list, err := socketsIn(c.dirs)
+		list, err := filesIn(c.dirs, isSocketName)
 		if len(list) > 0 || (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: %q, %v, want %q", c.dirs, list, err, c.want)
 		}

@@ -66,7 +66,9 @@ const (
 )
 
 // socketName names the socket of an agent: its pid, and the job.
-func socketName(pid int, job string) string {
+func socketName(pid int, job string) string { return fileName(pid, job, suffix) }
+
+func fileName(pid int, job, suffix string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
 			return r
@@ -110,9 +112,10 @@ func listenAt(path string) (*net.UnixListener, error) {
 
 // Sockets returns the sockets of this user's agents on this machine. Some may have ended. The error says why agents cannot have sockets
 // here.
-func Sockets() ([]string, error) { return socketsIn(directories()) }
+func Sockets() ([]string, error) { return filesIn(directories(), isSocketName) }
 
-func socketsIn(dirs []string) (list []string, err error) {
+// filesIn returns the files in directories with names of a kind.
+func filesIn(dirs []string, isName func(string) bool) (list []string, err error) {
 	unusable := 0
 	for _, dir := range dirs {
 		entries, problem := read(dir)
@@ -121,7 +124,7 @@ func socketsIn(dirs []string) (list []string, err error) {
 			err = cmp.Or(err, problem)
 		}
 		for _, e := range entries {
-			if isSocketName(e.Name()) {
+			if isName(e.Name()) {
 				list = append(list, filepath.Join(dir, e.Name()))
 			}
 		}
@@ -145,14 +148,16 @@ func read(dir string) ([]fs.DirEntry, error) {
 	return os.ReadDir(dir)
 }
 
-// IsSocketOf reports whether the socket at path may be that of an agent of a job: several jobs may have the same names of sockets.
+// IsSocketOf reports whether the socket or the record at path may be that of a job: several jobs may have the same names of them.
 func IsSocketOf(path, job string) bool {
 	pid, _, _ := strings.Cut(filepath.Base(path), "-")
 	number, err := strconv.Atoi(pid)
-	return err == nil && filepath.Base(path) == socketName(number, job)
+	return err == nil && filepath.Base(path) == fileName(number, job, filepath.Ext(path))
 }
 
-func isSocketName(name string) bool {
+func isSocketName(name string) bool { return isFileName(name, suffix) }
+
+func isFileName(name, suffix string) bool {
 	pid, _, found := strings.Cut(name, "-")
 	_, err := strconv.Atoi(pid)
 	return found && err == nil && strings.HasSuffix(name, suffix)

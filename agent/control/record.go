@@ -1,0 +1,158 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// A Record is what gorun launch leaves beside the sockets while it runs: how to reach the agents of its job, which are on other machines.
+// Its process holds a lock on the file, so that a record without a lock is one of a process that was killed.
+type Record struct {
+	Job       string            `json:"job"`
+	Backend   string            `json:"backend"`
+	Endpoint  string            `json:"endpoint"` // where the nodes meet, as the agents say it
+	Conf      map[string]string `json:"conf,omitempty"`
+	Token     string            `json:"token,omitempty"`
+	TokenFile string            `json:"token_file,omitempty"` // in place of the token
+}
+
+const (
+	recordSuffix = ".job"
+	maxRecord    = 64 << 10 // bytes
+	maxTries     = 10
+)
+
+// WriteRecord writes a record into the first directory that can be used, and removes those of processes that were killed. remove removes it.
+func WriteRecord(r Record) (remove func(), err error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parseRecord(text); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, dir := range directories() {
+		err := prepare(dir)
+		if err == nil {
+			removeStale(dir)
+			if remove, err = writeRecordIn(dir, fileName(os.Getpid(), r.Job, recordSuffix), text); err == nil {
+				return remove, nil
+			}
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// writeRecordIn writes a file that has its name only when it is whole and locked. Who looks in the moment before it is locked removes it.
+func writeRecordIn(dir, name string, text []byte) (remove func(), err error) {
+	for range maxTries {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, ".*"+recordSuffix); err != nil { // mode 0600
+			return nil, err
+		}
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			if _, err = f.Write(text); err == nil {
+				err = os.Rename(f.Name(), filepath.Join(dir, name))
+			}
+		}
+		if err == nil {
+			return func() { _, _ = os.Remove(filepath.Join(dir, name)), f.Close() }, nil // it may have been removed
+		}
+		_, _ = os.Remove(f.Name()), f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("cannot write a record in %s: %w", dir, err)
+}
+
+// Records returns the paths of the records of this user on this machine. It removes those of processes that were killed.
+func Records() (list []string) {
+	for _, dir := range directories() {
+		removeStale(dir)
+	}
+	list, _ = filesIn(directories(), isRecordName) // Sockets says which directories cannot be used
+	return list
+}
+
+// removeStale removes the records of a directory that nobody has locked, also those that have no name yet.
+func removeStale(dir string) {
+	entries, _ := read(dir)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), recordSuffix) {
+			continue
+		}
+		if f, err := openOwn(filepath.Join(dir, e.Name())); err == nil {
+			if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+				_ = os.Remove(f.Name()) // somebody else may have removed it
+			}
+			_ = f.Close() // nothing was written
+		}
+	}
+}
+
+// ReadRecord reads a record. The error is fs.ErrNotExist if the job has just ended.
+func ReadRecord(path string) (Record, error) {
+	f, err := openOwn(path)
+	if err != nil {
+		return Record{}, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err != nil {
+		return Record{}, err
+	}
+	r, err := parseRecord(text)
+	if err != nil {
+		return Record{}, fmt.Errorf("%s: %w: remove it", path, err)
+	}
+	return r, nil
+}
+
+// openOwn opens a file that only this user can read.
+func openOwn(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link: remove it", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		st, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case !info.Mode().IsRegular():
+			err = fmt.Errorf("%s is no file: remove it", path)
+		case !ok || int(st.Uid) != os.Geteuid():
+			err = fmt.Errorf("%s belongs to another user: remove it", path)
+		case info.Mode().Perm()&0o077 != 0:
+			err = fmt.Errorf("%s can be used by other users: remove it", path)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func parseRecord(text []byte) (r Record, err error) {
+	if len(text) > maxRecord {
+		return Record{}, fmt.Errorf("a record has at most %d bytes", maxRecord)
+	}
+	if json.Unmarshal(text, &r) != nil || r.Job == "" || r.Backend == "" || r.Endpoint == "" { // an error could show the token
+		return Record{}, errors.New("it is no record of a job")
+	}
+	return r, nil
+}
+
+func isRecordName(name string) bool { return isFileName(name, recordSuffix) }
