@@ -19,7 +19,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-const aboutJob = "JOB is the name of a running job (--rdzv-id), or the pid of its gorun. gorun ps lists your jobs on this machine."
+const aboutJob = "JOB is the name of a running job (--rdzv-id), or the pid of its gorun. gorun ps lists your jobs on this machine, and those that gorun launch has started from it."
 
 const aboutElsewhere = "For a job whose nodes meet over an etcd, give the same --rdzv-endpoint, --rdzv-id and credentials as its nodes have: then you see and " +
 	"steer all of its nodes, from any machine that reaches them."
@@ -27,12 +27,12 @@ const aboutElsewhere = "For a job whose nodes meet over an etcd, give the same -
 // jobCommands are the commands for people who look at running jobs and steer them.
 func jobCommands(here host, etcd Etcd) []*cobra.Command {
 	return []*cobra.Command{
-		psCommand(), statusCommand(here, etcd), logsCommand(here, etcd), stacksCommand(here, etcd), restartCommand(here, etcd), scaleCommand(here, etcd), drainCommand(here, etcd),
+		psCommand(here, etcd), statusCommand(here, etcd), logsCommand(here, etcd), stacksCommand(here, etcd), restartCommand(here, etcd), scaleCommand(here, etcd), drainCommand(here, etcd),
 		stopCommand(here, etcd),
 	}
 }
 
-func psCommand() *cobra.Command {
+func psCommand(here host, etcd Etcd) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use: "ps [flags]", DisableFlagsInUseLine: true, Short: "List your running jobs on this machine", Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
@@ -41,7 +41,10 @@ func psCommand() *cobra.Command {
 			if err != nil {
 				return usagef("gorun ps: %w", err)
 			}
-			nodes := jobs.Nodes(agents)
+			nodes := jobs.Expand(agents, func(r *control.Record) (*status.Job, error) {
+				job, _, err := askLaunched(cmd.Context(), here, etcd, r)
+				return job, err
+			})
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), status.Jobs(nodes))
 			}

@@ -76,7 +76,7 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 
 // whereHelp describes the flags that say where a job is. They mean something else to a node that joins it.
 var whereHelp = map[string]string{
-	"rdzv-endpoint": "where the nodes of the job meet, as they have it (default: the command is about the nodes on this machine)",
+	"rdzv-endpoint": "where the nodes of the job meet, as they have it (default: the command is about the nodes on this machine, and about jobs that gorun launch has started from it)",
 	"rdzv-backend":  "embedded or c10d (nodes of the job host its etcd); etcd, etcd-v2 or etcd-v3 (your own etcd) (default embedded)",
 	"rdzv-id":       `name of the job, in place of JOB (default "none", unless the etcd is your own)`,
 	"rdzv-conf": "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix; " +
@@ -104,24 +104,39 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 		if err != nil {
 			return nil, nil, err
 		}
-		return jobs.Choose(agents, name)
+		job, agents, err := jobs.Choose(agents, name)
+		if i := slices.IndexFunc(agents, func(a jobs.Agent) bool { return a.Record != nil }); i >= 0 {
+			return askLaunched(ctx, f.here, f.etcd, agents[i].Record)
+		}
+		return job, agents, err
 	}
 	o.runID = name
+	job, agents, err := o.askElsewhere(ctx, f.etcd)
+	if isUnreachable(err) {
+		err = usagef("%w; on a machine of the job, the command needs no endpoint", err)
+	}
+	return job, agents, err
+}
+
+// askElsewhere asks the agents of a job over its etcd.
+func (o *options) askElsewhere(ctx context.Context, etcd Etcd) (*status.Job, []jobs.Agent, error) {
 	if err := o.completeElsewhere(); err != nil {
 		return nil, nil, err
 	}
 	if err := o.askByMunge(ctx); err != nil {
 		return nil, nil, err
 	}
-	contacts, err := o.contacts(ctx, f.etcd)
-	if is[*rendezvous.MisuseError](err) && !is[*rendezvous.NoJobError](err) {
-		return nil, nil, usagef("%w; on a machine of the job, the command needs no endpoint", err)
-	}
+	contacts, err := o.contacts(ctx, etcd)
 	if err != nil {
 		return nil, nil, err
 	}
 	job, agents := jobs.Remote(ctx, contacts, o.runID, o.meetingPoint())
 	return job, agents, nil
+}
+
+// isUnreachable reports whether an etcd cannot be used from here.
+func isUnreachable(err error) bool {
+	return is[*rendezvous.MisuseError](err) && !is[*rendezvous.NoJobError](err)
 }
 
 // completeElsewhere checks the flags that say where a job is, and sets what follows from them, as for a node of it.

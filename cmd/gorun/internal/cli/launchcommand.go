@@ -107,7 +107,7 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 		if err := c.Check(); err != nil {
 			return usagef("gorun launch: %w", err)
 		}
-		return runLaunch(cmd.Context(), c, l.options, stdout, stderr)
+		return runLaunch(cmd.Context(), c, l, stdout, stderr)
 	}
 	return cmd
 }
@@ -191,8 +191,9 @@ func readHosts(name string, parse func(string, io.Reader) ([]hostfile.Host, erro
 	return parse(name, file)
 }
 
-// runLaunch launches a job. o are the options of its nodes.
-func runLaunch(ctx context.Context, c launch.Config, o *options, stdout, stderr *os.File) error {
+// runLaunch launches a job.
+func runLaunch(ctx context.Context, c launch.Config, l *launchPlan, stdout, stderr *os.File) error {
+	o := l.options
 	std := newStdio(stdout, stderr)
 	logger, err := newLogger(std.err, "", std.color)
 	if err != nil {
@@ -206,7 +207,16 @@ func runLaunch(ctx context.Context, c launch.Config, o *options, stdout, stderr 
 	c.Stdin, c.Stdout, c.Stderr = input(), std.out, std.err
 	c.Interrupts, c.Signals = interrupts.passed, notify(o.forwards())
 	c.Warn = func(text string) { logger.Warn(text) }
+	removeRecord := func() {}
+	c.Begin = func(endpoints []launch.Endpoint) {
+		if remove, err := l.leaveRecord(c.IsSelf, endpoints); err != nil {
+			logger.Warn("gorun status on this machine will not find this job: it has no record", "error", err)
+		} else {
+			removeRecord = remove
+		}
+	}
 	err = launchError(launch.Run(ctx, c))
+	removeRecord()
 	return std.finish(err, drainTimeouts(err), interrupts.passed)
 }
 

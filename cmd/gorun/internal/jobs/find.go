@@ -5,7 +5,9 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,15 +22,16 @@ import (
 // answerTimeout is how long an agent may take to say its status. It asks its workers, which may take a second.
 const answerTimeout = 3 * time.Second
 
-// An Agent is one agent of a job.
+// An Agent is one agent of a job, or gorun launch, which stands for all agents of the job that it has started.
 type Agent struct {
 	Client *control.Client
-	Node   status.Node // what it says, or, with a Problem, what is known of it otherwise
-	socket string      // empty: it is on another machine
+	Node   status.Node     // what it says, or, with a Problem, what is known of it otherwise
+	Record *control.Record // of gorun launch, which has no Client; nil: it is an agent
+	socket string          // or the record's file; empty: it is on another machine
 }
 
-// Local asks all agents of this user on this machine. It removes the sockets of those that have ended. The error, a *NoJobError, says why
-// agents cannot be found here.
+// Local asks all agents of this user on this machine, and finds what gorun launch has started from it. It removes the sockets of those that
+// have ended. The error, a *NoJobError, says why agents cannot be found here.
 func Local(ctx context.Context) ([]Agent, error) {
 	paths, err := control.Sockets()
 	if err != nil {
@@ -53,7 +56,60 @@ func Local(ctx context.Context) ([]Agent, error) {
 			list = append(list, *a)
 		}
 	}
-	return list, nil
+	return append(list, launchers()...), nil
+}
+
+// launchers returns each gorun launch of this user that runs on this machine.
+func launchers() (list []Agent) {
+	for _, path := range control.Records() {
+		a := Agent{Node: status.Node{Host: "this machine", Pid: pidIn(path)}, socket: path}
+		r, err := control.ReadRecord(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has just ended
+			continue
+		case err != nil:
+			a.Node.Problem = err.Error()
+		default:
+			a.Node.Job, a.Node.Endpoint, a.Record = r.Job, r.Endpoint, &r
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// Expand returns what agents say. The nodes of a launched job are in the place of its gorun launch, and of those of them that are here.
+func Expand(agents []Agent, ask func(*control.Record) (*status.Job, error)) (nodes []status.Node) {
+	agents = slices.Clone(agents)
+	launched := make([]*status.Job, len(agents))
+	var asking sync.WaitGroup
+	for i := range agents {
+		if a := &agents[i]; a.Record != nil {
+			asking.Go(func() {
+				var err error
+				if launched[i], err = ask(a.Record); err != nil {
+					a.Node.Problem, launched[i] = err.Error(), nil
+				}
+			})
+		}
+	}
+	asking.Wait()
+	for i, a := range agents {
+		isOf := func(job *status.Job) bool { return job != nil && a.isOf(job) }
+		if launched[i] != nil {
+			nodes = append(nodes, launched[i].Nodes...)
+		} else if a.Record != nil || !slices.ContainsFunc(launched, isOf) {
+			nodes = append(nodes, a.Node)
+		}
+	}
+	return nodes
+}
+
+// isOf reports whether an agent is one of a job, as far as its socket says so if it does not.
+func (a Agent) isOf(job *status.Job) bool {
+	if a.Node.Problem != "" {
+		return control.IsSocketOf(a.socket, job.ID)
+	}
+	return a.Node.Job == job.ID && a.Node.Endpoint == job.Endpoint
 }
 
 // pidIn returns the pid of the agent in the name of its socket.
@@ -110,11 +166,11 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	switch {
 	case len(found) == 1:
 	case len(found) > 1 && name != "":
-		return nil, nil, &NoJobError{fmt.Sprintf("%d jobs here have the name %q: give the pid of one of its agents, as gorun ps shows it", len(found), name)}
+		return nil, nil, &NoJobError{fmt.Sprintf("%d jobs here have the name %q: give the pid of one of its agents, or of its gorun launch", len(found), name)}
 	case len(found) > 1:
 		return nil, nil, &NoJobError{"which job? These run here: " + status.Names(found)}
 	case len(silent) > 0:
-		return nil, nil, &NoJobError{fmt.Sprintf("the agent with pid %d does not say its job: %s", silent[0].Node.Pid, silent[0].Node.Problem)}
+		return nil, nil, &NoJobError{fmt.Sprintf("gorun with pid %d does not say its job: %s", silent[0].Node.Pid, silent[0].Node.Problem)}
 	case len(all) > 0:
 		return nil, nil, &NoJobError{fmt.Sprintf("no job %q runs here, only: %s", name, status.Names(all))}
 	default:

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -20,14 +21,14 @@ const shownEvents = 10
 // List shows agents in a table, one in each line.
 func List(nodes []status.Node, now time.Time) string {
 	var b strings.Builder
-	t := newTable(&b, "JOB", "PID", "NODE", "RANKS", "STATE", "FOR", "RESTARTS", "PROGRAM")
+	t := newTable(&b, "JOB", "HOST", "PID", "NODE", "RANKS", "STATE", "FOR", "RESTARTS", "PROGRAM")
 	for _, j := range status.Jobs(nodes) {
 		for _, n := range j.Nodes {
 			if n.Problem != "" {
-				t.row("-", strconv.Itoa(n.Pid), "-", "-", n.Problem, "", "", "")
+				t.row(cmp.Or(n.Job, "-"), n.Host, pidOf(n), "-", "-", "no answer", "", "", n.Problem)
 				continue
 			}
-			t.row(n.Job, strconv.Itoa(n.Pid), nodeOf(n), ranksOf(n), string(n.State), ago(now, n.Since), restartsOf(n), n.Program)
+			t.row(n.Job, n.Host, strconv.Itoa(n.Pid), nodeOf(n), ranksOf(n), string(n.State), ago(now, n.Since), restartsOf(n), n.Program)
 		}
 	}
 	t.end()

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,10 +60,10 @@ TIME      HOST  EVENT
 }
 
 func TestList(t *testing.T) {
-	compare(t, List(example(), noon.Add(90*time.Second)), `JOB      PID  NODE    RANKS     STATE                         FOR      RESTARTS  PROGRAM
-train17  7    0 of 2  0-1 of 3  running                       1m30s    1 of 3    ./train.py
--        0    -       -         it does not answer within 3s
-train17  17   -       -         joining                       1h1m30s  0 of 3    ./train.py
+	compare(t, List(example(), noon.Add(90*time.Second)), `JOB      HOST  PID  NODE    RANKS     STATE                         FOR      RESTARTS  PROGRAM
+train17  a     7    0 of 2  0-1 of 3  running                       1m30s    1 of 3    ./train.py
+train17  c     -    -       -         no answer  it does not answer within 3s
+train17  b     17   -       -         joining                       1h1m30s  0 of 3    ./train.py
 `)
 }
 
@@ -138,11 +140,11 @@ func TestChoose(t *testing.T) {
 		{agents(x, mute), "x", "7"},
 		{agents(x, y), "", "which job? These run here: x, y"},
 		{agents(x, y), "z", `no job "z" runs here, only: x, y`},
-		{agents(x, again), "x", `2 jobs here have the name "x": give the pid of one of its agents, as gorun ps shows it`},
+		{agents(x, again), "x", `2 jobs here have the name "x": give the pid of one of its agents, or of its gorun launch`},
 		{[]Agent{muteOf("x")}, "y", "no job of yours runs on this machine; for one that runs elsewhere, give --rdzv-endpoint and --rdzv-id"},
-		{[]Agent{muteOf("x")}, "", "the agent with pid 11 does not say its job: it does not answer"},
-		{[]Agent{muteOf("x")}, "11", "the agent with pid 11 does not say its job: it does not answer"},
-		{[]Agent{muteOf("x")}, "x", "the agent with pid 11 does not say its job: it does not answer"},
+		{[]Agent{muteOf("x")}, "", "gorun with pid 11 does not say its job: it does not answer"},
+		{[]Agent{muteOf("x")}, "11", "gorun with pid 11 does not say its job: it does not answer"},
+		{[]Agent{muteOf("x")}, "x", "gorun with pid 11 does not say its job: it does not answer"},
 		{nil, "", "no job of yours runs on this machine; for one that runs elsewhere, give --rdzv-endpoint and --rdzv-id"},
 	} {
 		_, found, err := Choose(c.agents, c.name)
@@ -154,6 +156,36 @@ func TestChoose(t *testing.T) {
 		}
 		if len(found) != 1 || pidOf(found[0].Node) != c.want {
 			t.Errorf("%q: %+v, want pid %s", c.name, found, c.want)
+		}
+	}
+}
+
+// TestLaunched: gorun launch stands for the agents of its job, by the job's name and by its own pid, but not by a pid of another machine.
+func TestLaunched(t *testing.T) {
+	record := &control.Record{Job: "x", Endpoint: "a:1"}
+	launcher := Agent{Node: status.Node{Job: "x", Endpoint: "a:1", Pid: 5}, Record: record}
+	here := Agent{Node: status.Node{Job: "x", Endpoint: "a:1", Host: "a", ID: "a/7", Pid: 7}}
+	mute := Agent{Node: status.Node{Pid: 11, Problem: "it does not answer"}, socket: "/run/11-x.sock"}
+	other := Agent{Node: status.Node{Job: "y", Pid: 8}}
+	all := []Agent{here, launcher, mute, other}
+	for name, want := range map[string]bool{"x": true, "5": true, "7": true, "y": false, "17": false} {
+		_, agents, _ := Choose(all, name)
+		if got := slices.ContainsFunc(agents, func(a Agent) bool { return a.Record == record }); got != want {
+			t.Errorf("%s: %+v, want the record: %v", name, agents, want)
+		}
+	}
+	for want, ask := range map[string]func(*control.Record) (*status.Job, error){
+		"7 17 8": func(*control.Record) (*status.Job, error) {
+			return &status.Job{ID: "x", Endpoint: "a:1", Nodes: []status.Node{here.Node, {Pid: 17}}}, nil
+		},
+		"7 5 11 8": func(*control.Record) (*status.Job, error) { return nil, errors.New("no etcd") },
+	} {
+		var pids []string
+		for _, n := range Expand(all, ask) {
+			pids = append(pids, pidOf(n))
+		}
+		if got := strings.Join(pids, " "); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Config struct {
 	IsSelf  []bool // by host: it is this machine, which needs no remote shell
 
 	Job   func(host int, endpoints []Endpoint) frame.Job // endpoints: where the nodes meet, if Meets
+	Begin func(endpoints []Endpoint)                     // is called once, before a host gets its job; nil: nothing
 	Stdin *os.File                                       // goes to the first host; nil: none
 
 	Stdout, Stderr      *spool.Writer
@@ -78,6 +79,7 @@ type launcher struct {
 	over    chan struct{} // closed when the loop has ended
 
 	addresses []Endpoint // where the nodes meet, once that is known
+	begun     bool       // a host has got its job
 	input     *flow.Credit
 	timer     *time.Timer
 }
@@ -218,6 +220,10 @@ func (l *launcher) start(host int) {
 	if l.Meets && l.addresses == nil {
 		l.addresses = l.meetingPoints()
 	}
+	if !l.begun && l.Begin != nil {
+		l.Begin(l.addresses)
+	}
+	l.begun = true
 	job := l.Job(host, l.addresses)
 	job.Stdin = host == 0 && l.Stdin != nil
 	job.Heartbeat, job.Silence, job.Grace = heartbeatOf(l.Silence), l.Silence, l.Grace

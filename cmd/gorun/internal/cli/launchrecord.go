@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
+	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// confFiles are the keys of --rdzv-conf whose values are files.
+var confFiles = []string{"ca_cert", "ssl_cert", "ssl_cert_key", "password_file"}
+
+// record returns how the job's agents can be reached from here; nil: static nodes do not meet, and agents that are here have sockets.
+func (l *launchPlan) record(isSelf []bool, endpoints []launch.Endpoint) (*control.Record, error) {
+	o := *l.options
+	if !o.elastic() || !slices.Contains(isSelf, false) {
+		return nil, nil
+	}
+	if endpoints != nil {
+		o.endpoints = nil
+	}
+	for _, e := range endpoints {
+		o.endpoints = append(o.endpoints, rendezvous.Endpoint{Host: e.Addr, Port: e.Port})
+	}
+	r := &control.Record{Job: l.runID, Backend: o.backend, Endpoint: o.meetingPoint(), Conf: maps.Clone(o.conf)}
+	var err error
+	for _, name := range confFiles {
+		if file := r.Conf[name]; file != "" && err == nil {
+			r.Conf[name], err = filepath.Abs(o.path(file))
+		}
+	}
+	switch {
+	case err != nil:
+	case o.hosted():
+		r.Token = o.access().Secret
+	case o.tokenFile != "":
+		r.TokenFile, err = filepath.Abs(o.tokenFile)
+	}
+	return r, err
+}
+
+// leaveRecord writes the record of a job, with which people on this machine find it. remove removes it.
+func (l *launchPlan) leaveRecord(isSelf []bool, endpoints []launch.Endpoint) (remove func(), err error) {
+	r, err := l.record(isSelf, endpoints)
+	if r == nil || err != nil {
+		return func() {}, err
+	}
+	return control.WriteRecord(*r)
+}
+
+// askLaunched asks the agents of a job that gorun launch has started from here.
+func askLaunched(ctx context.Context, here host, etcd Etcd, r *control.Record) (*status.Job, []jobs.Agent, error) {
+	o := defaults(here)
+	o.runID, o.backend, o.endpoint, o.conf, o.token, o.tokenFile = r.Job, r.Backend, r.Endpoint, r.Conf, r.Token, r.TokenFile
+	o.given["rdzv-endpoint"], o.given["rdzv-token-file"] = "--rdzv-endpoint="+quote(r.Endpoint), "--rdzv-token-file="+quote(r.TokenFile)
+	job, agents, err := o.askElsewhere(ctx, etcd)
+	if isUnreachable(err) {
+		err = usagef("job %s: %w; if it has just begun, try again; if this machine does not reach that address, run the command on a host of the job", quote(r.Job), err)
+	}
+	return job, agents, err
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/sshtest"
+)
+
+// clientOf returns a function that runs gorun on the client of hosts, and the directory of records there. Each machine gets own directories
+// of sockets: all have the same /tmp.
+func clientOf(t *testing.T, h *sshtest.Hosts) (gorun func(args ...string) (string, int), dir string) {
+	t.Helper()
+	program, err := exec.LookPath("gorun")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime := hosttest.Home + "/runtime"
+	h.Client.Run(t, "mkdir", "-m", "700", runtime)
+	for _, m := range append(h.List, h.Client) {
+		m.Run(t, "sh", "-c", `mkdir -p -m 700 "$0" && mount -t tmpfs -o mode=700 tmpfs "$0"`, fmt.Sprintf("/tmp/gorun-%d", os.Geteuid()))
+	}
+	return func(args ...string) (string, int) {
+		cmd := h.Client.Command(program, args...)
+		cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+runtime)
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := h.Client.Start(cmd)
+		if err == nil {
+			_ = cmd.Wait() // its exit code says how it has ended
+		} else {
+			t.Fatal(err)
+		}
+		return out.String(), cmd.ProcessState.ExitCode()
+	}, runtime + "/gorun"
+}
+
+// TestLaunchedJob: commands on the machine of gorun launch see and steer its job, and nothing is left of that when it has ended.
+func TestLaunchedJob(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 10 s and more")
+	}
+	const worker = "sleep 9755"
+	h := sshtest.Start(t, sshtest.Config{Hosts: 2})
+	gorun, dir := clientOf(t, h)
+	environ := []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}
+	want := func(code int, pattern string, args ...string) string {
+		t.Helper()
+		out, got := gorun(args...)
+		if got != code || !regexp.MustCompile(pattern).MatchString(out) {
+			t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
+		}
+		return out
+	}
+	start := func(id string) *node {
+		t.Helper()
+		n := launchWith(t, h, environ, "--hosts=h[1-2]:2", "--rdzv-id="+id, "sh", "-c", "echo ready; exec "+worker)
+		for range 4 {
+			n.expect("ready")
+		}
+		return n
+	}
+	nothing := func() {
+		t.Helper()
+		if out := want(0, `^JOB[^\n]*\n$`, "ps"); strings.Contains(out, "train") {
+			t.Errorf("%s", out)
+		}
+		if left := h.Client.Run(t, "ls", "-A", dir); left != "" {
+			t.Errorf("left in %s: %s", dir, left)
+		}
+	}
+
+	n := start("train")
+	if mode := h.Client.Run(t, "sh", "-c", `stat -c %a "$0" "$0"/*`, dir); mode != "700\n600" {
+		t.Errorf("modes: %s", mode)
+	}
+	token := regexp.MustCompile(`"token":"([0-9a-f]{64})"`).FindStringSubmatch(h.Client.Run(t, "sh", "-c", `cat "$0"/*.job`, dir))
+	if len(token) != 2 {
+		t.Fatal("the record has no token")
+	}
+	all := want(0, `(?s)train +h1 .*0 of 2 .*0-1 of 4 .*running.*train +h2 .*1 of 2 .*2-3 of 4 .*running`, "ps")
+	for _, args := range [][]string{{"status"}, {"status", "train"}, {"status", "--json", "train"}} {
+		all += want(0, `(?s)h1.*h2`, args...)
+	}
+	want(0, `(?s)\[\d\] ready.*\[\d\] ready.*\[\d\] ready.*\[\d\] ready`, "logs", "train")
+	want(0, `rank 3 .*on h2: `, "stacks", "train")
+	want(0, `job train is starting another round on h`, "restart", "train")
+	for range 4 {
+		n.expect("ready")
+	}
+	want(2, `no job "another" runs here, only: train`, "status", "another")
+	want(2, `which job\?`, "stop")
+	if lines := h.Client.Run(t, "sh", "-c", `cat /proc/[0-9]*/cmdline | tr '\0' ' '`); strings.Contains(lines+all, token[1]) {
+		t.Error("the token is shown")
+	}
+	want(0, `(?s)job train is stopping on h1.*job train is stopping on h2`, "stop", "train")
+	if out := n.end(143); strings.Contains(out, token[1]) || strings.Contains(out, "no record") {
+		t.Errorf("%s", out)
+	}
+	nothing()
+	for _, m := range h.List {
+		awaitNothing(t, m, worker)
+	}
+
+	n = start("cut")
+	h.List[0].Cut()
+	want(2, `^gorun status: job cut: [^\n]*; if this machine does not reach that address, run the command on a host of the job\n$`, "status", "cut")
+	want(0, `cut .*if this machine does not reach that address`, "ps")
+	h.List[0].Heal()
+	want(0, `h1`, "status", "cut")
+	h.Client.Run(t, "sh", "-c", `chmod 644 "$0"/*.job`, dir)
+	want(2, `^gorun status: gorun with pid \d+ does not say its job: .*\.job can be used by other users: remove it\n$`, "status", "cut")
+	h.Client.Run(t, "sh", "-c", `chmod 600 "$0"/*.job`, dir)
+	n.signal(syscall.SIGKILL)
+	n.end(-1)
+	if left := h.Client.Run(t, "ls", dir); !strings.HasSuffix(left, "-cut.job") {
+		t.Errorf("of a launcher that was killed, there is %q", left)
+	}
+	nothing()
+	for _, m := range h.List {
+		awaitNothing(t, m, worker)
+	}
+}
+
+// TestLaunchedHere: a job whose agents have sockets on this machine is not listed twice.
+func TestLaunchedHere(t *testing.T) {
+	t.Parallel()
+	h := sshtest.Start(t, sshtest.Config{Hosts: 1})
+	gorun, dir := clientOf(t, h)
+	environ := []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}
+	release := filepath.Join(t.TempDir(), "release")
+	for hosts, count := range map[string]int{"localhost": 1, "h1": 0, "localhost,h1": 2, "localhost,h1 --rdzv-backend=static": 1} {
+		n := launchWith(t, h, environ, append(strings.Fields("--hosts="+hosts), "sh", "-c", "echo ready; until test -e "+release+"; do sleep 0.1; done")...)
+		for range strings.Count(hosts, ",") + 1 {
+			n.expect("ready")
+		}
+		var out string
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { // a socket comes while the job starts
+			if out, _ = gorun("ps"); strings.Count(out, " running ") == count {
+				break
+			}
+		}
+		if strings.Count(out, " running ") != count || strings.Count(out, "\n") != 1+count {
+			t.Errorf("--hosts=%s: want %d nodes in\n%s", hosts, count, out)
+		}
+		if err := os.WriteFile(release, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.end(0)
+		if err := os.Remove(release); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
