@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/control"
@@ -44,8 +45,44 @@ func Command(ctx context.Context, agents []Agent, command agent.Command) []Resul
 		asking.Go(func() { ask(i) })
 	}
 	asking.Wait()
+	if command.Kind == agent.CommandStop || command.Kind == agent.CommandKill {
+		forgiveEnded(ctx, agents, results)
+	}
 	return results
 }
+
+// forgiveEnded removes the errors of agents that have ended. If one agent stops, the whole job does, and another one may end before it has
+// answered.
+func forgiveEnded(ctx context.Context, agents []Agent, results []Result) {
+	if !slices.ContainsFunc(results, func(r Result) bool { return r.Err == nil }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	for i := range results {
+		if results[i].Err != nil && ends(ctx, agents[i]) {
+			results[i].Err = nil
+		}
+	}
+}
+
+// ends waits until an agent has ended, and reports whether it does before ctx ends. It returns false at once if the agent answers.
+func ends(ctx context.Context, a Agent) bool {
+	for ctx.Err() == nil {
+		_, err := a.Client.Status(ctx)
+		if err == nil || control.HasEnded(err) {
+			return err != nil
+		}
+		select {
+		case <-time.After(endingPause):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// endingPause is between two looks at an agent that is ending.
+const endingPause = 20 * time.Millisecond
 
 // WithRank returns the agent that has the worker with a rank.
 func WithRank(agents []Agent, rank int) ([]Agent, error) {
