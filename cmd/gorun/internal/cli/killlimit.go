@@ -58,14 +58,14 @@ func termination(lookup func(string) (string, bool)) (time.Duration, error) {
 }
 
 // showConfigTimeout bounds how long gorun waits for slurmctld, at a time when it has to be quick.
-const showConfigTimeout = time.Second
+const showConfigTimeout = 2 * time.Second
 
 // showConfig asks Slurm for its settings. The shell ignores the signals that Slurm may be sending to every process of this job.
 func showConfig() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), showConfigTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", `trap "" TERM INT HUP QUIT; exec scontrol show config`)
-	cmd.WaitDelay = showConfigTimeout / 10
+	cmd.WaitDelay = showConfigTimeout / 20
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("scontrol show config: %w", err)
