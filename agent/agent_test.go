@@ -233,7 +233,7 @@ func TestRunInterruptedStart(t *testing.T) {
 	}
 }
 
-// TestRunCauseOfEnd: the error says why the context has ended, if somebody has said it.
+// TestRunCauseOfEnd: if a context ends with a cause, the error of Run names the cause.
 func TestRunCauseOfEnd(t *testing.T) {
 	for cause, want := range map[error]string{nil: "stopped by signal 15 (SIGTERM)", errOver: "the time is over: stopped by signal 15 (SIGTERM)"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -103,7 +103,7 @@ func TestChoiceFollowsTheLinks(t *testing.T) {
 	}
 }
 
-// Nothing is chosen where nothing can be gained or predicted.
+// With one rank or one way, or where no time can be predicted, the table stays.
 func TestTheTableStays(t *testing.T) {
 	slow := network(50_000, 8000)
 	for _, c := range []struct {

@@ -83,7 +83,8 @@ func nearby(ways choice.Table) choice.Table {
 	return near
 }
 
-// Unjoined returns ways without those in which several blocks of an all-gather travel as one message. Slices of blocks cannot.
+// Unjoined returns ways without those in which several blocks of an all-gather travel as one message. On rails, where a
+// rank has a slice of each block, that is not possible.
 func Unjoined(ways choice.Table) choice.Table {
 	return slices.DeleteFunc(slices.Clone(ways), func(l choice.Line) bool {
 		return l.Op == "all_gather" && (l.Way == "doubling" || l.Way == "bruck")

@@ -11,18 +11,25 @@ import (
 	"time"
 )
 
-// TestCopyRemovesOldParts: the script removes the old partial files of copies that were interrupted, but not recent ones, which may be copies
-// under way. Every login shell passes the script on to sh.
-func TestCopyRemovesOldParts(t *testing.T) {
+// newCopy returns a Copy of a file with the text "binary", and its path on the hosts.
+func newCopy(t *testing.T) (c *Copy, path string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "gorun")
 	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c := &Copy{Version: "v1", File: file}
+	c = &Copy{Version: "v1", File: file}
 	path, err := c.Path()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, path
+}
+
+// TestCopyRemovesOldParts: the script removes the old partial files of copies that were interrupted, but not recent ones, which may be copies
+// under way. Every login shell passes the script on to sh.
+func TestCopyRemovesOldParts(t *testing.T) {
+	c, path := newCopy(t)
 	for _, name := range []string{"sh", "bash", "tcsh", "fish"} {
 		shell, err := exec.LookPath(name)
 		if err != nil {
@@ -70,15 +77,7 @@ func TestCopyRemovesOldParts(t *testing.T) {
 
 // TestCopyStalls: a host to which nothing comes any more ends the script, and keeps nothing of the copy.
 func TestCopyStalls(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "gorun")
-	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	c := &Copy{Version: "v1", File: file}
-	path, err := c.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, path := newCopy(t)
 	for sent, want := range map[string]string{"bin": "", "binary": "gorun"} {
 		home := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(path, 2*time.Second))
@@ -118,15 +117,7 @@ func TestCopyStalls(t *testing.T) {
 
 // TestCopyPlace: the binary is on the host's disk before it takes its place, if dd can do that, and a directory in its place is an error.
 func TestCopyPlace(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "gorun")
-	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	c := &Copy{Version: "v1", File: file}
-	path, err := c.Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, path := newCopy(t)
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "dd"), []byte("#!/bin/sh\necho $* >$HOME/called\nls $HOME/.cache/gorun/*/ >>$HOME/called\necho unknown option >&2; exit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
