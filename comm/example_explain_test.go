@@ -24,6 +24,7 @@ func ExampleExplain() {
 	//   >     1M  halving           921 us  recursive halving and doubling: fewest bytes, few steps
 	//        any  ring              921 us  ring reduce-scatter and all-gather: fewest bytes, between neighbours only
 	//          -  bidirectional     867 us  ring in both directions, with half of the vector each
+	//          -  pairwise          919 us  pairwise exchange of whole vectors: one latency
 	// Predicted with network=latency:20us,overhead:4us,wakeup:5us,rate:10Gbit,copy:80Gbit.
 }
 
@@ -61,7 +62,7 @@ func ExampleGroup_Ways() {
 		fmt.Println(world.Ways("all_reduce"))
 		return nil
 	})
-	// Output: [doubling halving ring bidirectional]
+	// Output: [doubling halving ring bidirectional pairwise]
 }
 
 func ExampleWithLinks() {

@@ -174,7 +174,7 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 
 func TestTuningThatIsNone(t *testing.T) {
 	_, err := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1), WithTuning("all_reduce=rink"))
-	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional; or of flat, shared`) {
+	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional, pairwise; or of flat, shared`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -37,11 +37,14 @@ func TestRanksChooseByLinks(t *testing.T) {
 		want, has  string
 	}{
 		{"mem", 4, "", "all_reduce", 1 << 20, "halving", "built in"},
-		{"far", 4, "", "all_reduce", 1 << 20, "doubling", "by messages (by what the links predict, 4 ranks, 1048576 bytes)"},
+		{"far", 4, "", "all_reduce", 1 << 20, "pairwise", "by messages (by what the links predict, 4 ranks, 1048576 bytes)"},
 		{"far", 4, "all_reduce=ring", "all_reduce", 1 << 20, "ring", "tuned"},
-		{"far", 4, "all_reduce@3=ring", "all_reduce", 1 << 20, "doubling", "by what the links predict"},
-		{"far", 8, "", "broadcast", 16 << 20, "binomial", "by what the links predict"},
-		{"far", 8, "", "barrier", 0, "dissemination", "built in"},
+		{"far", 4, "all_reduce@3=ring", "all_reduce", 1 << 20, "pairwise", "by what the links predict"},
+		{"far", 8, "", "broadcast", 16 << 20, "linear", "by what the links predict"},
+		{"far", 8, "", "barrier", 0, "pairwise", "by what the links predict"},
+		{"mem", 8, "", "barrier", 0, "dissemination", "built in"},
+		{"mem", 5, "all_reduce=pairwise", "all_reduce", 12000, "pairwise", "tuned"},
+		{"mem", 5, "all_reduce=pairwise", "all_reduce", 64 << 20, "pairwise", "tuned"},
 		{"far", 5, "", "sendrecv", 1 << 20, "rendezvous", "built in"},
 		{"narrow", 4, "", "all_reduce", 1 << 10, "bidirectional", "by what the links predict"},
 		{"narrow", 1, "", "all_reduce", 1 << 10, "", "a copy"},

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/env/fulltest"
 )
 
@@ -29,6 +32,35 @@ func TestRandomPrograms(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { run(t, "mem") })
+		})
+	}
+}
+
+// The same holds if groups are tuned: by any way of each operation.
+func TestRandomProgramsOfAnyWay(t *testing.T) {
+	for seed := range fulltest.Else(uint64(96), 24) {
+		size := 2 + int(seed%6)
+		rng := rand.New(rand.NewPCG(seed, 2))
+		var rules []string
+		for _, op := range []string{"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "barrier"} {
+			ways := plan.Ways.Free(op)
+			rules = append(rules, op+"="+ways[rng.IntN(len(ways))])
+		}
+		world := append([]string{"mem", "chunks"}, onSeveralMachines...)[seed%uint64(2+len(onSeveralMachines))]
+		t.Run(fmt.Sprintf("seed %d over %s by %s", seed, world, rules), func(t *testing.T) {
+			tuning, err := choice.Parse(strings.Join(rules, ";"), plan.Ways)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := worldOver(t, world, size)
+			defer w.close()
+			for _, g := range w.groups {
+				g.core.Choose.Tuning = tuning
+			}
+			p := newProgram(seed, size, 60)
+			w.run(func(ctx context.Context, g *Group) error {
+				return p.run(ctx, g, func(step, *Group) (bool, error) { return false, nil })
+			})
 		})
 	}
 }

@@ -307,12 +307,15 @@ func TestMemoryOfARankThatKnowsEarlierThatTheRoundIsOver(t *testing.T) {
 			return err
 		}
 		buf := allocated[int32](g, 10_000)
-		if g.Rank() == 1 {
-			over := &diagnosis.Failure{Kind: diagnosis.Revoked, Rank: 1, Err: ErrRoundOver}
-			time.AfterFunc(late, func() { g.world.Endpoint.Revoke(over) })
-		} else if err := g.world.Acceptor.Close(); err != nil {
-			return err
+		over := &diagnosis.Failure{Kind: diagnosis.Revoked, Rank: g.Rank(), Err: ErrRoundOver}
+		learns := late
+		if g.Rank() == 0 {
+			learns = 5 * late
+			if err := g.world.Acceptor.Close(); err != nil {
+				return err
+			}
 		}
+		time.AfterFunc(learns, func() { g.world.Endpoint.Revoke(over) })
 		return Broadcast(ctx, g, buf, 0)
 	})[1]
 	if !errors.Is(err, ErrRoundOver) {

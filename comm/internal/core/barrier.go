@@ -27,7 +27,7 @@ func (c *Collective) synchronize() error {
 		return h.Barrier()
 	}
 	return c.exchange(&pipeline.Task{Plan: c.planned(func() plan.Plan {
-		return plan.DisseminationBarrier(c.g.rank, c.g.Size())
+		return c.g.Choose.Barrier(c.g.rank, c.g.Size())
 	})})
 }
 

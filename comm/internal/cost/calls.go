@@ -62,7 +62,7 @@ func plansUpTo(most int, c plan.Choices, op string, size, bytes int) (plans []pl
 	case "scan":
 		of = func(r int) plan.Plan { return plan.DoublingScan(r, size, bytes) }
 	case "barrier":
-		of = func(r int) plan.Plan { return plan.DisseminationBarrier(r, size) }
+		of = func(r int) plan.Plan { return c.Barrier(r, size) }
 	default:
 		return nil, false
 	}

@@ -127,6 +127,9 @@ func (m *comparison) fastest(bytes int, last string) (way string, replaces bool)
 
 // time returns the time of a way, if that has no more messages than may be simulated.
 func (m *comparison) time(way string, bytes int) (time.Duration, bool) {
+	if !plan.Fits(m.op, way, m.size, bytes) {
+		return 0, false
+	}
 	c := m.table
 	c.Chooser = c.By(m.op, way, m.size)
 	plans, inPlace := plansUpTo(m.most/m.rails, c, m.op, m.size, bytes)

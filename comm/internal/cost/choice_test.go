@@ -88,8 +88,16 @@ func TestChoiceFollowsTheLinks(t *testing.T) {
 		{"network=latency:50us,rate:1Gbit", "reduce", 4, 32 << 10, "binomial"}, // by the table, up to 128K
 		{"network=latency:50us,rate:1Gbit", "reduce", 4, 96 << 10, "pipeline"},
 		{"network=latency:50us,rate:1Gbit", "all_reduce", 8, 48 << 10, "halving"}, // doubling, up to 64K
-		{"network=latency:20ms", "all_reduce", 8, 4 << 20, "doubling"},
-		{"network=latency:20ms", "broadcast", 8, 4 << 20, "binomial"},
+		{"network=latency:20ms", "all_reduce", 8, 2 << 20, "pairwise"},
+		{"network=latency:20ms", "all_reduce", 8, 8 << 20, "doubling"},
+		{"network=latency:20ms", "broadcast", 8, 4 << 20, "linear"},
+		{"network=latency:20ms", "broadcast", 8, 16 << 20, "binomial"},
+		{"network=latency:5ms", "all_reduce", 8, 64, "pairwise"},
+		{"network=latency:5ms", "reduce", 8, 64, "linear"},
+		{"network=latency:5ms", "all_gather", 8, 64, "pairwise"},
+		{"network=latency:5ms", "barrier", 8, 0, "pairwise"},
+		{"network=latency:1us", "all_reduce", 8, 64, "doubling"},
+		{"network=latency:1us", "barrier", 8, 0, "dissemination"},
 	} {
 		links, err := Parse(c.links)
 		if err != nil {
@@ -110,9 +118,9 @@ func TestTheTableStays(t *testing.T) {
 		op    string
 		ranks int
 	}{
-		{"barrier", 8}, {"scan", 8}, {"nodes", 8}, {"no operation", 8}, {"all_reduce", 1}, {"all_gather", 1 << 20},
+		{"scan", 8}, {"nodes", 8}, {"no operation", 8}, {"all_reduce", 1}, {"all_gather", 1 << 20},
 		{"all_gather", 300}, {"reduce_scatter", 300}, // the table's way has too many messages
-		{"all_reduce", 2}, {"reduce", 2}, {"broadcast", 2}, {"all_gather", 2}, {"reduce_scatter", 2}, {"all_to_all", 2}, {"gather", 2}, {"scatter", 2},
+		{"barrier", 2}, {"all_reduce", 2}, {"reduce", 2}, {"broadcast", 2}, {"all_gather", 2}, {"reduce_scatter", 2}, {"all_to_all", 2}, {"gather", 2}, {"scatter", 2},
 	} {
 		s := Apart(slow, c.ranks, plan.ChunkSize)
 		if got := s.Choice(plan.Ways, c.op, 1); got != nil {

@@ -62,6 +62,11 @@ func TestTimesOfTheLiterature(t *testing.T) {
 		want           func(p, n, log ns) ns // log is that of p, rounded up
 	}{
 		{"barrier", "dissemination", anyRanks, func(_, _, log ns) ns { return log * a }},
+		{"barrier", "pairwise", anyRanks, func(p, _, _ ns) ns { return min(p-1, 1) * a }},
+		{"broadcast", "linear", anyRanks, func(p, n, _ ns) ns { return min(p-1, 1)*a + (p-1)*n*b }},
+		{"reduce", "linear", anyRanks, func(p, n, _ ns) ns { return min(p-1, 1)*(a+n*b) + (p-1)*n*c }},
+		{"all_reduce", "pairwise", atMost, func(p, n, _ ns) ns { return min(p-1, 1)*a + (p-1)*n*(b+c) }},
+		{"all_gather", "pairwise", anyRanks, func(p, n, _ ns) ns { return min(p-1, 1)*a + (p-1)*n/p*b }},
 		{"broadcast", "binomial", powerOfTwo, func(_, n, log ns) ns { return log * (a + n*b) }},
 		{"broadcast", "binomial", atMost, func(_, n, log ns) ns { return log * (a + n*b) }},
 		{"broadcast", "chain", anyRanks, func(p, n, _ ns) ns { return (p - 1) * (a + n*b) }},

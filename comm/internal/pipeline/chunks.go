@@ -72,7 +72,7 @@ func (q *queue) has(r plan.Range) bool {
 func (pl *Pipeline) scratchFor(p plan.Plan) []byte {
 	longest := 0
 	for _, s := range p {
-		if s.Merge != plan.Replace {
+		if s.Merge != plan.Replace && !pl.isCopy(&s) {
 			longest = max(longest, min(s.Recv.Len(), pl.chunk)*pl.call.Elem)
 		}
 	}

@@ -110,6 +110,12 @@ func (pl *Pipeline) begin(call Call, t *Task) {
 	}
 	pl.out, pl.in, pl.done, pl.waiting, pl.last, pl.sentAhead = cursor{}, cursor{}, cursor{}, 0, 0, 0
 	pl.unmerged = pl.scratchFor(t.Plan)
+	if v := &pl.task.Dst; pl.inPlace && len(v.Bufs) == 0 {
+		if n := (t.Plan.Extent()-v.Base)*call.Elem - len(v.Buf); n > 0 {
+			v.behind = pl.scratch.Take(n)
+			pl.task.Src.behind = v.behind
+		}
+	}
 }
 
 // run merges chunk after chunk, until all have been merged and the last one to be sent is under way.
@@ -211,7 +217,8 @@ func (pl *Pipeline) merge(s *plan.Step) error {
 		if err := pl.free(s.Recv); err != nil {
 			return err
 		}
-		copy(dst.At(s.Recv, elem), pl.task.Src.At(s.Send, elem))
+		into := dst.At(s.Recv, elem)
+		mergeInto(s.Merge, pl.task.Kernel, into, into, pl.task.Src.At(s.Send, elem))
 		fallthrough
 	case s.From == plan.None:
 		pl.done.step++

@@ -14,6 +14,7 @@ type Vector struct {
 	Base   int          // the element at which Buf starts
 	Bufs   [][]byte     // instead of Buf
 	Blocks []plan.Range // the ranges of Bufs, or of the blocks in Buf
+	behind []byte       // the elements after those of Buf; of the pipeline
 }
 
 // At returns range r of v, in elements of elem bytes. If v has several buffers, r is in one of them.
@@ -26,7 +27,11 @@ func (v *Vector) At(r plan.Range, elem int) []byte {
 	if r.Len() == 0 {
 		return nil
 	}
-	return buf[(r.Lo-base)*elem : (r.Hi-base)*elem]
+	at := (r.Lo - base) * elem
+	if at >= len(buf) {
+		buf, at = v.behind, at-len(buf)
+	}
+	return buf[at:][:r.Len()*elem]
 }
 
 // is reports whether v and w are in the same memory.

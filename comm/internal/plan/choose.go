@@ -11,13 +11,17 @@ func NewChoices(ways choice.Table, tuning choice.Tuning) Choices {
 	return Choices{choice.Chooser{Table: ways, Tuning: tuning}}
 }
 
+// Fits reports whether a way of op may be used for so many bytes. If a tuning names a way that does not fit, another one is used.
+func Fits(op, way string, size, bytes int) bool {
+	return op != "all_reduce" || way != "pairwise" || bytes <= mostPairwise/size
+}
+
 // AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not commute.
 func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
-	if n < size {
-		return DoublingAllReduce(rank, size, n)
-	}
 	switch way := c.Pick("all_reduce", size, n*elem); {
-	case way == "doubling":
+	case way == "pairwise" && Fits("all_reduce", way, size, n*elem):
+		return PairwiseAllReduce(rank, size, n)
+	case way == "doubling" || way == "pairwise" || n < size:
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
@@ -47,6 +51,8 @@ func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined i
 		return DoublingAllGather(p, rank, blocks), true
 	case way == "bruck" && join:
 		return BruckAllGather(p, rank, blocks), true
+	case way == "pairwise":
+		return PairwiseAllGather(p, rank, blocks), false
 	case way == pipelined:
 		return PipelinedAllGather(p, rank, blocks, messageOf(size, longest, elem)), false
 	}
@@ -107,32 +113,44 @@ func EqualBlocks(size, n int) []Range {
 
 // Broadcast returns the plan for a vector of n elements of elem bytes each.
 func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
-	if messages := c.chain("broadcast", size, n, elem); messages > 0 {
-		return ChainBroadcast(rank, size, n, root, messages)
+	switch way := c.Pick("broadcast", size, n*elem); way {
+	case "linear":
+		return LinearBroadcast(rank, size, n, root)
+	case "binomial":
+		return BinomialBroadcast(rank, size, n, root)
+	default:
+		return ChainBroadcast(rank, size, n, root, chain(way, size, n, elem))
 	}
-	return BinomialBroadcast(rank, size, n, root)
 }
 
 // Reduce returns the plan for a reduction to root.
 func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
-	if ordered {
+	switch way := c.Pick("reduce", size, n*elem); {
+	case way == "linear":
+		return LinearReduce(rank, size, n, root)
+	case ordered:
 		return OrderedReduce(rank, size, n, root)
+	case way == "binomial":
+		return BinomialReduce(rank, size, n, root)
+	default:
+		return ChainReduce(rank, size, n, root, chain(way, size, n, elem))
 	}
-	if messages := c.chain("reduce", size, n, elem); messages > 0 {
-		return ChainReduce(rank, size, n, root, messages)
-	}
-	return BinomialReduce(rank, size, n, root)
 }
 
-// chain returns in how many messages op goes down a chain, or 0 if it takes a tree.
-func (c Choices) chain(op string, size, n, elem int) int {
-	switch c.Pick(op, size, n*elem) {
-	case "chain":
-		return 1
-	case "pipeline":
+// chain returns in how many messages a vector goes down a chain.
+func chain(way string, size, n, elem int) int {
+	if way == pipelined {
 		return max(min(chainMessages(size, n*elem), n), 1)
 	}
-	return 0
+	return 1
+}
+
+// Barrier returns the plan for a barrier.
+func (c Choices) Barrier(rank, size int) Plan {
+	if c.Pick("barrier", size, 0) == "pairwise" {
+		return PairwiseBarrier(rank, size)
+	}
+	return DisseminationBarrier(rank, size)
 }
 
 // ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the

@@ -25,3 +25,33 @@ func LinearScatter(p Plan, rank, root, n int, blocks []Range) Plan {
 	p[before:].reversed(Replace)
 	return p
 }
+
+// LinearBroadcast sends the vector of root straight to every other rank. P-1 messages of root, but only one latency.
+func LinearBroadcast(rank, size, n, root int) Plan {
+	all := Range{0, n}
+	if rank != root {
+		return Plan{{To: None, From: root, Recv: all}}
+	}
+	var p Plan
+	for s := 1; s < size; s++ {
+		p = append(p, Step{To: mod(root+s, size), Send: all, From: None})
+	}
+	return p
+}
+
+// LinearReduce sends the vectors of all ranks straight to root, which combines them in order of rank: the operation need not commute. P-1
+// messages to root, but only one latency.
+func LinearReduce(rank, size, n, root int) Plan {
+	all := Range{0, n}
+	if rank != root {
+		return Plan{{To: root, Send: all, From: None}}
+	}
+	var p Plan
+	for from := root - 1; from >= 0; from-- {
+		p = append(p, Step{To: None, From: from, Recv: all, Merge: Left})
+	}
+	for from := root + 1; from < size; from++ {
+		p = append(p, Step{To: None, From: from, Recv: all, Merge: Right})
+	}
+	return p
+}

@@ -54,3 +54,58 @@ func PairwiseAllToAll(p Plan, rank int, send, recv []Range) Plan {
 	}
 	return p
 }
+
+// PairwiseAllGather appends to p the plan that gives every rank every block. Every rank sends its block straight to every other one, and
+// no message waits for another one. The blocks may be one vector, and rank r holds blocks[r] at the start.
+//
+// Thakur, Rabenseifner and Gropp 2005, section 4.3, with one block for all. P-1 steps, but only one latency; all blocks but one sent.
+func PairwiseAllGather(p Plan, rank int, blocks []Range) Plan {
+	size := len(blocks)
+	for s := 1; s < size; s++ {
+		to, from := mod(rank+s, size), mod(rank-s, size)
+		p = append(p, Step{To: to, Send: blocks[rank], From: from, Recv: blocks[from]})
+	}
+	return p
+}
+
+// PairwiseAllReduce exchanges whole vectors between all ranks. It is for short vectors and long latencies. Behind the vector it has P-1
+// times as much memory (see [Plan.Extent]). Every rank receives into that and then combines in order of rank: all ranks get the same bits,
+// and the operation need not commute.
+//
+// NVIDIA's TensorRT-LLM calls this a one-shot all-reduce. P-1 steps, but only one latency; n(P-1) elements sent.
+func PairwiseAllReduce(rank, size, n int) Plan {
+	all := Range{0, n}
+	blocks := make([]Range, size) // where the vectors are
+	behind := n
+	for r := range blocks {
+		if r == rank {
+			blocks[r] = all
+			continue
+		}
+		blocks[r] = Range{behind, behind + n}
+		behind += n
+	}
+	p := PairwiseAllGather(nil, rank, blocks)
+	into := blocks[0]
+	for r := 1; r < size; r++ {
+		s := Step{To: rank, Send: blocks[r], From: rank, Recv: into, Merge: Right}
+		if r == rank {
+			s.Send, s.Recv, s.Merge = into, all, Left
+			into = all
+		}
+		p = append(p, s)
+	}
+	return p
+}
+
+// PairwiseBarrier sends an empty message from every rank to every other one. P-1 messages, but only one latency.
+func PairwiseBarrier(rank, size int) Plan {
+	var p Plan
+	for s := 1; s < size; s++ {
+		p = append(p, Step{To: mod(rank+s, size), From: None})
+	}
+	for s := 1; s < size; s++ {
+		p = append(p, Step{To: None, From: mod(rank-s, size)})
+	}
+	return p
+}

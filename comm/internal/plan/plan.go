@@ -43,10 +43,10 @@ const (
 func (m Merge) Reduces() bool { return m >= Left }
 
 // A Step of a rank sends Send to rank To and receives Recv from rank From, at the same time. Either peer may be None. A range may be
-// empty, and then an empty message travels. If both peers are the rank itself, it copies.
+// empty, and then an empty message travels. If both peers are the rank itself, it copies or combines.
 //
 // Send is a range of the vector that is sent from, Recv of the vector that is received into. They are one vector, unless a plan says
-// otherwise.
+// otherwise. A plan with one vector may use memory behind it.
 type Step struct {
 	To    int
 	Send  Range
@@ -65,6 +65,15 @@ func (s Step) part(size, i int) Step {
 // rank's plan: steps need not have the same index on both sides. Functions for blocks of any lengths append to a plan that the caller
 // passes, so that it can reuse memory.
 type Plan []Step
+
+// Extent returns how many elements p needs: those of the vector, and memory behind it if that is not enough.
+func (p Plan) Extent() int {
+	n := 0
+	for i := range p {
+		n = max(n, p[i].Send.Hi, p[i].Recv.Hi)
+	}
+	return n
+}
 
 // Combined returns how many elements p combines with others on its rank: an element that it combines twice counts twice.
 func (p Plan) Combined() int {

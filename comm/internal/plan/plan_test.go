@@ -54,6 +54,7 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 		"both ways": {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 1) }, false},
 		"in turn":   {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 3) }, false},
 		"doubling":  {DoublingAllReduce, true},
+		"pairwise":  {PairwiseAllReduce, true},
 		"halving":   {HalvingAllReduce, true},
 		"chosen":    {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
 		"long":      {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 1<<20, false) }, false},
@@ -61,10 +62,14 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size, n := drawSize(t), rapid.IntRange(0, 40).Draw(t, "n")
+			plans := plansOf(size, func(r int) Plan { return c.algorithm(r, size, n) })
 			vec := own(size, n)
-			simulate(t, plansOf(size, func(r int) Plan { return c.algorithm(r, size, n) }), vec, vec)
+			for r, p := range plans {
+				vec[r] = append(vec[r], make([]element, max(p.Extent()-n, 0))...)
+			}
+			simulate(t, plans, vec, vec)
 			for r := range vec {
-				for i, e := range vec[r] {
+				for i, e := range vec[r][:n] {
 					if !complete(e, size, c.ordered) {
 						t.Fatalf("rank %d element %d holds %v", r, i, e)
 					}
@@ -136,7 +141,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks, 0) }), vec, vec)
 		checkGathered(t, vec, blocks)
 		for _, algorithm := range []func(p Plan, rank int, blocks []Range) Plan{
-			BruckAllGather, DoublingAllGather,
+			BruckAllGather, DoublingAllGather, PairwiseAllGather,
 			func(p Plan, rank int, blocks []Range) Plan { return PipelinedAllGather(p, rank, blocks, 2) },
 		} {
 			vec = own(size, n)
@@ -170,11 +175,12 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 			p, _ := c.ReduceScatter(nil, 1, EqualBlocks(size, n), elem, false, choice.Any)
 			return p
 		},
-		"reduce":     func(c Choices) any { return c.Reduce(1, size, n, elem, 0, false) },
-		"broadcast":  func(c Choices) any { return c.Broadcast(1, size, n, elem, 0) },
+		"reduce":     func(c Choices) any { return c.Reduce(6, size, n, elem, 0, false) },
+		"broadcast":  func(c Choices) any { return c.Broadcast(3, size, n, elem, 0) },
 		"all_to_all": func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
 		"gather":     func(c Choices) any { return c.Together("gather", size, n*elem) },
 		"scatter":    func(c Choices) any { return c.Together("scatter", size, n*elem) },
+		"barrier":    func(c Choices) any { return c.Barrier(1, size) },
 		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
 	}
 	for _, line := range Ways {
@@ -315,9 +321,14 @@ func checkGathered(t *rapid.T, vec [][]element, blocks []Range) {
 }
 
 func TestRootedPlans(t *testing.T) {
+	tuned, err := choice.Parse("broadcast=linear;reduce=linear", Ways)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		size, n := drawSize(t), rapid.IntRange(0, 5).Draw(t, "n")
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
+		chosen := rapid.SampledFrom([]Choices{chosen, NewChoices(Ways, tuned)}).Draw(t, "choices")
 
 		var vec [][]element
 		for _, elem := range []int{1, 16 * ChunkSize} {
@@ -597,6 +608,27 @@ func TestBarrierHearsOfEverybody(t *testing.T) {
 			}
 		}
 		simulate(t, plans, own(size, 0), own(size, 0))
+	}
+}
+
+// A rank has sent all its messages before it waits for any, and waits for one of each other rank.
+func TestPairwiseBarrier(t *testing.T) {
+	for size := 1; size <= 9; size++ {
+		for rank := range size {
+			p := PairwiseBarrier(rank, size)
+			sends, receives := p[:size-1], p[size-1:]
+			var to, from []int
+			for i := range sends {
+				if sends[i].From != None || receives[i].To != None {
+					t.Errorf("rank %d of %d: %v", rank, size, p)
+				}
+				to, from = append(to, sends[i].To), append(from, receives[i].From)
+			}
+			others := slices.Delete(upTo(size), rank, rank+1)
+			if len(receives) != size-1 || !slices.Equal(slices.Sorted(slices.Values(to)), others) || !slices.Equal(slices.Sorted(slices.Values(from)), others) {
+				t.Errorf("rank %d of %d sends to %v and receives from %v", rank, size, to, from)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ const shortBlock = 256
 // a few ranks instead of to all.
 const manyRanks = 17
 
+// mostPairwise is the most bytes of the vectors of all ranks, which each rank keeps for PairwiseAllReduce.
+const mostPairwise = 32 << 20
+
 // The algorithms on a ring.
 const (
 	oneWay    = "ring"
@@ -37,17 +40,21 @@ var Ways = choice.Table{
 	{Op: "all_reduce", Way: "halving", UpTo: limit(1 << 20), What: "recursive halving and doubling: fewest bytes, few steps"},
 	{Op: "all_reduce", Way: oneWay, UpTo: ofTwo, What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
 	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
+	{Op: "all_reduce", Way: "pairwise", UpTo: never, What: "pairwise exchange of whole vectors: one latency"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
 	{Op: "reduce", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
+	{Op: "reduce", Way: "linear", UpTo: never, What: "each vector straight to root: one latency"},
 	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "broadcast", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
 	{Op: "broadcast", Way: "pipeline", What: "from neighbour to neighbour in short messages, which overlap"},
+	{Op: "broadcast", Way: "linear", UpTo: never, What: "straight from root to each rank: one latency"},
 	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
 	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
 	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
 	{Op: "all_gather", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
+	{Op: "all_gather", Way: "pairwise", UpTo: never, What: "pairwise exchange, each block straight to every rank: one latency"},
 	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(256<<10, 1<<10), What: "recursive halving: fewest steps"},
 	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
 	{Op: "reduce_scatter", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
@@ -58,6 +65,7 @@ var Ways = choice.Table{
 	{Op: "scatter", Way: "binomial", UpTo: shortBlocks(manyRanks), What: "binomial tree: blocks travel together"},
 	{Op: "scatter", Way: "linear", What: "each block straight from root"},
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
+	{Op: "barrier", Way: "pairwise", UpTo: never, What: "a message from each rank to every other one: one latency"},
 	{Op: "nodes", Way: "leaders", UpTo: limit(64 << 10), What: "one rank of each node carries the vector: each message has a cost of its own"},
 	{Op: "nodes", Way: "rails", What: "every rank of a node carries its slice of the vector"},
 	{Op: "scan", Way: "doubling", What: "recursive doubling, in order of rank"},
