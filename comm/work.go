@@ -39,10 +39,14 @@ func startCollective(describe func(c *core.Collective)) *Work {
 		work Work
 	}
 	describe(&s.Collective)
+	var writes [][]byte // which the collective forgets when it has ended
 	if outstanding.IsWatched() {
-		outstanding.Add(s.Name(), s.HasEnded, s.Writes()...)
+		writes = s.Writes()
 	}
 	s.Start()
+	if writes != nil { // after Start, which sets what HasEnded reads
+		outstanding.Add(s.Name(), s.HasEnded, writes...)
+	}
 	s.work.of = &s.Collective
 	return &s.work
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gorun/gorun/comm"
@@ -51,4 +52,59 @@ func TestCommitDuringAnOperation(t *testing.T) {
 			})
 		}))
 	})
+}
+
+// TestCommitDuringSends: an operation that does not write to a variable on this rank does not matter.
+func TestCommitDuringSends(t *testing.T) {
+	onTransports(t, func(t *testing.T, transport string) {
+		checked := make(chan struct{})
+		wantNoErrors(t, runJob(t, transport, 2, func(run runFunc) error {
+			vector := make([]int32, 100_000)
+			s, err := NewState(Slice("vector", vector))
+			if err != nil {
+				return err
+			}
+			return run(s, func(ctx context.Context, world *comm.Group) error {
+				if world.Rank() == 1 {
+					<-checked
+					return errors.Join(comm.Broadcast(ctx, world, vector, 0), comm.Gather(ctx, world, make([]int32, 20), vector[:10], 1))
+				}
+				works := []*comm.Work{comm.IBroadcast(world, vector, 0), comm.IGather(world, vector, vector[:10], 1)}
+				err := s.Commit()
+				close(checked)
+				for _, w := range works {
+					err = errors.Join(err, w.Wait(ctx))
+				}
+				return err
+			})
+		}))
+	})
+}
+
+// TestOperationsOfTwoGroups: goroutines may start operations on different groups at the same time.
+func TestOperationsOfTwoGroups(t *testing.T) {
+	wantNoErrors(t, runJob(t, "shm", 2, func(run runFunc) error {
+		s, _ := newCounter(t)
+		return run(s, func(ctx context.Context, world *comm.Group) error {
+			var working sync.WaitGroup
+			errs := make([]error, 2)
+			for i := range errs {
+				g, err := comm.NewGroup(ctx, world, []int{0, 1})
+				if err != nil {
+					return err
+				}
+				working.Go(func() {
+					var works []*comm.Work
+					for range 300 {
+						works = append(works, comm.IAllReduce(g, make([]int32, 1), comm.Sum))
+					}
+					for _, w := range works {
+						errs[i] = errors.Join(errs[i], w.Wait(ctx))
+					}
+				})
+			}
+			working.Wait()
+			return errors.Join(errs...)
+		})
+	}))
 }

@@ -81,8 +81,14 @@ func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 // Name is what c is called in errors.
 func (c *Collective) Name() string { return c.kind().String() }
 
-// Writes returns the buffers in which c leaves its results. It is called before c starts.
-func (c *Collective) Writes() [][]byte { return append(slices.Clone(c.out.Bufs), c.out.Buf) }
+// Writes returns the buffers to which c writes on this rank; nil: it writes to none. It is called before c starts.
+func (c *Collective) Writes() [][]byte {
+	isRoot := c.g.rank == int(c.call.Root)
+	if c.kind() == call.KindBroadcast && isRoot || c.kind() == call.KindGather && !isRoot { // it only sends
+		return nil
+	}
+	return append(slices.Clone(c.out.Bufs), c.out.Buf)
+}
 
 func (c *Collective) kind() call.Kind { return c.call.Kind }
 

@@ -136,7 +136,7 @@ func (m PointToPoint) Start(t *Transfer) {
 	t.begun = time.Now()
 }
 
-// Writes returns the buffer to which the call writes.
+// Writes returns the buffer to which the call writes; nil: it writes to none.
 func (m PointToPoint) Writes() []byte {
 	if m.Kind == call.KindRecv {
 		return m.buf
@@ -227,17 +227,7 @@ func (t *Transfer) Done() <-chan struct{} {
 }
 
 // HasEnded reports whether t, which has been started, has ended.
-func (t *Transfer) HasEnded() bool {
-	if t.op == nil {
-		return true
-	}
-	select {
-	case <-t.op.Done():
-		return true
-	default:
-		return false
-	}
-}
+func (t *Transfer) HasEnded() bool { return t.op == nil || t.op.Ended() }
 
 // Result is t's error, once it has ended.
 func (t *Transfer) Result() error {

@@ -11,11 +11,11 @@ import (
 // A record is of one operation.
 type record struct {
 	what     string
-	hasEnded func() bool
+	hasEnded func() bool // may keep the buffers alive
 	writes   []span
 }
 
-// A span is the addresses of a buffer. It does not keep the buffer alive.
+// A span is the addresses of a buffer. It does not keep the buffer alive by itself.
 type span struct{ from, to uintptr }
 
 func spanOf(buf []byte) span {
@@ -29,11 +29,11 @@ var (
 	watched atomic.Bool
 
 	mu      sync.Mutex
-	records []record
-	most    int // records, before those that have ended are removed
+	records []record // oldest first
+	most    int      // when there are so many records, all that have ended are removed
 )
 
-// leastRecords is how many records there are at least before those that have ended are removed.
+// leastRecords is the least value of most that counts.
 const leastRecords = 64
 
 // Watch makes all operations that start from now on known.
@@ -42,7 +42,9 @@ func Watch() { watched.Store(true) }
 // IsWatched reports whether Watch has been called. If not, there is no need to call Add.
 func IsWatched() bool { return watched.Load() }
 
-// Add records an operation before it starts. It writes to bufs until hasEnded returns true.
+// Add records an operation that has just started, and writes to bufs until hasEnded returns true. hasEnded is called by any goroutine, with
+// the mutex held. Operations usually end in the order in which they start, so Add removes the oldest ones if they have ended: otherwise it
+// would keep many old buffers alive.
 func Add(what string, hasEnded func() bool, bufs ...[]byte) {
 	r := record{what: what, hasEnded: hasEnded}
 	for _, b := range bufs {
@@ -55,6 +57,10 @@ func Add(what string, hasEnded func() bool, bufs ...[]byte) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
+	for len(records) > 0 && records[0].hasEnded() {
+		records[0] = record{}
+		records = records[1:]
+	}
 	if len(records) >= max(most, leastRecords) {
 		removeEnded()
 		most = 2 * len(records)

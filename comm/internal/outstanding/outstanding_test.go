@@ -53,3 +53,18 @@ func TestInto(t *testing.T) {
 		}
 	})
 }
+
+// TestOldOnesAreForgotten: operations that end in the order in which they start leave no records, so their buffers can be freed.
+func TestOldOnesAreForgotten(t *testing.T) {
+	records, most = nil, 0
+	last := new(bool)
+	for range 3 * leastRecords {
+		*last = true
+		ended := new(bool)
+		last = ended
+		Add("op", func() bool { return *ended }, make([]byte, 1))
+		if len(records) != 1 {
+			t.Fatalf("%d records, want the one of the operation under way", len(records))
+		}
+	}
+}
