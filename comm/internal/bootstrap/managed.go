@@ -104,10 +104,7 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 		}
 		c.Token = string(own.Bytes())
 	case p.task.Manager == manager.Slurm && len(p.task.Hosts) > 0 && munge.Available():
-		if end, err = c.askMunge(ctx, p.task, waits); errors.Is(err, context.DeadlineExceeded) {
-			err = p.withoutStore(err) // nor a token
-		}
-		if err != nil {
+		if end, err = c.askMunge(ctx, p, waits); err != nil {
 			return end, err
 		}
 	default:
@@ -172,11 +169,11 @@ func (c *Config) freeAddress(ctx context.Context, p *place) (string, error) {
 }
 
 // askMunge sets the token: rank 0 makes one, and gives it to the others until all have met.
-func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) (end func(), err error) {
-	end = func() {}
+func (c *Config) askMunge(ctx context.Context, p *place, waits *waiting) (end func(), err error) {
+	t, end := p.task, func() {}
 	port := manager.Port(t.ID) + managedToken
 	if t.Rank == 0 || negotiated.token == "" {
-		if err := munge.Check(ctx); err != nil { // on each node: without MUNGE no rank may wait for rank 0
+		if err := munge.Check(ctx); err != nil { // on each node, so that no rank waits for rank 0 if there is no MUNGE here
 			return end, fmt.Errorf("cannot get a token by MUNGE, which does not work on %s: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", t.Hosts[t.Node], err)
 		}
 	}
@@ -185,6 +182,9 @@ func (c *Config) askMunge(ctx context.Context, t *manager.Task, waits *waiting) 
 	case t.Rank > 0:
 		at := net.JoinHostPort(t.Hosts[0], strconv.Itoa(port))
 		negotiated.token, err = munge.Ask(ctx, at, t.ID, strconv.Itoa(t.Rank), func(reason string) { waits.on(func(context.Context) string { return reason }) })
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = p.withoutStore(err) // rank 0, which serves the store, also gives the token
+		}
 		if err != nil {
 			return end, err
 		}
