@@ -66,9 +66,10 @@ func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
 	misuse := func(what string, err error) error {
 		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", what, err)}
 	}
-	if err := munge.Check(ctx); ctx.Err() != nil {
-		return "", err
-	} else if err != nil { // on each node: without MUNGE none of them may wait for another
+	switch err := munge.Check(ctx); { // on each node, so that no node waits for one that has no MUNGE
+	case ctx.Err() != nil: // also if MUNGE works: there is no token yet
+		return "", context.Cause(ctx)
+	case err != nil:
 		return "", misuse("cannot get a token by MUNGE, which does not work on "+m.task.Hosts[m.task.Node], err)
 	}
 	if m.task.Node > 0 {
