@@ -12,22 +12,22 @@ const (
 	followLimit = 4 << 20   // if lines go on coming
 )
 
-// pausedAfter is how long a user reads nothing before the client takes it that they have stopped to read for now. It is less than the time
-// after which a connection breaks whose other end takes nothing.
+// pausedAfter is how long a user takes none of the lines that are there before the queue forgets lines. It is less than the time after which
+// a connection breaks if nobody reads from it.
 const pausedAfter = 10 * time.Second
 
-// A lineQueue has the lines that have come and have not been shown yet. If it is full, the client reads no more until the user has read
-// some. If the user has stopped to read, it reads on, or the connection would break. The queue then forgets the oldest lines of the worker
-// that has the most, and the next one of that worker says so.
+// A lineQueue has the lines that have come and have not been shown yet. If it is full, the client does not read from its connection until the
+// user has read some lines. If the user reads nothing for a while, the client reads again, because the connection would break otherwise. The
+// queue then forgets the oldest lines of the worker that has the most bytes in it. The next line of that worker says that lines are missing.
 type lineQueue struct {
 	limit      int           // bytes
-	came, room chan struct{} // have something if a line has come, or has been taken
+	came, room chan struct{} // have an entry if a line has come, or has been taken
 
 	mu      sync.Mutex
 	lines   *list.List       // of Line, oldest first
 	workers map[int]*backlog // by local rank
 	bytes   int
-	popped  time.Time // when a line was taken last
+	idle    time.Time // since when no line has been taken, although there are some
 	closed  bool      // no more lines will come
 	stopped bool      // no more lines will be taken
 }
@@ -42,14 +42,17 @@ type backlog struct {
 func newLineQueue(limit int) *lineQueue {
 	return &lineQueue{
 		limit: limit, came: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		lines: list.New(), workers: make(map[int]*backlog), popped: time.Now(),
+		lines: list.New(), workers: make(map[int]*backlog),
 	}
 }
 
-// push adds a line, and waits or forgets others if there are too many.
+// push adds a line. If there are too many, it waits until some have been taken, or forgets some.
 func (q *lineQueue) push(l Line) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.lines.Len() == 0 {
+		q.idle = time.Now()
+	}
 	b := q.workers[l.LocalRank]
 	if b == nil {
 		b = &backlog{}
@@ -60,7 +63,7 @@ func (q *lineQueue) push(l Line) {
 	q.bytes += sizeOf(l)
 	signal(q.came)
 	for q.bytes > q.limit && !q.stopped {
-		if paused := time.Since(q.popped); paused >= pausedAfter {
+		if paused := time.Since(q.idle); paused >= pausedAfter {
 			if !q.forget() {
 				return
 			}
@@ -70,7 +73,7 @@ func (q *lineQueue) push(l Line) {
 	}
 }
 
-// awaitRoom waits until a line is taken, at most for limit. The mutex is held, and let go meanwhile.
+// awaitRoom waits until a line is taken, at most for limit. The mutex is held, but not during the wait.
 func (q *lineQueue) awaitRoom(limit time.Duration) {
 	q.mu.Unlock()
 	defer q.mu.Lock()
@@ -80,7 +83,8 @@ func (q *lineQueue) awaitRoom(limit time.Duration) {
 	}
 }
 
-// forget removes the oldest line of the worker that has the most, but never the last line of a worker. It returns false if there are no others.
+// forget removes the oldest line of the worker that has the most bytes, but never the last line of a worker. It returns false if each worker
+// has only its last one.
 func (q *lineQueue) forget() bool {
 	var most *backlog
 	for _, b := range q.workers {
@@ -99,6 +103,7 @@ func (q *lineQueue) forget() bool {
 // remove removes the oldest line of a worker.
 func (q *lineQueue) remove(b *backlog) Line {
 	l := q.lines.Remove(b.lines[0]).(Line)
+	b.lines[0] = nil // or its text would stay in memory
 	b.lines = b.lines[1:]
 	b.bytes -= sizeOf(l)
 	q.bytes -= sizeOf(l)
@@ -120,7 +125,7 @@ func (q *lineQueue) pop() (Line, bool) {
 	b := q.workers[q.lines.Front().Value.(Line).LocalRank]
 	l := q.remove(b)
 	l.Missed, b.missed = l.Missed || b.missed, false
-	q.popped = time.Now()
+	q.idle = time.Now()
 	signal(q.room)
 	return l, true
 }

@@ -19,7 +19,7 @@ import (
 // oldest ones, never its last one, and the line behind a gap says so.
 func TestLineQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newLineQueue(rapid.IntRange(1, 2000).Draw(t, "limit"))
+		q := newLineQueue(rapid.IntRange(500, 2000).Draw(t, "limit")) // at least one line fits
 		pushed, last := 0, map[int]int{}
 		next := map[int]int{} // the number of the next line of each worker
 		newest := -1
@@ -44,7 +44,7 @@ func TestLineQueue(t *testing.T) {
 			}
 			worker := rapid.IntRange(0, 2).Draw(t, "worker")
 			text := fmt.Sprint(pushed, " ", last[worker], " ", strings.Repeat("x", rapid.IntRange(0, 300).Draw(t, "length")))
-			q.popped = time.Time{} // nothing has been taken for long
+			q.idle = time.Time{} // nothing has been taken for long
 			q.push(Line{LocalRank: worker, Text: text})
 			pushed++
 			last[worker]++
@@ -83,6 +83,26 @@ func TestSteadyReader(t *testing.T) {
 		}()
 		for i := range 500 {
 			time.Sleep(pausedAfter - time.Second)
+			if l, ok := q.pop(); !ok || l.Missed || l.Text != fmt.Sprint(i) {
+				t.Fatalf("line %d is %+v, %t", i, l, ok)
+			}
+		}
+	})
+}
+
+// TestReaderWithoutLines: a user who has had nothing to read for long has not stopped to read.
+func TestReaderWithoutLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newLineQueue(1000)
+		time.Sleep(time.Hour)
+		go func() {
+			defer q.close()
+			for i := range 100 {
+				q.push(Line{Text: fmt.Sprint(i)})
+			}
+		}()
+		synctest.Wait()
+		for i := range 100 {
 			if l, ok := q.pop(); !ok || l.Missed || l.Text != fmt.Sprint(i) {
 				t.Fatalf("line %d is %+v, %t", i, l, ok)
 			}
