@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+)
+
+// A launchDocument is what --dry-run --json prints.
+type launchDocument struct {
+	RunID string           `json:"run_id"`
+	Dir   string           `json:"dir"`
+	Hosts []launchHostPlan `json:"hosts"`
+}
+
+// A launchHostPlan is what would be started for a host.
+type launchHostPlan struct {
+	Host  string   `json:"host"`
+	Shell []string `json:"remote_shell"` // empty: the host is this machine
+	Argv  []string `json:"argv"`         // of gorun there
+}
+
+// show prints what would be launched.
+func (l *launchPlan) show(out io.Writer) error {
+	c, err := l.config()
+	if err != nil {
+		return err
+	}
+	endpoints := []launch.Endpoint(nil)
+	if l.meets {
+		endpoints = []launch.Endpoint{{Addr: later}}
+	}
+	d := launchDocument{RunID: l.runID, Dir: l.dir}
+	for i, h := range c.Hosts {
+		p := launchHostPlan{Host: h.Name, Argv: append([]string{"gorun"}, l.nodeArgs(i, endpoints)...)}
+		if !c.IsSelf[i] {
+			p.Shell = c.Shell.Argv(h, launch.ProxyCommand(c.Path))
+		}
+		for k, arg := range p.Argv {
+			if strings.HasPrefix(arg, "--rdzv-endpoint=["+later) || strings.HasPrefix(arg, "--rdzv-endpoint="+later) {
+				p.Argv[k] = "--rdzv-endpoint=" + later
+			}
+		}
+		d.Hosts = append(d.Hosts, p)
+	}
+	if l.options.json {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(d)
+	}
+	for _, p := range d.Hosts {
+		if p.Shell != nil {
+			if _, err := fmt.Fprintf(out, "%s\n", shell(p.Shell)); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", p.Host, shell(p.Argv)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
