@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// A Record is what gorun launch leaves beside the sockets while it runs: how to reach the agents of its job, which are on other machines.
-// Its process holds a lock on the file, so that a record without a lock is one of a process that was killed.
+// A Record says how to reach the agents of a job of gorun launch, which are on other machines. gorun launch keeps it in a file beside the
+// sockets of agents while it runs, and holds a lock on the file. So nobody has locked the record of a gorun launch that was killed.
 type Record struct {
 	Job       string            `json:"job"`
 	Backend   string            `json:"backend"`
-	Endpoint  string            `json:"endpoint"` // where the nodes meet, as the agents say it
-	Conf      map[string]string `json:"conf,omitempty"`
+	Endpoint  string            `json:"endpoint"`       // where the nodes meet: that of status.Node
+	Conf      map[string]string `json:"conf,omitempty"` // the settings of --rdzv-conf
 	Token     string            `json:"token,omitempty"`
 	TokenFile string            `json:"token_file,omitempty"` // in place of the token
 }
@@ -26,10 +26,11 @@ type Record struct {
 const (
 	recordSuffix = ".job"
 	maxRecord    = 64 << 10 // bytes
-	maxTries     = 10
+	maxTries     = 10       // to write one
 )
 
-// WriteRecord writes a record into the first directory that can be used, and removes those of processes that were killed. remove removes it.
+// WriteRecord writes a record into the first directory that can be used, and removes from there the records of processes that were killed.
+// remove removes the new one.
 func WriteRecord(r Record) (remove func(), err error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -52,7 +53,8 @@ func WriteRecord(r Record) (remove func(), err error) {
 	return nil, errors.Join(errs...)
 }
 
-// writeRecordIn writes a file that has its name only when it is whole and locked. Who looks in the moment before it is locked removes it.
+// writeRecordIn writes a file under another name, locks it, and gives it its name when it is complete. removeStale may remove the file before
+// it is locked: then writeRecordIn tries again.
 func writeRecordIn(dir, name string, text []byte) (remove func(), err error) {
 	for range maxTries {
 		var f *os.File
@@ -65,9 +67,13 @@ func writeRecordIn(dir, name string, text []byte) (remove func(), err error) {
 			}
 		}
 		if err == nil {
-			return func() { _, _ = os.Remove(filepath.Join(dir, name)), f.Close() }, nil // it may have been removed
+			return func() {
+				_ = os.Remove(filepath.Join(dir, name)) // somebody may have removed it
+				_ = f.Close()                           // which ends the lock
+			}, nil
 		}
-		_, _ = os.Remove(f.Name()), f.Close()
+		_ = os.Remove(f.Name()) // it may be gone
+		_ = f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -84,7 +90,7 @@ func Records() (list []string) {
 	return list
 }
 
-// removeStale removes the records of a directory that nobody has locked, also those that have no name yet.
+// removeStale removes the records of a directory that nobody has locked. That includes those that still have another name.
 func removeStale(dir string) {
 	entries, _ := read(dir)
 	for _, e := range entries {
@@ -95,7 +101,7 @@ func removeStale(dir string) {
 			if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 				_ = os.Remove(f.Name()) // somebody else may have removed it
 			}
-			_ = f.Close() // nothing was written
+			_ = f.Close() // which ends the lock
 		}
 	}
 }
@@ -118,7 +124,7 @@ func ReadRecord(path string) (Record, error) {
 	return r, nil
 }
 
-// openOwn opens a file that only this user can read.
+// openOwn opens a file of this user. It refuses one that other users can use.
 func openOwn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -132,7 +138,7 @@ func openOwn(path string) (*os.File, error) {
 		st, ok := info.Sys().(*syscall.Stat_t)
 		switch {
 		case !info.Mode().IsRegular():
-			err = fmt.Errorf("%s is no file: remove it", path)
+			err = fmt.Errorf("%s is no regular file: remove it", path)
 		case !ok || int(st.Uid) != os.Geteuid():
 			err = fmt.Errorf("%s belongs to another user: remove it", path)
 		case info.Mode().Perm()&0o077 != 0:
@@ -149,7 +155,7 @@ func parseRecord(text []byte) (r Record, err error) {
 	if len(text) > maxRecord {
 		return Record{}, fmt.Errorf("a record has at most %d bytes", maxRecord)
 	}
-	if json.Unmarshal(text, &r) != nil || r.Job == "" || r.Backend == "" || r.Endpoint == "" { // an error could show the token
+	if json.Unmarshal(text, &r) != nil || r.Job == "" || r.Backend == "" || r.Endpoint == "" { // the error of Unmarshal could show the token
 		return Record{}, errors.New("it is no record of a job")
 	}
 	return r, nil

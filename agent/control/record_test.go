@@ -35,7 +35,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := recordsIn(dir)
-	if len(list) != 1 || !IsSocketOf(list[0], aRecord.Job) || IsSocketOf(list[0], "another") {
+	if len(list) != 1 || !MayBeOf(list[0], aRecord.Job) || MayBeOf(list[0], "another") {
 		t.Fatalf("%q", list)
 	}
 	info, err := os.Stat(list[0])
@@ -119,8 +119,8 @@ func TestBadRecord(t *testing.T) {
 			return os.Chown(path, 1, 1)
 		}, ": remove it", true},
 		"link":      {func() error { return os.Symlink("/etc/passwd", path) }, "is a symbolic link: remove it", true},
-		"directory": {func() error { return os.Mkdir(path, 0o700) }, "is no file: remove it", true},
-		"pipe":      {func() error { return syscall.Mkfifo(path, 0o600) }, "is no file: remove it", true},
+		"directory": {func() error { return os.Mkdir(path, 0o700) }, "is no regular file: remove it", true},
+		"pipe":      {func() error { return syscall.Mkfifo(path, 0o600) }, "is no regular file: remove it", true},
 		"empty":     {write("", 0o600), "it is no record of a job: remove it", false},
 		"garbage":   {write(good+"a secret", 0o600), "it is no record of a job: remove it", false},
 		"other":     {write(`{"job":"x","backend":"embedded","token":"a secret"}`, 0o600), "it is no record of a job: remove it", false},

@@ -65,9 +65,9 @@ const (
 	maxName = 40 // bytes of a job's name in that of a socket: the path of a socket may have 107
 )
 
-// socketName names the socket of an agent: its pid, and the job.
 func socketName(pid int, job string) string { return fileName(pid, job, suffix) }
 
+// fileName names a socket or a record: the pid of its process, and the job.
 func fileName(pid int, job, suffix string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
@@ -114,7 +114,7 @@ func listenAt(path string) (*net.UnixListener, error) {
 // here.
 func Sockets() ([]string, error) { return filesIn(directories(), isSocketName) }
 
-// filesIn returns the files in directories with names of a kind.
+// filesIn returns the files in directories whose names isName accepts. The error says why none of the directories can be used.
 func filesIn(dirs []string, isName func(string) bool) (list []string, err error) {
 	unusable := 0
 	for _, dir := range dirs {
@@ -148,8 +148,9 @@ func read(dir string) ([]fs.DirEntry, error) {
 	return os.ReadDir(dir)
 }
 
-// IsSocketOf reports whether the socket or the record at path may be that of a job: several jobs may have the same names of them.
-func IsSocketOf(path, job string) bool {
+// MayBeOf reports whether the socket or the record at path may be that of a job. Its name has only the first bytes of the job's name, so other
+// jobs may have the same.
+func MayBeOf(path, job string) bool {
 	pid, _, _ := strings.Cut(filepath.Base(path), "-")
 	number, err := strconv.Atoi(pid)
 	return err == nil && filepath.Base(path) == fileName(number, job, filepath.Ext(path))

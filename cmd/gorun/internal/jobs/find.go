@@ -107,7 +107,7 @@ func Expand(agents []Agent, ask func(*control.Record) (*status.Job, error)) (nod
 // isOf reports whether an agent is one of a job, as far as its socket says so if it does not.
 func (a Agent) isOf(job *status.Job) bool {
 	if a.Node.Problem != "" {
-		return control.IsSocketOf(a.socket, job.ID)
+		return control.MayBeOf(a.socket, job.ID)
 	}
 	return a.Node.Job == job.ID && a.Node.Endpoint == job.Endpoint
 }
@@ -178,7 +178,7 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	}
 	job := found[0]
 	for _, a := range agents {
-		if a.Node.Problem != "" && job.Endpoint != "" && control.IsSocketOf(a.socket, job.ID) {
+		if a.Node.Problem != "" && job.Endpoint != "" && control.MayBeOf(a.socket, job.ID) {
 			a.Node.Job, a.Node.Endpoint = job.ID, job.Endpoint
 			job.Nodes = append(job.Nodes, a.Node)
 		}
@@ -191,5 +191,5 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 
 // mayMean reports whether a name may be that of an agent, which does not say its job, or of its job.
 func (a Agent) mayMean(name string) bool {
-	return strconv.Itoa(a.Node.Pid) == name || control.IsSocketOf(a.socket, name)
+	return strconv.Itoa(a.Node.Pid) == name || control.MayBeOf(a.socket, name)
 }
