@@ -21,8 +21,8 @@ const (
 
 // Run runs the job on this node to its end, and closes the rendezvous. The error is nil if the job succeeded or if,
 // after an interrupt, all workers exited 0. Otherwise it is a *WorkerError, an *InterruptError, a *StartError, or a
-// *rendezvous.ClosedError if no worker is the cause. The end of ctx ends the job as SIGTERM does;
-// its cause is that of the InterruptError, on this node and for the others.
+// *rendezvous.ClosedError if no worker is the cause. The end of ctx ends the job as SIGTERM does. The cause of that end
+// is the cause of the InterruptError, which the other nodes learn too.
 func Run(ctx context.Context, config Config) error {
 	startCtx, cancelStart := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelStart()
@@ -81,8 +81,8 @@ type loop struct {
 	starting    chan struct{}    // is full from when that starts workers until the loop gets them, and while this process is suspended
 	later       []event          // for when it is empty
 	abandon     <-chan time.Time // the pending join has had its time to end
-	caller      context.Context
-	cancelled   <-chan struct{} // the end of caller; nil: it is known
+	caller      context.Context  // of Run
+	cancelled   <-chan struct{}  // is closed when caller ends; nil: the loop knows that
 
 	begun   time.Time         // the job
 	round   *rendezvous.Round // the last one with workers in it; nil: none so far
@@ -211,7 +211,7 @@ func (l *loop) await() event {
 	}
 }
 
-// causeOf returns the cause of the end of a context; nil: it has none of its own.
+// causeOf returns the cause of the end of a context; nil: the context was given no cause.
 func causeOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return cause

@@ -22,7 +22,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 type InterruptError struct {
 	Signal syscall.Signal // the first one
 	By     string         // what asked for the end instead of a signal, such as "gorun stop"; empty: it was the signal
-	Cause  error          // of the end of Run's context, which asked for the end before any signal; nil: it did not, or has none
+	Cause  error          // of the end of Run's context, if that came before any signal; nil: it did not, or has no cause
 	Killed int            // workers that were killed since they did not stop, or by a second signal
 }
 

@@ -45,8 +45,8 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 	}
 }
 
-// onTimedOut ends the job as SIGTERM does. A SIGTERM that comes then is the first: managers send one at the end of their own time, which
-// may be close.
+// onTimedOut ends the job as SIGTERM does. If a SIGTERM comes after that, it counts as the first one and kills nobody: a resource manager
+// sends one at the end of its own time, which may be soon after.
 func (m *stateMachine) onTimedOut(cause error) []action {
 	if m.interrupt != 0 || m.state == done {
 		return nil
@@ -63,7 +63,7 @@ func (m *stateMachine) answer(sig syscall.Signal, by string) answer {
 	return answer{sig, by, left, m.killed, m.early && !m.killed}
 }
 
-// depart ends the gang, and reports this to the other nodes, which may lose some of its workers long before the last one ends.
+// depart ends the gang, and says so to the other nodes at once: their workers may lose some of its workers long before the last one ends.
 func (m *stateMachine) depart(sig syscall.Signal) []action {
 	return append(m.stop(interruption, forWorkers(sig), interrupted{sig, m.by}.name()), leave{sig, m.by, m.cause})
 }

@@ -219,7 +219,7 @@ func (g *Group) exited(w *worker, x launcher.Exit) {
 		x.Fault = w.fault
 	}
 	w.exit = &x
-	w.failIfMissing()
+	w.failIfEndedEarly()
 	if g.gang != nil && slices.Contains(g.workers, w) {
 		g.gang.exits <- x
 	}

@@ -27,14 +27,15 @@ type worker struct {
 	stopped  bool           // by Stop or Revoke
 	failed   bool           // it is being killed for a fault, or because it hangs
 	fault    string         // what it did wrong on its socket; empty: nothing
-	livedOn  int            // the first round that it was sent, after the one in which it was started; 0: there was none
+	livedOn  int            // the first round that was sent to it after the one in which it was started; 0: there was none
 	pending  []pending      // rounds that were sent to it and that it has not answered
-	overdue  bool           // the deadline of the first of them has been moved, because it had passed
-	timer    *time.Timer    // ends at that deadline
+	overdue  bool           // the deadline of the first of pending has been moved, because it had passed
+	timer    *time.Timer    // ends at that deadline; nil: no round has been sent to it yet
 	revoked  *launcher.Exit // its failure, if it has revoked the last round that was sent to it; nil: it has not
 }
 
-// A pending is a round that a worker has to answer. Each has its own deadline: a round that replaces one gives no more time for that.
+// A pending is a round that a worker has to answer. Each has a deadline of its own: if another round comes before the answer, the deadline of
+// the first one stays.
 type pending struct {
 	round    int
 	deadline time.Time
@@ -96,7 +97,7 @@ func (w *worker) enter(r rounds.Round) {
 	if len(w.pending) == 1 {
 		w.startTimer()
 	}
-	w.failIfMissing()
+	w.failIfEndedEarly()
 	if !w.socket.isConnected() {
 		w.disconnected()
 	}
@@ -112,7 +113,7 @@ func (w *worker) startTimer() {
 	}
 }
 
-// entering is the last round that was sent to it, if it has not entered that; otherwise 0.
+// entering is the last round that was sent to it, if it has not entered that round; otherwise 0.
 func (w *worker) entering() int {
 	if len(w.pending) == 0 {
 		return 0
@@ -120,9 +121,9 @@ func (w *worker) entering() int {
 	return w.pending[len(w.pending)-1].round
 }
 
-// failIfMissing makes it a failure if it has ended with exit code 0 and has not entered the round that it has to enter. The others wait
+// failIfEndedEarly makes it a failure if it has ended with exit code 0 and has not entered the round that it has to enter. The others wait
 // for it there.
-func (w *worker) failIfMissing() {
+func (w *worker) failIfEndedEarly() {
 	if x := w.exit; x != nil && w.entering() > 0 && !x.Failed() && !x.Stopped {
 		x.Code, x.Fault = 1, fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering())
 	}
@@ -149,7 +150,8 @@ func (w *worker) receive(m rounds.Message) {
 	}
 }
 
-// enters handles its answer to a round. The round may be over by now, and the worker may not have known that when it answered.
+// enters handles its answer to a round. The answer counts for all rounds before, too. The round may be over by now: the worker may not have
+// known that when it answered.
 func (w *worker) enters(round int) {
 	switch i := slices.IndexFunc(w.pending, func(p pending) bool { return p.round == round }); {
 	case i >= 0:
@@ -162,26 +164,27 @@ func (w *worker) enters(round int) {
 	}
 }
 
-// revokes handles its wish to end a round for all. Only the first one in a round counts, and none if that round is over. If the fault is that
-// of a worker which does not enter the round, that one's end is the end of the round.
+// revokes handles its message that ends a round for all. Only the first one in a round counts, and none if that round is over. If it misses
+// workers that can be killed for that, they are killed instead, and their end is the end of the round.
 func (w *worker) revokes(m rounds.Message) {
 	switch {
 	case m.Round > w.group.round:
 		w.fail("revokes round %d, and is in round %d", m.Round, w.group.round)
-	case m.Round == w.group.round && w.revoked == nil && w.exit == nil && !w.failMissing(m.Missing):
+	case m.Round == w.group.round && w.revoked == nil && w.exit == nil && !w.killMissing(m.Missing):
 		w.revoked = &launcher.Exit{Rank: w.rank, LocalRank: w.local, Pid: w.pid, Code: 1, At: time.Now(), Revoked: m.Revoke}
 		w.group.deliverRevocation(w)
 	}
 }
 
-// failMissing kills the workers of this node among ranks that have not entered the round, and reports whether there are any. It spares all if
-// w has not entered it either, and those that have lived on for longer than w: w may be new, and know nothing of what they have in memory.
-func (w *worker) failMissing(ranks []int) (found bool) {
+// killMissing kills those workers of this node that w misses and that have not entered the round. It reports whether there are any. It kills
+// none if w has not entered the round either. It also kills none that was to enter a round before w was started: w is new then, and may not
+// have what that worker has in memory.
+func (w *worker) killMissing(ranks []int) (found bool) {
 	if w.entering() != 0 {
 		return false
 	}
 	for _, o := range w.group.workers {
-		if o == nil || o.exit != nil || o.entering() == 0 || !slices.Contains(ranks, o.rank) || !w.livedOnTo(o.pending[0].round) {
+		if o == nil || o.exit != nil || o.entering() == 0 || !slices.Contains(ranks, o.rank) || !w.isOlderThan(o.pending[0].round) {
 			continue
 		}
 		o.fail("has not entered round %d, and rank %d has given it up", w.group.round, w.rank)
@@ -190,8 +193,8 @@ func (w *worker) failMissing(ranks []int) (found bool) {
 	return found
 }
 
-// livedOnTo reports whether it was in a round before that one.
-func (w *worker) livedOnTo(round int) bool { return w.livedOn > 0 && w.livedOn <= round }
+// isOlderThan reports whether it was started in a round before that one.
+func (w *worker) isOlderThan(round int) bool { return w.livedOn > 0 && w.livedOn <= round }
 
 // disconnected is called when its connection has ended. Perhaps the worker has ended, too: then its exit follows.
 func (w *worker) disconnected() { time.AfterFunc(exitDelay, w.failIfDisconnected) }

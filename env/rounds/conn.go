@@ -56,8 +56,8 @@ const (
 	maxMissing = 10_000
 )
 
-// Revoke asks the agent to end a round for all ranks, for a reason that fits in a line. If that is that ranks have not come, it names these.
-// It has no effect if the round is over.
+// Revoke asks the agent to end a round for all ranks, for a reason that fits in a line. missing are ranks that have not come to the round, if
+// that is the reason. Revoke has no effect if the round is over.
 func (c *Conn) Revoke(round int, why string, missing ...int) error {
 	why = cmp.Or(strings.Join(strings.Fields(why), " "), "it does not say why")
 	if len(why) > maxReason {

@@ -25,7 +25,13 @@
 //
 //	{"round":2,"revoke":"rank 1 has left"}
 //
-// The round is then over for all ranks, as if a worker had failed, but this worker lives on.
+// The round is then over for all ranks, as if a worker had failed, but this worker lives on. If it revokes the round because ranks have not
+// come to it, it may name them:
+//
+//	{"round":2,"revoke":"rank 1 is missing","missing":[1]}
+//
+// The agent then kills those of its own workers among them that have not answered the round, and their end is the end of the round. The worker
+// must have answered the round itself. It must also have been started before the first round that they have not answered.
 //
 // No line has more than 1 MiB. Fields may be added: a reader ignores those that it does not know.
 package rounds

@@ -42,7 +42,7 @@ type Message struct {
 	Round  int    `json:"round"`
 	Revoke string `json:"revoke,omitempty"` // why the worker ends this round for all ranks, one line; empty: it has entered the round
 
-	Missing []int `json:"missing,omitempty"` // ranks that have not come to the round: it revokes the round because of them
+	Missing []int `json:"missing,omitempty"` // with Revoke: the ranks that have not come to the round, if that is why
 }
 
 // Worker returns what Env says about a worker.

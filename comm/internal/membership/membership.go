@@ -77,7 +77,8 @@ func (m *Membership) Round() *Round {
 	return m.round
 }
 
-// Revoke asks the agent to end the present round for all ranks, perhaps because of missing ones, unless it is over as far as is known here.
+// Revoke asks the agent to end the present round for all ranks, unless it is over as far as is known here. missing are ranks that have not
+// come to the round, if that is why.
 func (m *Membership) Revoke(why string, missing ...int) error {
 	round := m.Round()
 	if round.Over() != nil {
