@@ -20,14 +20,14 @@ func socketFlag() []string {
 	return nil
 }
 
-// Check returns why this machine's MUNGE does not work. A cluster may have a daemon of its own for Slurm, at a socket that slurm.conf names.
-// If only that one works, this process uses it from then on.
+// Check returns why this machine's MUNGE does not work. Slurm may have a MUNGE daemon of its own, at a socket that slurm.conf names. If only
+// that daemon works, this process uses it from then on.
 func Check(ctx context.Context) error {
 	err := try(ctx)
 	if err == nil || ctx.Err() != nil || socket.Load() != nil {
 		return err
 	}
-	path := slurmSocket(ctx) // slurmctld is not asked by every node of every job that starts
+	path := slurmSocket(ctx) // only now: otherwise every node of every job would ask slurmctld when it starts
 	if path == "" {
 		return err
 	}
@@ -38,7 +38,7 @@ func Check(ctx context.Context) error {
 	return err
 }
 
-// try encodes and decodes.
+// try makes a credential and decodes it.
 func try(ctx context.Context) error {
 	credential, err := encode(ctx, "")
 	if err == nil {
@@ -47,10 +47,10 @@ func try(ctx context.Context) error {
 	return err
 }
 
-// scontrolTime is how long Slurm has to say where its daemon listens.
+// scontrolTime is how long scontrol may take.
 const scontrolTime = 10 * time.Second
 
-// slurmSocket returns the socket of AuthInfo in slurm.conf; empty: there is none, or no Slurm.
+// slurmSocket returns the socket of AuthInfo in slurm.conf; empty: AuthInfo names none, or there is no Slurm.
 func slurmSocket(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, scontrolTime)
 	defer cancel()

@@ -84,7 +84,8 @@ var whereHelp = map[string]string{
 	"rdzv-token-file": "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that gorun has created for you; under Slurm, from the job, by MUNGE)",
 }
 
-// job returns the job with this name, and those of its agents that answer. Without an endpoint, it runs on this machine.
+// job returns the job with this name, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun launch on
+// this machine.
 func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.Agent, error) {
 	o, err := f.values.parse(f.here)
 	if err != nil {
@@ -105,10 +106,13 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 			return nil, nil, err
 		}
 		job, agents, err := jobs.Choose(agents, name)
-		if i := slices.IndexFunc(agents, func(a jobs.Agent) bool { return a.Record != nil }); i >= 0 {
+		if err != nil {
+			return nil, nil, err
+		}
+		if i := slices.IndexFunc(agents, func(a jobs.Agent) bool { return a.Record != nil }); i >= 0 { // its gorun launch
 			return askLaunched(ctx, f.here, f.etcd, agents[i].Record)
 		}
-		return job, agents, err
+		return job, agents, nil
 	}
 	o.runID = name
 	job, agents, err := o.askElsewhere(ctx, f.etcd)

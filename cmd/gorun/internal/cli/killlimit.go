@@ -73,7 +73,7 @@ func showConfig() (string, error) {
 	return string(out), nil
 }
 
-// notAsked is for killLimitOf before anybody stops the job: slurmctld is not asked by every node of every job that starts.
+// notAsked is for killLimitOf before anybody stops the job. Otherwise every node of every job would ask slurmctld when it starts.
 func notAsked() (string, error) { return "", errors.New("not asked yet") }
 
 var killWaitLine = regexp.MustCompile(`(?m)^KillWait\s*=\s*(\d{1,5}) sec`)

@@ -22,13 +22,13 @@ type launchPlan struct {
 	options *options // of a node, as far as they are known here
 	given   []string // flags that all nodes get as the user gave them
 	nproc   string   // of a host without slots; empty: not given
-	backend string   // by which the nodes meet; empty: there is only one, and will be
+	backend string   // by which the nodes meet; empty: there is one node, and no other can join
 	several bool     // there are several hosts, or --nnodes allows more nodes than there are now
 	meets   bool     // they meet at endpoints that gorun launch chooses
 	runID   string
-	token   string // empty: none
-	dir     string
-	environ []string
+	token   string   // empty: none
+	dir     string   // of the workers
+	environ []string // of gorun on the hosts, "name=value"
 	command []string
 }
 
@@ -59,7 +59,7 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 	if l.dir, err = os.Getwd(); err != nil {
 		return nil, err
 	}
-	l.hand(all)
+	l.passOn(all)
 	if l.runID = o.runID; o.given["rdzv-id"] == "" || l.runID == "" {
 		l.runID = "launch-" + randomID()
 	}
@@ -87,9 +87,9 @@ func (l *launchPlan) checkNodes(here host, all values, source string) error {
 	return usagef("%s and %s: want as many nodes as there are hosts%s, which is %d, or a range", o.given["nnodes"], source, spares, n)
 }
 
-// hand keeps the flags that all nodes get as the user gave them. Files and directories are those of the hosts. Variables and the
-// directory of the workers are sent in other ways.
-func (l *launchPlan) hand(all values) {
+// passOn sets what all nodes get as the user gave it: flags, variables, and the directory of the workers. Files are those of the hosts. A
+// relative --log-dir or --wdir begins at the current directory of this machine.
+func (l *launchPlan) passOn(all values) {
 	o := l.options
 	for _, v := range all {
 		isSecret := v.flag.name == "rdzv-token-file" && (!l.several || o.hosted() || o.backend == backendStatic) // the token itself is sent

@@ -16,13 +16,15 @@ import (
 // confFiles are the keys of --rdzv-conf whose values are files.
 var confFiles = []string{"ca_cert", "ssl_cert", "ssl_cert_key", "password_file"}
 
-// record returns how the job's agents can be reached from here; nil: static nodes do not meet, and agents that are here have sockets.
+// record returns how the job's agents can be reached from here. It returns nil if the job needs no record: static nodes do not meet, and agents
+// on this machine have sockets. isSelf says, by host, which of them are on this machine. endpoints are where the nodes meet; nil: where the
+// user has said.
 func (l *launchPlan) record(isSelf []bool, endpoints []launch.Endpoint) (*control.Record, error) {
 	o := *l.options
 	if !o.elastic() || !slices.Contains(isSelf, false) {
 		return nil, nil
 	}
-	if endpoints != nil {
+	if endpoints != nil { // the options have a placeholder
 		o.endpoints = nil
 	}
 	for _, e := range endpoints {
@@ -37,7 +39,7 @@ func (l *launchPlan) record(isSelf []bool, endpoints []launch.Endpoint) (*contro
 	}
 	switch {
 	case err != nil:
-	case o.hosted():
+	case o.hosted(): // the token may be a random one
 		r.Token = o.access().Secret
 	case o.tokenFile != "":
 		r.TokenFile, err = filepath.Abs(o.tokenFile)
@@ -45,7 +47,7 @@ func (l *launchPlan) record(isSelf []bool, endpoints []launch.Endpoint) (*contro
 	return r, err
 }
 
-// leaveRecord writes the record of a job, with which people on this machine find it. remove removes it.
+// leaveRecord writes the record of a job, if it needs one, for commands on this machine. remove removes it.
 func (l *launchPlan) leaveRecord(isSelf []bool, endpoints []launch.Endpoint) (remove func(), err error) {
 	r, err := l.record(isSelf, endpoints)
 	if r == nil || err != nil {
@@ -58,6 +60,7 @@ func (l *launchPlan) leaveRecord(isSelf []bool, endpoints []launch.Endpoint) (re
 func askLaunched(ctx context.Context, here host, etcd Etcd, r *control.Record) (*status.Job, []jobs.Agent, error) {
 	o := defaults(here)
 	o.runID, o.backend, o.endpoint, o.conf, o.token, o.tokenFile = r.Job, r.Backend, r.Endpoint, r.Conf, r.Token, r.TokenFile
+	// for errors:
 	o.given["rdzv-endpoint"], o.given["rdzv-token-file"] = "--rdzv-endpoint="+quote(r.Endpoint), "--rdzv-token-file="+quote(r.TokenFile)
 	job, agents, err := o.askElsewhere(ctx, etcd)
 	if isUnreachable(err) {

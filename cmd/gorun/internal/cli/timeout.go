@@ -12,16 +12,16 @@ import (
 	"github.com/gorun/gorun/agent"
 )
 
-// A timeoutError says that the time of --timeout is over. It is the cause of the end of the job's context, and so of the error with which
-// the agent then ends, which the other nodes learn as well.
+// A timeoutError says that the time of --timeout is over. It is the cause of the end of the job's context. So it is also the cause of the error
+// with which the agent then ends, and which the other nodes learn.
 type timeoutError struct{ limit time.Duration }
 
 func (e *timeoutError) Error() string {
 	return fmt.Sprintf("the time of the job was over after %v (--timeout)", e.limit)
 }
 
-// withTimeout returns a context that ends after --timeout, for the agent, to which this is like SIGTERM. A signal that ends the job
-// comes first or not at all: then the context does not end.
+// withTimeout returns a context that ends after --timeout. For the agent, its end is like a SIGTERM. If a signal that ends the job comes
+// before that, the context does not end.
 func (o *options) withTimeout(ctx context.Context, logger *slog.Logger) (context.Context, func()) {
 	if o.timeout == 0 {
 		return ctx, func() {}
@@ -41,7 +41,8 @@ func (o *options) withTimeout(ctx context.Context, logger *slog.Logger) (context
 	return ctx, func() { cancel(nil) }
 }
 
-// orTimeout returns the error with which the job ends: if the time was over, that, unless a worker failed before.
+// orTimeout returns the error with which the job ends. err is that of the agent, or of a build. If the time was over, and no worker had failed
+// before, it is an error with the timeoutError.
 func (o *options) orTimeout(ctx context.Context, err error) error {
 	over, ok := errors.AsType[*timeoutError](context.Cause(ctx))
 	if !ok {
@@ -51,7 +52,7 @@ func (o *options) orTimeout(ctx context.Context, err error) error {
 	switch {
 	case interrupted && stopped.By == "": // a signal that came at the same time may have been faster
 		return &agent.InterruptError{Signal: stopped.Signal, Cause: over, Killed: stopped.Killed}
-	case err == nil || is[*timeoutError](err): // the latter during a build
+	case err == nil || is[*timeoutError](err): // a build returns a bare timeoutError
 		return &agent.InterruptError{Signal: syscall.SIGTERM, Cause: over}
 	}
 	return err

@@ -51,8 +51,8 @@ func Command(ctx context.Context, agents []Agent, command agent.Command) []Resul
 	return results
 }
 
-// forgiveEnded removes the errors of agents that have ended. If one agent stops, the whole job does, and another one may end before it has
-// answered.
+// forgiveEnded removes the errors of agents that have ended, if at least one agent has answered. Since one agent stops the whole job, others
+// may end before they have answered.
 func forgiveEnded(ctx context.Context, agents []Agent, results []Result) {
 	if !slices.ContainsFunc(results, func(r Result) bool { return r.Err == nil }) {
 		return
@@ -60,14 +60,14 @@ func forgiveEnded(ctx context.Context, agents []Agent, results []Result) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	for i := range results {
-		if results[i].Err != nil && ends(ctx, agents[i]) {
+		if results[i].Err != nil && awaitEnd(ctx, agents[i]) {
 			results[i].Err = nil
 		}
 	}
 }
 
-// ends waits until an agent has ended, and reports whether it does before ctx ends. It returns false at once if the agent answers.
-func ends(ctx context.Context, a Agent) bool {
+// awaitEnd waits until an agent has ended. It returns false if ctx ends first, and as soon as the agent answers.
+func awaitEnd(ctx context.Context, a Agent) bool {
 	for ctx.Err() == nil {
 		_, err := a.Client.Status(ctx)
 		if err == nil || control.HasEnded(err) {
@@ -81,7 +81,7 @@ func ends(ctx context.Context, a Agent) bool {
 	return false
 }
 
-// endingPause is between two looks at an agent that is ending.
+// endingPause is the time between two questions to an agent that is ending.
 const endingPause = 20 * time.Millisecond
 
 // WithRank returns the agent that has the worker with a rank.

@@ -22,16 +22,16 @@ import (
 // answerTimeout is how long an agent may take to say its status. It asks its workers, which may take a second.
 const answerTimeout = 3 * time.Second
 
-// An Agent is one agent of a job, or gorun launch, which stands for all agents of the job that it has started.
+// An Agent is one agent of a job. With a Record, it is a gorun launch instead, which has no Client and stands for all agents of its job.
 type Agent struct {
 	Client *control.Client
 	Node   status.Node     // what it says, or, with a Problem, what is known of it otherwise
-	Record *control.Record // of gorun launch, which has no Client; nil: it is an agent
-	socket string          // or the record's file; empty: it is on another machine
+	Record *control.Record // of a gorun launch; nil: it is an agent
+	path   string          // of its socket or record; empty: it is on another machine
 }
 
-// Local asks all agents of this user on this machine, and finds what gorun launch has started from it. It removes the sockets of those that
-// have ended. The error, a *NoJobError, says why agents cannot be found here.
+// Local asks all agents of this user on this machine, and finds each gorun launch of this user. It removes the sockets of agents that have
+// ended. The error, a *NoJobError, says why agents cannot be found here.
 func Local(ctx context.Context) ([]Agent, error) {
 	paths, err := control.Sockets()
 	if err != nil {
@@ -45,7 +45,7 @@ func Local(ctx context.Context) ([]Agent, error) {
 			if a.dead && control.RemoveIfDead(path) {
 				return
 			}
-			a.socket = path
+			a.path = path
 			found[i] = &a.Agent
 		})
 	}
@@ -62,7 +62,7 @@ func Local(ctx context.Context) ([]Agent, error) {
 // launchers returns each gorun launch of this user that runs on this machine.
 func launchers() (list []Agent) {
 	for _, path := range control.Records() {
-		a := Agent{Node: status.Node{Host: "this machine", Pid: pidIn(path)}, socket: path}
+		a := Agent{Node: status.Node{Host: "this machine", Pid: pidIn(path)}, path: path}
 		r, err := control.ReadRecord(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it has just ended
@@ -77,7 +77,8 @@ func launchers() (list []Agent) {
 	return list
 }
 
-// Expand returns what agents say. The nodes of a launched job are in the place of its gorun launch, and of those of them that are here.
+// Expand returns what agents say. It replaces each gorun launch by all nodes of its job, which ask returns, and leaves out the agents of these
+// nodes: some may be on this machine.
 func Expand(agents []Agent, ask func(*control.Record) (*status.Job, error)) (nodes []status.Node) {
 	agents = slices.Clone(agents)
 	launched := make([]*status.Job, len(agents))
@@ -104,15 +105,15 @@ func Expand(agents []Agent, ask func(*control.Record) (*status.Job, error)) (nod
 	return nodes
 }
 
-// isOf reports whether an agent is one of a job, as far as its socket says so if it does not.
+// isOf reports whether an agent is one of a job. If it does not answer, the name of its socket decides.
 func (a Agent) isOf(job *status.Job) bool {
 	if a.Node.Problem != "" {
-		return control.MayBeOf(a.socket, job.ID)
+		return control.MayBeOf(a.path, job.ID)
 	}
 	return a.Node.Job == job.ID && a.Node.Endpoint == job.Endpoint
 }
 
-// pidIn returns the pid of the agent in the name of its socket.
+// pidIn returns the pid in the name of a socket or a record.
 func pidIn(path string) int {
 	text, _, _ := strings.Cut(filepath.Base(path), "-")
 	pid, _ := strconv.Atoi(text) // it is a number, or nobody knows the pid
@@ -153,7 +154,7 @@ type NoJobError struct{ text string }
 func (e *NoJobError) Error() string { return e.text }
 
 // Choose returns the job with this name, which may also be the pid of an agent of it, and its agents that answer. Without a name there must
-// be one job. Those that do not answer are in the job, with the problem, as far as their sockets say that they are its agents.
+// be one job. Agents that do not answer are nodes of the job too, each with its problem, if the names of their sockets fit.
 func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	answering := slices.DeleteFunc(slices.Clone(agents), func(a Agent) bool { return a.Node.Problem != "" })
 	silent := slices.DeleteFunc(slices.Clone(agents), func(a Agent) bool { return a.Node.Problem == "" || name != "" && !a.mayMean(name) })
@@ -178,7 +179,7 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	}
 	job := found[0]
 	for _, a := range agents {
-		if a.Node.Problem != "" && job.Endpoint != "" && control.MayBeOf(a.socket, job.ID) {
+		if a.Node.Problem != "" && job.Endpoint != "" && control.MayBeOf(a.path, job.ID) {
 			a.Node.Job, a.Node.Endpoint = job.ID, job.Endpoint
 			job.Nodes = append(job.Nodes, a.Node)
 		}
@@ -189,7 +190,7 @@ func Choose(agents []Agent, name string) (*status.Job, []Agent, error) {
 	return &job, of, nil
 }
 
-// mayMean reports whether a name may be that of an agent, which does not say its job, or of its job.
+// mayMean reports whether a name may be the pid or the job of an agent that does not answer.
 func (a Agent) mayMean(name string) bool {
-	return strconv.Itoa(a.Node.Pid) == name || control.MayBeOf(a.socket, name)
+	return strconv.Itoa(a.Node.Pid) == name || control.MayBeOf(a.path, name)
 }

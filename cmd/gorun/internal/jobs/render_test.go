@@ -128,7 +128,7 @@ func TestChoose(t *testing.T) {
 	y := status.Node{Job: "y", Host: "a", Pid: 8}
 	again := status.Node{Job: "x", Host: "a", Pid: 9}
 	mute := status.Node{Host: "this machine", Pid: 11, Problem: "it does not answer"}
-	muteOf := func(job string) Agent { return Agent{Node: mute, socket: "/run/11-" + job + ".sock"} }
+	muteOf := func(job string) Agent { return Agent{Node: mute, path: "/run/11-" + job + ".sock"} }
 	for _, c := range []struct {
 		agents []Agent
 		name   string
@@ -165,7 +165,7 @@ func TestLaunched(t *testing.T) {
 	record := &control.Record{Job: "x", Endpoint: "a:1"}
 	launcher := Agent{Node: status.Node{Job: "x", Endpoint: "a:1", Pid: 5}, Record: record}
 	here := Agent{Node: status.Node{Job: "x", Endpoint: "a:1", Host: "a", ID: "a/7", Pid: 7}}
-	mute := Agent{Node: status.Node{Pid: 11, Problem: "it does not answer"}, socket: "/run/11-x.sock"}
+	mute := Agent{Node: status.Node{Pid: 11, Problem: "it does not answer"}, path: "/run/11-x.sock"}
 	other := Agent{Node: status.Node{Job: "y", Pid: 8}}
 	all := []Agent{here, launcher, mute, other}
 	for name, want := range map[string]bool{"x": true, "5": true, "7": true, "y": false, "17": false} {
@@ -195,7 +195,7 @@ func TestChooseSilent(t *testing.T) {
 	x := status.Node{Job: "x", Endpoint: "a:29400", Host: "a", Pid: 7}
 	mute := status.Node{Host: "this machine", Pid: 11, Problem: "it does not answer"}
 	for job, want := range map[string]string{"x": "7 11", "y": "7"} {
-		found, agents, err := Choose([]Agent{{Node: x}, {Node: mute, socket: "/run/11-" + job + ".sock"}}, "x")
+		found, agents, err := Choose([]Agent{{Node: x}, {Node: mute, path: "/run/11-" + job + ".sock"}}, "x")
 		if err != nil || len(agents) != 1 {
 			t.Fatalf("%+v, %v", agents, err)
 		}
