@@ -62,14 +62,17 @@ const (
 	copyStalled = "gorun-copy-stalled" // begins the line in which it says that it has given the copy up
 )
 
-// errStalled says that the host has given the copy up, because nothing came.
+// errStalled says that the host has given the copy up because nothing has come for long.
 var errStalled = errors.New("the host has given the copy up")
 
 // command is the script that takes the binary from stdin. It is in single quotes, and has no quote, backslash, exclamation mark other than
-// that of $!, or line break inside, so every shell passes it on to sh as it is. It replaces nothing before all bytes have come and, if the
-// host's dd can do that, are on its disk. If the connection breaks without a word, nobody tells sh: it ends when nothing has come for
-// stall, and removes what has come so far. If it is killed, that stays, so the script also removes such files in which nobody has written
-// for an hour. A cat that the watcher has ended has the exit code 143, or 271 in ksh.
+// that of $!, or line break inside, so every shell passes it on to sh as it is. It does the following:
+//
+//   - It removes files of other copies in which nobody has written for an hour: such a script was killed.
+//   - It writes to a file t in the directory d. That file takes the place of gorun only when all bytes have come and, if the host's dd can do
+//     that, are on the disk.
+//   - cat, the process c, copies stdin to t. A watcher, the process w, kills it when t has not grown for so many seconds: nobody tells sh
+//     when the network fails. Then the exit code s is 143, or 271 in ksh.
 func (c *Copy) command(path string, stall time.Duration) string {
 	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
 	seconds := int(max(stall.Seconds(), 1))
@@ -101,7 +104,7 @@ func fits(system, machine string) error {
 // copy copies gorun to the host.
 func (s *session) copy(ctx context.Context) *Failure {
 	c, h := s.config.Copy, s.config.Hosts[s.host]
-	u := uncopied{size: c.size, stall: s.config.Silence}
+	u := failedCopy{size: c.size, stall: s.config.Silence}
 	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, u.stall)), nil)
 	if err != nil {
 		return &Failure{h.Name, "copying gorun", err.Error(), codeCorrect}
@@ -121,7 +124,7 @@ func (s *session) copy(ctx context.Context) *Failure {
 	}
 	if u.err != nil {
 		_ = conn.stdout.SetReadDeadline(time.Now().Add(restTimeout))
-		if _, err := awaitWords(r, "done"); errors.Is(err, errStalled) { // it may have come before, and not been read
+		if _, err := awaitWords(r, "done"); errors.Is(err, errStalled) { // the host may have said so, and nobody has read it yet
 			u.err = err
 		}
 	}
@@ -134,7 +137,7 @@ func (s *session) copy(ctx context.Context) *Failure {
 }
 
 // transfer sends the binary when the host has said that it takes it, and waits until it has.
-func (s *session) transfer(conn *connection, r *bufio.Reader, u *uncopied) error {
+func (s *session) transfer(conn *connection, r *bufio.Reader, u *failedCopy) error {
 	fields, err := awaitWords(r, copyMark)
 	if err != nil {
 		return err
@@ -176,7 +179,7 @@ func awaitWords(r *bufio.Reader, first string) ([]string, error) {
 // copyPiece is how much of the binary is sent at one time.
 const copyPiece = 256 << 10
 
-// sendFile sends the binary, and counts what it has sent. Each piece that is on its way is a sign of life.
+// sendFile sends the binary, and counts what it has sent. Each piece that the connection takes is a sign of life.
 func (s *session) sendFile(conn *connection, sent *int64) error {
 	f, err := os.Open(s.config.Copy.File)
 	if err != nil {

@@ -101,20 +101,20 @@ func (e ending) failure(h Host, path string) *Failure {
 	return &Failure{h.Name, "starting gorun", text, codeCorrect}
 }
 
-// An uncopied is how copying gorun ended without success.
-type uncopied struct {
-	begun  bool // the host had said what it is
-	misfit bool // it cannot run this gorun: err says why
-	sent   int64
-	size   int64         // of the binary
-	stall  time.Duration // without anything from here, after which the host gives up
+// A failedCopy is how copying gorun ended without success.
+type failedCopy struct {
+	begun  bool          // the host had said what it is
+	misfit bool          // it cannot run this gorun: err says why
+	sent   int64         // bytes
+	size   int64         // of the binary, in bytes
+	stall  time.Duration // after which the host gives up if nothing comes
 	code   int           // of the remote shell; negative: it was killed
 	stderr string        // the end of what it wrote there
 	err    error
 }
 
 // failure says in one line why gorun is not there.
-func (u uncopied) failure(h Host, path string) *Failure {
+func (u failedCopy) failure(h Host, path string) *Failure {
 	const megabyte = 1_000_000
 	said := lastLine(u.stderr)
 	extent := fmt.Sprintf("%d of %d MB", u.sent/megabyte, (u.size+megabyte-1)/megabyte)
@@ -145,8 +145,8 @@ func isEnd(err error) bool {
 	return strings.HasSuffix(err.Error(), "EOF") || strings.Contains(err.Error(), "closed")
 }
 
-// needsCopy reports whether what is at the path may be no gorun, so that a copy can help: it has not said its first word. After a power
-// failure it may be empty or cut off. The signal that ends such a program makes ssh fail, and ssh says nothing of it.
+// needsCopy reports whether a copy can help, because what is at the path has not said its first word, and so may be no gorun. After a power
+// failure the file may be empty or cut off. A signal ends such a program: then ssh fails as well, and does not say why.
 func (e ending) needsCopy() bool {
 	return !e.hello && (e.code != sshFailed || strings.TrimSpace(e.stderr) == "")
 }

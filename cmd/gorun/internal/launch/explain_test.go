@@ -68,21 +68,21 @@ func TestFailureOfConnection(t *testing.T) {
 func TestFailureOfCopy(t *testing.T) {
 	answer := errors.New("the host has not answered as expected: EOF")
 	for _, c := range []struct {
-		u    uncopied
+		u    failedCopy
 		code int
 		want string
 	}{
-		{uncopied{begun: true, sent: 12_345_678, code: 255, err: answer}, 75,
+		{failedCopy{begun: true, sent: 12_345_678, code: 255, err: answer}, 75,
 			"host n1: copying gorun: the connection was lost after 12 of 47 MB: check that the host is up, and the network, and start the job again"},
-		{uncopied{begun: true, code: 255, stderr: "Timeout, server n1 not responding.\r\n", err: answer}, 75,
+		{failedCopy{begun: true, code: 255, stderr: "Timeout, server n1 not responding.\r\n", err: answer}, 75,
 			"host n1: copying gorun: the connection was lost after 0 of 47 MB (Timeout, server n1 not responding.): check that the host is up, and the network, and start the job again"},
-		{uncopied{code: 255, stderr: "ssh: connect to host n1 port 22: No route to host", err: answer}, 75,
+		{failedCopy{code: 255, stderr: "ssh: connect to host n1 port 22: No route to host", err: answer}, 75,
 			"host n1: connecting: ssh: connect to host n1 port 22: No route to host: check that the host is up, and the network"},
-		{uncopied{begun: true, sent: 12_345_678, stderr: "Terminated", err: errStalled}, 75,
+		{failedCopy{begun: true, sent: 12_345_678, stderr: "Terminated", err: errStalled}, 75,
 			"host n1: copying gorun: nothing came for 20s after 12 of 47 MB, and the host gave it up: check the network, and start the job again"},
-		{uncopied{begun: true, code: -1, misfit: true, err: errors.New("the host is linux/riscv64")}, 2, "host n1: copying gorun: the host is linux/riscv64"},
-		{uncopied{begun: true, code: 1, stderr: "it is a directory: remove it\n", err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: it is a directory: remove it"},
-		{uncopied{begun: true, err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: the host has not answered as expected: EOF"},
+		{failedCopy{begun: true, code: -1, misfit: true, err: errors.New("the host is linux/riscv64")}, 2, "host n1: copying gorun: the host is linux/riscv64"},
+		{failedCopy{begun: true, code: 1, stderr: "it is a directory: remove it\n", err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: it is a directory: remove it"},
+		{failedCopy{begun: true, err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: the host has not answered as expected: EOF"},
 	} {
 		c.u.size, c.u.stall = 46_800_000, 20*time.Second
 		if got := c.u.failure(Host{Name: "n1"}, "~/.cache/gorun/1-2/gorun"); got.Error() != c.want || got.Code != c.code {

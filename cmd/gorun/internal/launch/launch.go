@@ -29,7 +29,7 @@ type Config struct {
 	IsSelf  []bool // by host: it is this machine, which needs no remote shell
 
 	Job   func(host int, endpoints []Endpoint) frame.Job // endpoints: where the nodes meet, if Meets
-	Begin func(endpoints []Endpoint)                     // is called once, before a host gets its job; nil: nothing
+	Begin func(endpoints []Endpoint)                     // is called once, before the first host gets its job; nil: nothing is called
 	Stdin *os.File                                       // goes to the first host; nil: none
 
 	Stdout, Stderr      *spool.Writer

@@ -40,8 +40,9 @@ func (m *stateMachine) result() Result {
 	}
 }
 
-// cause returns the host whose outcome says most about why the job failed: the first one with the most telling cause. None: -1. A node whose
-// time is over knows of no worker that has failed before. One that fails then has lost peers whose time was over a moment earlier.
+// cause returns the host whose outcome says most about why the job failed: the first one with the cause that comes first in the list; -1: there
+// is none. Timeout comes before Worker: a node says it only if it knows of no worker that has failed before, and workers that fail after it
+// may have lost the workers that it has stopped.
 func (m *stateMachine) cause() int {
 	for _, cause := range []frame.Cause{frame.Timeout, frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped} {
 		for _, i := range m.order {
@@ -58,7 +59,7 @@ func (n *node) failed() bool {
 	return n.outcome.Cause == frame.Worker || n.outcome.Cause == frame.Elsewhere
 }
 
-// endsJob reports whether a node has ended because of what ends the whole job, which no loss of a host causes.
+// endsJob reports whether a node has ended for a reason that ends the whole job. The loss of a host is no such reason.
 func (n *node) endsJob() bool { return n.failed() || n.outcome.Cause == frame.Timeout }
 
 // own is the outcome of one host as that of the job. How a worker failed names its host; other lines do not.

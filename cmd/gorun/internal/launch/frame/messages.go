@@ -40,7 +40,7 @@ const (
 	None      Cause = ""          // it has succeeded
 	Worker    Cause = "worker"    // a worker of this host failed first
 	Elsewhere Cause = "elsewhere" // a worker of another host failed first
-	Timeout   Cause = "timeout"   // the time of --timeout was over, and this node knew of no failure
+	Timeout   Cause = "timeout"   // the time of --timeout was over, and this node knew of no worker that had failed
 	Stopped   Cause = "stopped"   // a signal to gorun
 	Other     Cause = "other"
 )
