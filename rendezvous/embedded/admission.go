@@ -79,8 +79,8 @@ type unread struct {
 
 func (u *unread) Read(b []byte) (int, error) { return u.all.Read(b) }
 
-// admitMember admits a connection of another member once it has made a request, where there is nothing else to prove. The server for members
-// calls it whenever the state of a connection changes.
+// admitMember admits a connection without TLS once it has made a request. The server for members calls it whenever the state of a connection
+// changes.
 func admitMember(conn net.Conn, state http.ConnState) {
 	if state != http.StateActive {
 		return
@@ -90,25 +90,27 @@ func admitMember(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// memberListener lets other members in. credentials are those for TLS; nil: there are none.
+// memberListener returns the listener of the server for other members. credentials are those for TLS; nil: there are none.
 func memberListener(l *admission.Listener, credentials *tls.Config) net.Listener {
-	timed := &timedListener{l, rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout}
+	members := &timedListener{l, rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout}
 	if credentials == nil {
-		return timed
+		return members
 	}
-	return newTLSListener(timed, credentials)
+	return newTLSListener(members, credentials)
 }
 
-// A tlsListener admits members that have completed the handshake. A member dials more connections than it has requests for: those that have
-// not carried one yet are no strangers'.
+// A tlsListener admits connections that have completed the handshake, before they make a request. A member may dial more connections than it
+// needs at once: those without a request are not strangers.
 type tlsListener struct {
 	timed   *timedListener
 	config  *tls.Config
-	proven  chan net.Conn
+	proven  chan net.Conn // that have completed the handshake
 	done    chan struct{} // closed by Close
-	close   func() error
+	close   func() error  // closes it the first time, and returns the same error again
 	running sync.WaitGroup
 }
+
+// newTLSListener returns a tlsListener, which accepts connections until Close.
 
 func newTLSListener(l *timedListener, config *tls.Config) *tlsListener {
 	t := &tlsListener{timed: l, config: config, proven: make(chan net.Conn), done: make(chan struct{})}
@@ -121,7 +123,7 @@ func newTLSListener(l *timedListener, config *tls.Config) *tlsListener {
 	t.running.Go(func() {
 		for {
 			conn, err := l.Accept()
-			if err != nil {
+			if err != nil { // it has been closed: package admission returns no other error
 				return
 			}
 			t.running.Go(func() { t.prove(conn) })
@@ -130,7 +132,7 @@ func newTLSListener(l *timedListener, config *tls.Config) *tlsListener {
 	return t
 }
 
-// prove lets a connection in if its handshake succeeds, for which package admission limits the time.
+// prove passes a connection to Accept if its handshake succeeds. Package admission limits the time for that.
 func (t *tlsListener) prove(conn net.Conn) {
 	secured := tls.Server(conn, t.config)
 	if secured.Handshake() == nil && conn.(*timed).Conn.(*admission.Conn).Admit() {
