@@ -1,11 +1,12 @@
 package rendezvous
 
-// A leader that has just been cut off does not know of a member that is absent whether it is gone: it may have been cut off as well, and
-// be coming back. If it is gone, workers on other nodes may have failed because of that. So until the leader is settled, which takes a
-// limited time, no failure counts for good: see uncertain.
+// This file is about members that are absent while the leader is not settled. A leader that could not use the etcd a moment ago does not know
+// whether such a member is gone: the member may have been cut off as well, and may come back. If it is gone, workers on other nodes may have
+// failed because of that, and their failure costs no restart. So the leader waits until it is settled before a failure costs a restart, or
+// ends the job. That takes a limited time.
 
-// isGone reports whether a member of the last round is known to be no longer here. One that is absent may come back if the leader has
-// just been cut off, unless it has reported that it leaves.
+// isGone reports whether a member of the last round is known to be no longer here: it is absent, and the leader is settled or the member has
+// reported that it leaves.
 func (s *State) isGone(m Candidate) bool {
 	_, found := s.here[m.Key]
 	return !found && (s.Settled || s.left(m) != nil)
@@ -21,8 +22,8 @@ func (s *State) gone() (m Candidate, ok bool) {
 	return m, false
 }
 
-// uncertain returns the members of the last round that are absent, and had not finished their work, but may come back. They are the
-// cause of a failure if they do not.
+// uncertain returns the members of the last round that are absent and may come back, and that had not finished their work. If they do not come
+// back, they are the cause of a failure.
 func (s *State) uncertain() (list []Candidate) {
 	for _, m := range s.Last.Members {
 		if _, found := s.here[m.Key]; !found && !s.isGone(m) && !s.succeeded[m.Key] {
@@ -32,10 +33,10 @@ func (s *State) uncertain() (list []Candidate) {
 	return list
 }
 
-// waitForCertainty waits until the leader is settled. Whether the absent members are gone decides whether a failure costs a restart.
+// waitForCertainty waits until the leader is settled, and so knows whether the absent members are gone.
 func (s *State) waitForCertainty(round int, stage Awaited, what string) Decision {
 	return Decision{Wait: what + clause(s.uncertain(), "may come back", "may come back"), Stage: Stage{round, stage}}
 }
 
-// enough reports whether the job has Min nodes without so many of those that are here, if the absent ones that may come back do.
+// enough reports whether the job has Min nodes without so many of those that are here. It counts absent members that may come back.
 func (s *State) enough(without int) bool { return len(s.Nodes)+len(s.uncertain())-without >= s.Min }

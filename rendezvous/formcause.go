@@ -53,8 +53,8 @@ func (s *State) causeTimeout(root *Failure) time.Duration {
 
 // failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
 // is yet to be reported. What the cause was is known before the next round forms: the cause is a member that is gone by then, or one
-// that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge. As long as
-// it is not certain whether a member is gone, neither the next round forms nor the job ends.
+// that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge. While it is
+// not certain whether a member is gone, no next round forms and the job does not end.
 func (s *State) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
