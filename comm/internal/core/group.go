@@ -78,7 +78,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 func (g *Group) InMemory() choice.Chooser {
 	c := choice.Chooser{Table: shm.Ways, Tuning: g.Choose.Tuning}
 	if g.World.hasProcessors() {
-		c.Table = shm.WaysApart
+		c.Table = shm.WaysWithProcessors
 	}
 	return c
 }

@@ -32,7 +32,7 @@ func TestInMemory(t *testing.T) {
 			}
 		}
 	}
-	if a, b := shm.Ways.Free("all_reduce"), shm.WaysApart.Free("all_reduce"); len(a) != len(b) {
+	if a, b := shm.Ways.Free("all_reduce"), shm.WaysWithProcessors.Free("all_reduce"); len(a) != len(b) {
 		t.Errorf("%v and %v", a, b)
 	}
 }

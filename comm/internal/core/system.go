@@ -28,8 +28,7 @@ func (g *Group) System(ranks []int) cost.System {
 	return s
 }
 
-// model returns the model of ranks on so many rails that choose among ways by what the links predict; nil: they do not. It says the same on all
-// members.
+// model returns a model by which ranks on so many rails choose among ways; nil: the user has set no links. It chooses the same on all members.
 func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.Model {
 	if !g.World.ByLinks {
 		return nil
@@ -40,7 +39,7 @@ func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.M
 	}).Once()
 }
 
-// Between returns the choices for the stage of a collective in which so many rails of nodes exchange messages.
+// Between returns the choices for the stage of a collective that is between machines, on so many rails.
 func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 	c, ways := g.Choose, g.Choose.Table
 	if rails > 1 {

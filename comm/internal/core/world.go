@@ -107,8 +107,8 @@ func (w *WorldConfig) Processors() wait.Processors {
 	return p
 }
 
-// hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it depends only on what ranks have
-// told each other, and is the same on all of them.
+// hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it is the same on all ranks of the
+// machine: it depends only on what they have told each other.
 func (w *WorldConfig) hasProcessors() bool {
 	ranks, here := 0, w.Peers[w.Rank].Place
 	var cpus []string

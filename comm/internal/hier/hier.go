@@ -19,8 +19,8 @@ import (
 // A Layout is where the members of a group are.
 type Layout struct {
 	plan.Nodes
-	Choose  plan.Choices // how many rails there are; and the algorithm of a single one
-	OnRails plan.Choices // the algorithm of as many rails as the smallest node has ranks
+	Choose  plan.Choices // chooses how many rails there are, and the algorithm if there is one
+	OnRails plan.Choices // chooses the algorithm if there are several: as many as the smallest node has ranks
 	Team    *shm.Team    // of the ranks of this node; nil if this is the only one
 }
 

@@ -33,12 +33,12 @@ var Ways = choice.Table{
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
 }
 
-// WaysApart are the algorithms of a team of which each rank has a processor. There, waiting for each other costs little, and reading what
-// another processor has written costs much: 16 ranks combine 4 KiB in 100 microseconds if every rank reads all, and in 9 if they share the
-// work.
-var WaysApart = apart(Ways)
+// WaysWithProcessors are the algorithms of a team in which each rank has a processor. There it costs little to wait for each other, and much to
+// read what another processor has written: 16 ranks combine 4 KiB in 100 microseconds if every rank reads all, and in 9 if they share the
+// work. So only two ranks use the flat all-reduce.
+var WaysWithProcessors = withProcessors(Ways)
 
-func apart(ways choice.Table) choice.Table {
+func withProcessors(ways choice.Table) choice.Table {
 	ways = slices.Clone(ways)
 	for i := range ways {
 		if l := &ways[i]; l.Op == "all_reduce" && l.Way == "flat" {

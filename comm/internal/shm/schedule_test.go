@@ -143,7 +143,7 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 	w.impatient, w.allIsWell = -1, true
 	oversubscribed, ways := w.chance(3), choice.Chooser{Table: Ways}
 	if w.chance(2) {
-		ways.Table = WaysApart
+		ways.Table = WaysWithProcessors
 	}
 	for r := range n {
 		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, ways, w.onLongWait(r))

@@ -152,7 +152,7 @@ func TestStressedRank(t *testing.T) {
 	}
 	ways := choice.Chooser{Table: Ways}
 	if s.CPUs >= s.Ranks {
-		ways.Table = WaysApart
+		ways.Table = WaysWithProcessors
 	}
 	team, err := New(memory, s.Ranks, s.Me, wait.Processors{CPUs: s.CPUs, Ranks: s.Ranks}, ways, sleeping)
 	if err != nil {
