@@ -74,8 +74,8 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// A MissingRanksError says which ranks did not call [Init], or [MonitoredBarrier], in time. If it names only rank 0, which serves the store in
-// which ranks meet, others may be missing, too.
+// A MissingRanksError says which ranks did not call [Init], [Rejoin] or [MonitoredBarrier] in time. If it names only rank 0, others may be
+// missing too: rank 0 serves the store in which ranks meet.
 type MissingRanksError struct {
 	Missing []int  // world ranks
 	Waits   []Wait // of missing ranks that wait in another call
@@ -85,7 +85,7 @@ type MissingRanksError struct {
 	Err     error
 
 	group   *core.Group // of a barrier
-	onlyErr bool        // nobody knows how many have come, and Err says everything
+	onlyErr bool        // Error is that of Err: nobody knows how many have come
 }
 
 func (e *MissingRanksError) Error() string {
@@ -191,11 +191,11 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// A NoRejoinError says that this process cannot rejoin, because workers do not outlive a failure here: their launcher ends them all. It does
-// not wrap the failure, so a loop that calls [Rejoin] after every failure ends. [ExitCode] is that of the failure: so gorun starts the workers
-// again as if the program had not called Rejoin.
+// A NoRejoinError says that this process cannot rejoin, because the launcher of these workers ends them all when one fails. It does not wrap
+// the failure, so that a loop which calls [Rejoin] after every failure ends. [ExitCode] returns the exit code of the failure, so that gorun
+// starts the workers again, as if the program had not called Rejoin.
 type NoRejoinError struct {
-	Why   error // this process cannot rejoin
+	Why   error // why this process cannot rejoin
 	After error // the last failure of a call, or of Init
 }
 

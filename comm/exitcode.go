@@ -22,6 +22,8 @@ import (
 // file exists. These are the errors with code 2, except for ranks that never came. Then gorun shows err in its summary and does not start
 // the workers again. If a program exits with 2 without that file, gorun starts it again like any other.
 //
+// The exit code of a [NoRejoinError] is that of the failure in it.
+//
 // ExitCode also writes a [PeerError] there, and an [AbortError] of another rank, with the rank at fault. If that rank has failed too, gorun
 // names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun dials that address. If it gets no answer
 // either, the next attempt leaves out one of the two nodes, or waits until they reach each other, and does not count as a restart.

@@ -24,8 +24,8 @@ type lifetime struct {
 	options   []Option               // of Init, which Rejoin uses again
 	rejoining bool
 
-	failure atomic.Pointer[error] // the last one of this round's worlds, or of joining them; nil: there was none
-	others  atomic.Pointer[error] // the last one of other worlds, or of joining them
+	failure atomic.Pointer[error] // the last failure of a call on this round's worlds, or of joining them; nil: there was none
+	others  atomic.Pointer[error] // the last failure of a call on other worlds, or of joining them, for noRejoin; nil: there was none
 
 	worlds openGroups // the open worlds of this round; there is more than one if Init has been called again
 

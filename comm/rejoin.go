@@ -36,11 +36,11 @@ var ErrRoundOver = errors.New("gorun is forming another round")
 // for the round until ctx ends or the timeout is over, and then as long for the other ranks.
 //
 // Rejoin can be called whenever Init has been, even if Init has failed because the round ended meanwhile; if that happens to Rejoin, call it
-// again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves. That happens sooner if
-// another rank of the node gets a [MissingRanksError] because of them, and calls Rejoin again.
+// again. All ranks of a node have to call it within gorun's --replace-timeout, or they are started again themselves. They are started again
+// sooner if another rank of the node gets a [MissingRanksError] that names them, and calls Rejoin again.
 //
-// Where workers do not outlive a round, Rejoin returns a [NoRejoinError] with the failure because of which the program has called it, or an
-// [ArgumentError] if there was none.
+// Where workers do not outlive a round, Rejoin returns a [NoRejoinError] with the last failure of a call, or of Init. If there was none, it
+// returns an [ArgumentError].
 func Rejoin(ctx context.Context) (*Group, error) {
 	options, err := beginRejoin()
 	if err != nil {
@@ -139,7 +139,7 @@ func whyNoRejoin() error {
 // agent may not have said yet that the round is over, so awaitOver waits for that for a while.
 func awaitOver(during context.Context, err error) *rounds.Round {
 	m, missing := errors.AsType[*bootstrap.MissingError](err)
-	missing = missing && !m.Serves // rank 0 may have died
+	missing = missing && !m.Serves // if the store does not answer, rank 0 may have died, and the agent is about to say so
 	if _, wrong := errors.AsType[*core.Error](err); !missing && !wrong && !errors.Is(err, context.Canceled) {
 		select {
 		case <-during.Done():

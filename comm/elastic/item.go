@@ -39,7 +39,7 @@ const maxPackedSlice = 64 << 10
 func (i Item) isValue() bool { return i.value.IsValid() }
 func (i Item) isLarge() bool { return len(i.bytes) > maxPackedSlice }
 
-// memory is where the variable itself is. What a Value points to is elsewhere.
+// memory returns the memory of the variable itself, without what it points to.
 func (i Item) memory() []byte {
 	if !i.isValue() {
 		return i.bytes

@@ -77,7 +77,7 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 		}
 		s.beginRollback()
 		next, failed := r.rejoin(ctx)
-		if _, impossible := errors.AsType[*comm.NoRejoinError](failed); impossible { // this process does not outlive a failure
+		if _, impossible := errors.AsType[*comm.NoRejoinError](failed); impossible { // err is the failure, and failed says no more
 			return errors.Join(err, world.Close())
 		}
 		if failed != nil && !worldChanged(failed, nil) {

@@ -65,7 +65,7 @@ func NewState(items ...Item) (*State, error) {
 //
 // Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not completed. It fails as
 // well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded, or that a [comm.Work] which writes to a
-// variable is under way. If Commit fails, the last commit stays.
+// variable has not ended. If Commit fails, the last commit stays.
 func (s *State) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *State) Restore() error {
 	return s.restore()
 }
 
-// checkWorks returns an error if an operation under way writes to a variable: neither its old contents are there, nor its new ones.
+// checkWorks returns an error if an operation under way writes to a variable: it may have parts of the old contents and of the new ones.
 func (s *State) checkWorks(op string) error {
 	for _, i := range s.items {
 		if what := outstanding.Into(i.memory()); what != "" {

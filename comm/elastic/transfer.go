@@ -70,8 +70,8 @@ func send(ctx context.Context, g *comm.Group, large [][]byte, pieces []piece) er
 }
 
 // receive receives pieces of large slices from rank 0 of g, and writes each to all copies. It receives them in buffers that stay in the cache:
-// to write from there past the cache costs much less than to copy from one large slice to another. With a processor to spare, another thread
-// writes: with two processors for sender and receiver, that took half as long again.
+// to write from there past the cache costs much less than to copy from one large slice to another. If this rank has a processor to spare,
+// another goroutine writes. With only two processors, for sender and receiver, a transfer took half as long again that way.
 func receive(ctx context.Context, g *comm.Group, copies [][][]byte, pieces []piece) error {
 	write := func(p piece, received []byte) {
 		for _, to := range copies {
@@ -81,9 +81,9 @@ func receive(ctx context.Context, g *comm.Group, copies [][][]byte, pieces []pie
 	buffers := 1
 	if runtime.GOMAXPROCS(0) >= leastSpare {
 		var done func()
-		write, done = beside(write)
+		write, done = inBackground(write)
 		defer done()
-		buffers = 3 // one that is received into, one that waits, and one that is written from
+		buffers = 3 // one to receive into, one that waits to be written from, and one that is being written from
 	}
 	memory := make([]byte, buffers*chunk)
 	for i, p := range pieces {
@@ -96,11 +96,12 @@ func receive(ctx context.Context, g *comm.Group, copies [][][]byte, pieces []pie
 	return nil
 }
 
-// leastSpare is from how many processors on a rank has one to spare for writing.
+// leastSpare is how many processors there are at least if a rank has one to spare for writing.
 const leastSpare = 4
 
-// beside returns a function that calls write in another goroutine, with one call waiting at most, and a function that waits for all calls.
-func beside(write func(piece, []byte)) (later func(piece, []byte), done func()) {
+// inBackground returns a function that has write called in another goroutine, and a function that waits for all these calls. At most one
+// call waits for its turn: the next one waits until that has begun.
+func inBackground(write func(piece, []byte)) (later func(piece, []byte), done func()) {
 	type arrival struct {
 		piece
 		received []byte

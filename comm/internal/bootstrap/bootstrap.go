@@ -69,7 +69,7 @@ type MissingError struct {
 	Where   string
 	After   time.Duration // how long they were waited for
 	Err     error
-	Serves  bool // they are rank 0, which serves the store: nobody knows of the others, and Err says everything
+	Serves  bool // only rank 0 is missing, as far as is known: it serves the store, which does not answer. Error is that of Err
 }
 
 func (e *MissingError) Error() string {

@@ -86,7 +86,7 @@ func (p place) unanswered(err error) string {
 	return reason
 }
 
-// withoutStore returns the error of a rank that has found no store. If another rank, rank 0, serves the store, that rank is missing.
+// withoutStore returns the error of a rank that has found no store: if rank 0 serves the store, and is another rank, that it is missing.
 func (p place) withoutStore(err error) error {
 	if p.hosted || p.rank == 0 {
 		return err

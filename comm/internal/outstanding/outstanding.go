@@ -1,5 +1,5 @@
-// Package outstanding knows which operations under way write to which memory, for package elastic: a copy of such memory would have parts of
-// their results. Nothing is recorded until Watch is called, so programs that do not use package elastic pay nothing.
+// Package outstanding knows which operations under way write to which memory. Package elastic asks it, because a copy of such memory would have
+// parts of their results. Nothing is recorded until Watch is called, so programs that do not use package elastic pay nothing.
 package outstanding
 
 import (
@@ -10,7 +10,7 @@ import (
 
 // A record is of one operation.
 type record struct {
-	what     string
+	what     string      // its name in errors
 	hasEnded func() bool // may keep the buffers alive
 	writes   []span
 }
@@ -68,7 +68,7 @@ func Add(what string, hasEnded func() bool, bufs ...[]byte) {
 	records = append(records, r)
 }
 
-// Into returns an operation under way that writes to buf, or an empty string.
+// Into returns the name of an operation under way that writes to buf; empty: there is none.
 func Into(buf []byte) string {
 	mu.Lock()
 	defer mu.Unlock()
