@@ -14,8 +14,8 @@ const (
 	mostDelayed  = 1 << 14 // frames on their way in one direction; more are lost
 )
 
-// Delay gives host i another link, on which a frame takes the time d in each direction. It replaces what Limit has done. Each frame passes
-// through this process, which costs about as much as a system call or two.
+// Delay gives host i another link, on which a frame takes the time d in each direction. A limit of the old link is gone: call Limit after Delay.
+// Each frame passes through this process, which costs about as much as a system call or two.
 func (w *Network) Delay(i int, d time.Duration) {
 	w.t.Helper()
 	h := w.hosts[i]
@@ -28,7 +28,8 @@ func (w *Network) Delay(i int, d time.Duration) {
 	go delay(here, there, d)
 }
 
-// openTAP makes an Ethernet device whose frames the returned file reads and writes. It disappears when the file is closed.
+// openTAP makes an Ethernet device. To read the returned file is to receive frames that are sent on the device, and to write to it is to send
+// frames to the device. The device disappears when the file is closed.
 func (h *Host) openTAP(t testing.TB, name string) *os.File {
 	t.Helper()
 	var fd int
@@ -41,6 +42,9 @@ func (h *Host) openTAP(t testing.TB, name string) *os.File {
 		if request, err = unix.NewIfreq(name); err == nil {
 			request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
 			err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+		}
+		if err != nil {
+			_ = unix.Close(fd) // nothing was written
 		}
 	})
 	if err != nil {
