@@ -193,9 +193,9 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("no token from %s: %s
 // pauses between two attempts.
 const firstPause, longestPause = 10 * time.Millisecond, 500 * time.Millisecond
 
-// Ask returns the secret of job from the Server at addr, host:port, for a member of the job; empty: for somebody who looks at it. It waits for a server that does not run yet, and for a name that
-// cannot be looked up yet, and calls waiting with the reason. The error is a [*RefusedError], an error of this machine's MUNGE, or the cause
-// of ctx's end with the last reason.
+// Ask returns the secret of job from the Server at addr, host:port. member is the member of the job that asks; empty: somebody who looks at the
+// job asks. Ask waits for a server that does not run yet, and for a name that cannot be looked up yet, and calls waiting with the reason. The
+// error is a [*RefusedError], an error of this machine's MUNGE, or the cause of ctx's end with the last reason.
 func Ask(ctx context.Context, addr, job, member string, waiting func(reason string)) (secret string, err error) {
 	var last error
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
