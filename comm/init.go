@@ -73,6 +73,8 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 		life.worlds.add(g)
 		stop := g.world.round.AfterFinal(g.world.onFinal)
 		g.world.leave = append(g.world.leave, func() { stop() })
+	} else {
+		life.others.Store(nil) // what failed before this world is not why a program calls Rejoin
 	}
 	return g, nil
 }
