@@ -33,11 +33,14 @@ const (
 )
 
 // spelling is how people give the command.
-func (k CommandKind) spelling() string {
-	if k == CommandKill {
+func (c Command) spelling() string {
+	switch {
+	case c.Kind == CommandKill:
 		return "gorun stop --kill"
+	case c.Force:
+		return "gorun " + string(c.Kind) + " --force"
 	}
-	return "gorun " + string(k)
+	return "gorun " + string(c.Kind)
 }
 
 // An Answer says what has become of a Command.
@@ -59,7 +62,7 @@ var errEnding = errors.New("the job is ending on this node")
 // onCommand returns what a command asks for.
 func (m *stateMachine) onCommand(c Command) []action {
 	refuse := func(err error) []action { return []action{reply{c, err}} }
-	by := c.Kind.spelling()
+	by := c.spelling()
 	switch c.Kind {
 	case CommandStop, CommandDrain:
 		if c.Kind == CommandStop && m.state != done && m.interrupt != 0 {

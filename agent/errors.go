@@ -44,6 +44,9 @@ func (e *InterruptError) Error() string {
 // Unwrap returns the cause.
 func (e *InterruptError) Unwrap() error { return e.Cause }
 
+// Drained reports whether the node has left a job that goes on without it, because somebody asked for that.
+func (e *InterruptError) Drained() bool { return e.By == Command{Kind: CommandDrain}.spelling() }
+
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not restarted. Its Summary is
 // for people.
 type WorkerError struct {

@@ -87,7 +87,7 @@ func (l *loop) record(e event) {
 	case timedOut:
 		l.event(status.KindInterrupted, nil, "the time of the job is over")
 	case commanded:
-		l.event(status.KindCommanded, nil, "%s", e.Kind.spelling())
+		l.event(status.KindCommanded, nil, "%s", e.spelling())
 	}
 }
 

@@ -161,3 +161,38 @@ func TestLaunchedHere(t *testing.T) {
 		}
 	}
 }
+
+// TestLaunchedDrain: gorun scale and gorun drain on the machine of gorun launch, which goes on with fewer hosts than its job had at first.
+func TestLaunchedDrain(t *testing.T) {
+	t.Parallel()
+	h := sshtest.Start(t, sshtest.Config{Hosts: 3})
+	gorun, dir := clientOf(t, h)
+	want := func(code int, pattern string, args ...string) {
+		t.Helper()
+		out, got := gorun(args...)
+		if got != code || !regexp.MustCompile(pattern).MatchString(out) {
+			t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
+		}
+	}
+	release := filepath.Join(t.TempDir(), "release")
+	n := launchWith(t, h, []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}, "--hosts=h[1-3]", "--rdzv-id=train",
+		"sh", "-c", "echo ready $WORLD_SIZE; until test -e "+release+"; do sleep 0.1; done")
+	for range 3 {
+		n.expect("ready 3")
+	}
+	want(2, `^gorun drain: job train on h3: the job has 3 nodes and needs at least 3: without this node it would end; --force ends it\n$`, "drain", "train", "h3")
+	want(0, `^job train may have 1 to 3 nodes from now on: recorded by h\d \(pid \d+\)\n$`, "scale", "train", "1:3")
+	want(2, `^gorun drain: job train on h1: it hosts the etcd`, "drain", "train", "h1")
+	want(0, `^job train goes on without the node on h3 \(pid \d+\)\n$`, "drain", "train", "h3")
+	for range 2 {
+		n.expect("ready 2")
+	}
+	want(0, `^job train may have 1 to 1 nodes from now on`, "scale", "train", "1:1")
+	n.expect("ready 1")
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := n.end(0); !strings.Contains(out, "host h3 has left the job with exit code 143; going on with the others") {
+		t.Errorf("%s", out)
+	}
+}

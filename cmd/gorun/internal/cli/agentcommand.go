@@ -65,8 +65,11 @@ func nodeOutcome(err error) frame.Outcome {
 		}
 	} else if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
 		o.Cause, o.Signal, o.Killed = frame.Stopped, int(stopped.Signal), stopped.Killed
-		if is[*timeoutError](err) {
+		switch {
+		case is[*timeoutError](err):
 			o.Cause = frame.Timeout
+		case stopped.Drained():
+			o.Cause = frame.Drained
 		}
 	}
 	return o

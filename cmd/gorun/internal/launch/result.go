@@ -44,7 +44,7 @@ func (m *stateMachine) result() Result {
 // is none. Timeout comes before Worker: a node says it only if it knows of no worker that has failed before, and workers that fail after it
 // may have lost the workers that it has stopped.
 func (m *stateMachine) cause() int {
-	for _, cause := range []frame.Cause{frame.Timeout, frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped} {
+	for _, cause := range []frame.Cause{frame.Timeout, frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped, frame.Drained} {
 		for _, i := range m.order {
 			if m.nodes[i].outcome.Cause == cause {
 				return i
@@ -98,12 +98,14 @@ func (m *stateMachine) interruption(cause int) Result {
 }
 
 // enoughSucceeded reports whether the job succeeded without the hosts that did not.
-func (m *stateMachine) enoughSucceeded() bool {
-	n := 0
+func (m *stateMachine) enoughSucceeded() bool { return m.succeeded() >= m.rules.Least }
+
+// succeeded counts the hosts on which the job has succeeded.
+func (m *stateMachine) succeeded() (n int) {
 	for i := range m.nodes {
 		if o := m.nodes[i].outcome; o != nil && o.Code == 0 {
 			n++
 		}
 	}
-	return n >= m.rules.Least
+	return n
 }

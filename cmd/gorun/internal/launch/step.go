@@ -95,6 +95,9 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	n.phase, n.outcome = ended, &e.outcome
 	m.order = append(m.order, e.host)
 	actions := []action{drop{e.host}}
+	if e.outcome.Cause == frame.Drained { // the job may need fewer nodes than at its begin: gorun scale
+		m.rules.Least = max(1, min(m.rules.Least, m.useful()))
+	}
 	switch o := e.outcome; {
 	case o.Code == 0 || m.stopping:
 		return actions
@@ -112,14 +115,11 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
 func (m *stateMachine) enough() bool {
-	n := m.count(isAlive)
-	for i := range m.nodes {
-		if o := m.nodes[i].outcome; o != nil && o.Code == 0 {
-			n++
-		}
-	}
-	return m.count(isAlive) > 0 && n >= m.rules.Least && m.rules.Least < len(m.nodes)
+	return m.count(isAlive) > 0 && m.useful() >= m.rules.Least && m.rules.Least < len(m.nodes)
 }
+
+// useful counts the hosts that have not ended, or have succeeded.
+func (m *stateMachine) useful() int { return m.count(isAlive) + m.succeeded() }
 
 // canMeet reports whether the etcd that the nodes host still has a majority; it is true if they host none. A host with an outcome has left the
 // etcd to the others.

@@ -106,6 +106,7 @@ var (
 	elsewhere = frame.Outcome{Code: 7, Cause: frame.Elsewhere, Text: "summary of another node\n"}
 	missing   = frame.Outcome{Code: 127, Cause: frame.Other, Text: "gorun: no such program\n"}
 	stopped   = frame.Outcome{Code: 143, Cause: frame.Stopped, Text: "gorun: stopped by signal 15\n", Signal: 15, Killed: 1}
+	drained   = frame.Outcome{Code: 143, Cause: frame.Drained, Text: "gorun: stopped by gorun drain\n", Signal: 15}
 	timeUp    = frame.Outcome{Code: 124, Cause: frame.Timeout, Text: "gorun: the time was over\n", Signal: 15}
 	closedBy  = frame.Outcome{Code: 143, Cause: frame.Other, Text: "gorun: the job is closed: a has left\n"}
 	refused   = &Failure{"b", "connecting", "refused", codeUnreachable}
@@ -201,6 +202,40 @@ func TestTimeout(t *testing.T) {
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
 		turn{finished{2, timeUp}, "drop c"}, turn{lost{1, broken}, "drop b, warn host b: running the job: lost"}, turn{finished{0, timeUp}, "drop a"})
 	b.wantResult(t, Result{Code: 124, Text: "gorun: host c: the time was over (number of other hosts that say the same: 1)\n"})
+}
+
+// TestDrainedHost: the others go on without a host that gorun drain has taken out, even if gorun scale has allowed that only now.
+func TestDrainedHost(t *testing.T) {
+	const says = "drop c, warn host c has left the job with exit code 143; going on with the others"
+	begin := func(least int) *bed {
+		b := newBed(3, least)
+		for i := range 3 {
+			b.do(at(i))
+		}
+		b.turns(t, turn{finished{2, drained}, says})
+		if at := b.m.deadline(); at.Before(b.now.Add(20*time.Second)) || !b.m.stopAt.IsZero() {
+			t.Errorf("%d needed: the others have only until %v", least, at)
+		}
+		return b
+	}
+	for _, least := range []int{2, 3} {
+		b := begin(least)
+		b.turns(t, turn{finished{0, succeeded}, "drop a"}, turn{finished{1, succeeded}, "drop b"})
+		b.wantResult(t, Result{})
+
+		b = begin(least)
+		b.turns(t, turn{finished{0, failed}, "drop a"}, turn{finished{1, elsewhere}, "drop b"})
+		b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+
+		b = begin(least)
+		b.turns(t, turn{lost{1, broken}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
+		b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
+	}
+
+	b := newBed(2, 2) // nobody is left
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
+		turn{finished{1, drained}, "drop b, warn host b has left the job with exit code 143; going on with the others"}, turn{finished{0, drained}, "drop a"})
+	b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
 }
 
 func TestFailureOfNode(t *testing.T) {
@@ -361,7 +396,7 @@ func TestProperties(t *testing.T) {
 			case 1:
 				act(alive{host})
 			case 2:
-				act(finished{host, rapid.SampledFrom([]frame.Outcome{succeeded, failed, elsewhere, missing, stopped, timeUp}).Draw(t, "outcome")})
+				act(finished{host, rapid.SampledFrom([]frame.Outcome{succeeded, failed, elsewhere, missing, stopped, drained, timeUp}).Draw(t, "outcome")})
 			case 3:
 				act(lost{host, broken})
 			case 4:

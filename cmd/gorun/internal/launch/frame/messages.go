@@ -42,6 +42,7 @@ const (
 	Elsewhere Cause = "elsewhere" // a worker of another host failed first
 	Timeout   Cause = "timeout"   // the time of --timeout was over, and this node knew of no worker that had failed
 	Stopped   Cause = "stopped"   // a signal to gorun
+	Drained   Cause = "drained"   // gorun drain, with which the others agree
 	Other     Cause = "other"
 )
 

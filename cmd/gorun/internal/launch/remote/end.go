@@ -15,7 +15,7 @@ func unreadTimeout(o frame.Outcome) time.Duration {
 	switch o.Cause {
 	case frame.None:
 		return 30 * time.Second
-	case frame.Stopped:
+	case frame.Stopped, frame.Drained:
 		return time.Second
 	case frame.Worker, frame.Elsewhere, frame.Timeout, frame.Other:
 	}
