@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/rendezvous"
@@ -165,7 +166,11 @@ func (l *loop) checkCommand(c Command) error {
 	return nil
 }
 
-// restart asks the rendezvous for a new round, in a separate goroutine.
+// restartTimeout is how long somebody who asks for a new round waits until that is recorded.
+const restartTimeout = 10 * time.Second
+
+// restart asks the rendezvous for a new round, in a separate goroutine. What has not been recorded in time is so later: a rendezvous forgets
+// no report.
 func (l *loop) restart(c Command) {
 	round := l.round
 	restarter, ok := rendezvous.As[rendezvous.Restarter](l.Rendezvous)
@@ -174,9 +179,13 @@ func (l *loop) restart(c Command) {
 		return
 	}
 	l.calls.Go(func() {
-		ctx, cancel := context.WithTimeout(l.startCtx, l.ReportTimeout)
+		ctx, cancel := context.WithTimeout(l.startCtx, restartTimeout)
 		defer cancel()
-		c.Answer <- Answer{Err: restarter.Restart(ctx, round, "gorun restart")}
+		err := restarter.Restart(ctx, round, "gorun restart")
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("the etcd over which the nodes meet has not answered within %v: the workers start again when it does", restartTimeout)
+		}
+		c.Answer <- Answer{Err: err}
 	})
 }
 

@@ -116,6 +116,37 @@ func TestCommandRestart(t *testing.T) {
 	})
 }
 
+// An absent rendezvous does not record that another round is wanted.
+type absent struct{ rendezvous.Rendezvous }
+
+func (absent) Restart(ctx context.Context, _ *rendezvous.Round, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestCommandRestartIsAnswered: also while the etcd is away.
+func TestCommandRestartIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestbed(t, 0, []script{{after: 2 * time.Minute}})
+		commands := make(chan Command)
+		s.config.Commands, s.config.Rendezvous = commands, absent{s.config.Rendezvous}
+		answer := ask(t, time.Minute, commands, CommandRestart)
+		took := make(chan time.Duration, 1)
+		begun := time.Now()
+		var a Answer
+		go func() {
+			a = <-answer
+			took <- time.Since(begun)
+		}()
+		if err := Run(t.Context(), s.config); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if took := <-took; took != time.Minute+restartTimeout || a.Err == nil || !strings.Contains(a.Err.Error(), "has not answered within 10s") {
+			t.Errorf("after %v: %v", took, a.Err)
+		}
+	})
+}
+
 // TestCommandStop: the job ends as after SIGTERM, and says why.
 func TestCommandStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
