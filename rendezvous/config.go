@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -57,8 +58,11 @@ type NoJobError struct {
 
 // Error is one line.
 func (e *NoJobError) Error() string {
-	if len(e.Jobs) == 0 {
+	switch {
+	case len(e.Jobs) == 0:
 		return fmt.Sprintf("no job %q runs there, and no other", e.RunID)
+	case slices.Contains(e.Jobs, e.RunID):
+		return fmt.Sprintf("job %q has no nodes there: it has just begun, or is ending", e.RunID)
 	}
 	return fmt.Sprintf("no job %q runs there, only: %s", e.RunID, strings.Join(e.Jobs, ", "))
 }

@@ -177,10 +177,18 @@ func (Etcd) Contacts(ctx context.Context, c rendezvous.Config) (rendezvous.Conta
 		return rendezvous.Contacts{}, misuse(oneLine(err))
 	}
 	found, err := etcd.Contacts(ctx, etcd.Config{Config: c, TLS: target.TLS, Password: target.Password})
+	return found, unasked(c, err)
+}
+
+// unasked says for people why agents are not known, though the etcd was there a moment ago; nil: they are.
+func unasked(c rendezvous.Config, err error) error {
 	if _, ok := errors.AsType[*rendezvous.NoJobError](err); ok {
-		err = misuse(err)
+		return misuse(err)
 	}
-	return found, err
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return misuse(oneLine(fmt.Errorf("%s: its etcd has ended, or has lost its leader, before it has said who is in the job: %w", c.Endpoints[0], err)))
 }
 
 const contactsTimeout = 10 * time.Second
