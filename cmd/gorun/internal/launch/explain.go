@@ -78,7 +78,10 @@ func (e ending) failure(h Host, path string) *Failure {
 		return &Failure{h.Name, "connecting", cmp.Or(said, "ssh failed, and did not say why"), codeUnreachable}
 	}
 	if e.code == notExecutable {
-		return &Failure{h.Name, "starting gorun", fmt.Sprintf("%s cannot be executed there: %s", path, cmp.Or(said, "permission denied")), codeCorrect}
+		if file := strings.TrimPrefix(path, "~/"); strings.Contains(e.stderr, file) { // fish shows the command after what it says of it
+			said = lineWith(e.stderr, file)
+		}
+		return &Failure{h.Name, "starting gorun", fmt.Sprintf("%s cannot be executed there: %s: check its mode, its architecture, and that its file system is not mounted noexec", path, cmp.Or(said, "permission denied")), codeCorrect}
 	}
 	if e.isMissing(path) {
 		return &Failure{h.Name, "starting gorun", fmt.Sprintf("no gorun at %s there: install it, say where it is with --remote-path, or let --copy copy it", path), codeCorrect}

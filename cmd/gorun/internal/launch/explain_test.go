@@ -35,7 +35,9 @@ func TestFailureOfConnection(t *testing.T) {
 		{ending{code: 1, stderr: "/opt/gorun: Command not found."}, 2, // tcsh
 			"host n1: starting gorun: no gorun at /opt/gorun there: install it, say where it is with --remote-path, or let --copy copy it"},
 		{ending{code: 126, stderr: "sh: 1: exec: /opt/gorun: Permission denied\n"}, 2,
-			"host n1: starting gorun: /opt/gorun cannot be executed there: sh: 1: exec: /opt/gorun: Permission denied"},
+			"host n1: starting gorun: /opt/gorun cannot be executed there: sh: 1: exec: /opt/gorun: Permission denied: check its mode, its architecture, and that its file system is not mounted noexec"},
+		{ending{code: 126, stderr: "fish: Unknown command. '/opt/gorun' exists but is not an executable file.\nexec /opt/gorun agent\n     ^~~~~~~~~^\n"}, 2,
+			"host n1: starting gorun: /opt/gorun cannot be executed there: fish: Unknown command. '/opt/gorun' exists but is not an executable file.: check its mode, its architecture, and that its file system is not mounted noexec"},
 		{ending{code: 1, stderr: ".bashrc: line 7: module: command not found\n"}, 2,
 			`host n1: starting gorun: /opt/gorun ended with exit code 1 before it said anything; on stderr: ".bashrc: line 7: module: command not found"`},
 		{ending{code: -1, noise: "\x00\x00", err: &frame.NoiseError{Err: errors.New("nothing from gorun after 65536 bytes of other output")}}, 2,
