@@ -39,12 +39,12 @@ func startCollective(describe func(c *core.Collective)) *Work {
 		work Work
 	}
 	describe(&s.Collective)
-	var writes [][]byte // which the collective forgets when it has ended
+	var writes [][]byte // known only until it has started
 	if outstanding.IsWatched() {
 		writes = s.Writes()
 	}
 	s.Start()
-	if writes != nil { // after Start, which sets what HasEnded reads
+	if writes != nil {
 		outstanding.Add(s.Name(), s.HasEnded, writes...)
 	}
 	s.work.of = &s.Collective

@@ -54,57 +54,62 @@ func TestCommitDuringAnOperation(t *testing.T) {
 	})
 }
 
-// TestCommitDuringSends: an operation that does not write to a variable on this rank does not matter.
-func TestCommitDuringSends(t *testing.T) {
-	onTransports(t, func(t *testing.T, transport string) {
-		checked := make(chan struct{})
-		wantNoErrors(t, runJob(t, transport, 2, func(run runFunc) error {
-			vector := make([]int32, 100_000)
-			s, err := NewState(Slice("vector", vector))
+// TestCommitNoticesAllOperations: also if another goroutine starts operations on other memory at the same time.
+func TestCommitNoticesAllOperations(t *testing.T) {
+	const rounds = 5000
+	turn := make(chan struct{})
+	wantNoErrors(t, runJob(t, "shm", 2, func(run runFunc) error {
+		vector := make([]int32, 100)
+		s, err := NewState(Slice("vector", vector))
+		if err != nil {
+			return err
+		}
+		return run(s, func(ctx context.Context, world *comm.Group) error {
+			alone, err := comm.NewGroup(ctx, world, []int{0})
 			if err != nil {
 				return err
 			}
-			return run(s, func(ctx context.Context, world *comm.Group) error {
-				if world.Rank() == 1 {
-					<-checked
-					return errors.Join(comm.Broadcast(ctx, world, vector, 0), comm.Gather(ctx, world, make([]int32, 20), vector[:10], 1))
+			if world.Rank() == 1 {
+				for range turn {
+					if err := comm.AllReduce(ctx, world, vector, comm.Sum); err != nil {
+						return err
+					}
 				}
-				works := []*comm.Work{comm.IBroadcast(world, vector, 0), comm.IGather(world, vector, vector[:10], 1)}
-				err := s.Commit()
-				close(checked)
-				for _, w := range works {
-					err = errors.Join(err, w.Wait(ctx))
+				return nil
+			}
+			stop := make(chan struct{})
+			var other sync.WaitGroup
+			other.Go(func() {
+				for buf := make([]byte, 8); ; {
+					select {
+					case <-stop:
+						return
+					default:
+						if err := comm.IAllReduce(alone, buf, comm.Sum).Wait(ctx); err != nil {
+							t.Error(err)
+							return
+						}
+					}
 				}
-				return err
 			})
-		}))
-	})
-}
-
-// TestOperationsOfTwoGroups: goroutines may start operations on different groups at the same time.
-func TestOperationsOfTwoGroups(t *testing.T) {
-	wantNoErrors(t, runJob(t, "shm", 2, func(run runFunc) error {
-		s, _ := newCounter(t)
-		return run(s, func(ctx context.Context, world *comm.Group) error {
-			var working sync.WaitGroup
-			errs := make([]error, 2)
-			for i := range errs {
-				g, err := comm.NewGroup(ctx, world, []int{0, 1})
-				if err != nil {
+			defer other.Wait()
+			defer close(stop)
+			defer close(turn)
+			missed := 0
+			for range rounds {
+				w := comm.IAllReduce(world, vector, comm.Sum)
+				if s.Commit() == nil {
+					missed++
+				}
+				turn <- struct{}{}
+				if err := w.Wait(ctx); err != nil {
 					return err
 				}
-				working.Go(func() {
-					var works []*comm.Work
-					for range 300 {
-						works = append(works, comm.IAllReduce(g, make([]int32, 1), comm.Sum))
-					}
-					for _, w := range works {
-						errs[i] = errors.Join(errs[i], w.Wait(ctx))
-					}
-				})
 			}
-			working.Wait()
-			return errors.Join(errs...)
+			if missed > 0 {
+				t.Errorf("%d of %d commits have not noticed the operation", missed, rounds)
+			}
+			return nil
 		})
 	}))
 }

@@ -42,9 +42,7 @@ func Watch() { watched.Store(true) }
 // IsWatched reports whether Watch has been called. If not, there is no need to call Add.
 func IsWatched() bool { return watched.Load() }
 
-// Add records an operation that has just started, and writes to bufs until hasEnded returns true. hasEnded is called by any goroutine, with
-// the mutex held. Operations usually end in the order in which they start, so Add removes the oldest ones if they have ended: otherwise it
-// would keep many old buffers alive.
+// Add records an operation that has started: until then, hasEnded cannot be asked. It writes to bufs until hasEnded returns true.
 func Add(what string, hasEnded func() bool, bufs ...[]byte) {
 	r := record{what: what, hasEnded: hasEnded}
 	for _, b := range bufs {
