@@ -59,7 +59,7 @@ func startPointToPoint(m core.PointToPoint) *Work {
 	}
 	m.Start(&s.Transfer)
 	if outstanding.IsWatched() {
-		outstanding.Add(m.Kind.String(), s.HasEnded, m.Writes())
+		outstanding.Add(m.Kind.String(), s.HasEnded(), m.Writes())
 	}
 	s.work.of = &s.Transfer
 	return &s.work

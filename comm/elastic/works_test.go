@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -112,4 +114,40 @@ func TestCommitNoticesAllOperations(t *testing.T) {
 			return nil
 		})
 	}))
+}
+
+// TestOperationsThatHaveEndedKeepNoBuffers alive, though they have been recorded.
+func TestOperationsThatHaveEndedKeepNoBuffers(t *testing.T) {
+	if _, err := NewState(); err != nil {
+		t.Fatal(err)
+	}
+	for name, start := range map[string]func(g *comm.Group, buf []byte) *comm.Work{
+		"IAllReduce": func(g *comm.Group, buf []byte) *comm.Work { return comm.IAllReduce(g, buf, comm.Sum) },
+		"ISend, IRecv": func(g *comm.Group, buf []byte) *comm.Work {
+			if g.Rank() == 1 {
+				return comm.ISend(g, buf, 0)
+			}
+			return comm.IRecv(g, buf, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantNoErrors(t, inWorld(t, "shm", 2, func(ctx context.Context, world *comm.Group) error {
+				freed := make(chan struct{}, 20)
+				for range cap(freed) {
+					buf := make([]byte, 1<<20)
+					runtime.AddCleanup(&buf[0], func(freed chan<- struct{}) { freed <- struct{}{} }, freed)
+					if err := start(world, buf).Wait(ctx); err != nil {
+						return err
+					}
+				}
+				for deadline := time.Now().Add(10 * time.Second); len(freed) < cap(freed)/2; time.Sleep(time.Millisecond) {
+					if runtime.GC(); time.Now().After(deadline) {
+						t.Errorf("rank %d: %d of %d buffers have been freed", world.Rank(), len(freed), cap(freed))
+						break
+					}
+				}
+				return nil
+			}))
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -226,8 +227,15 @@ func (t *Transfer) Done() <-chan struct{} {
 	return t.op.Done()
 }
 
-// HasEnded reports whether t, which has been started, has ended.
-func (t *Transfer) HasEnded() bool { return t.op == nil || t.op.Ended() }
+// HasEnded returns a function that reports whether t, which has been started, has ended. It keeps t's buffer alive no longer than who carries t
+// out, or waits for it.
+func (t *Transfer) HasEnded() func() bool {
+	weakly := weak.Make(t.op)
+	return func() bool {
+		op := weakly.Value()
+		return op == nil || op.Ended()
+	}
+}
 
 // Result is t's error, once it has ended.
 func (t *Transfer) Result() error {
