@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"unsafe"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -38,14 +37,6 @@ const maxPackedSlice = 64 << 10
 
 func (i Item) isValue() bool { return i.value.IsValid() }
 func (i Item) isLarge() bool { return len(i.bytes) > maxPackedSlice }
-
-// memory returns the memory of the variable itself, without what it points to.
-func (i Item) memory() []byte {
-	if !i.isValue() {
-		return i.bytes
-	}
-	return unsafe.Slice((*byte)(i.value.UnsafePointer()), i.value.Type().Elem().Size())
-}
 
 // String is the item in an error.
 func (i Item) String() string { return fmt.Sprintf("%q (%s)", i.name, i.typ) }

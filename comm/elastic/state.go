@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,8 +104,13 @@ func (s *State) Restore() error {
 
 // checkWorks returns an error if an operation under way writes to a variable: it may have parts of the old contents and of the new ones.
 func (s *State) checkWorks(op string) error {
+	if !outstanding.Any() {
+		return nil
+	}
 	for _, i := range s.items {
-		if what := outstanding.Into(i.memory()); what != "" {
+		what := ""
+		i.memory(func(b []byte) { what = cmp.Or(what, outstanding.Into(b)) })
+		if what != "" {
 			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", what, i)}
 		}
 	}

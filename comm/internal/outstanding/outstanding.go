@@ -66,7 +66,15 @@ func Add(what string, hasEnded func() bool, bufs ...[]byte) {
 	records = append(records, r)
 }
 
-// Into returns the name of an operation under way that writes to buf; empty: there is none.
+// Any reports whether any operation is under way that writes somewhere.
+func Any() bool {
+	mu.Lock()
+	defer mu.Unlock()
+	removeEnded()
+	return len(records) > 0
+}
+
+// Into returns an operation under way that writes to buf, or an empty string.
 func Into(buf []byte) string {
 	mu.Lock()
 	defer mu.Unlock()

@@ -1,0 +1,106 @@
+package elastic
+
+import (
+	"reflect"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm/internal/cborcodec"
+)
+
+// memory calls visit with all memory that a commit of the item is made of: the variable, and what it points to. What encodes itself is one
+// piece: nobody but its type knows where its parts are.
+func (i Item) memory(visit func(b []byte)) {
+	if !i.isValue() {
+		visit(i.bytes)
+		return
+	}
+	(&walk{visit: visit}).reach(i.value)
+}
+
+// A walk visits memory to which a value leads.
+type walk struct {
+	visit func(b []byte)
+	seen  map[place]bool
+}
+
+// A place is the memory of so many elements of a type, or a map.
+type place struct {
+	at  unsafe.Pointer
+	n   int
+	typ reflect.Type
+}
+
+func (w *walk) reach(v reflect.Value) {
+	if t := v.Type(); t.Kind() != reflect.Pointer && encodesItself(t) || !leads(t) {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if w.enter(v, 1) {
+			w.reach(v.Elem())
+		}
+	case reflect.Slice:
+		if w.enter(v, v.Len()) && leads(v.Type().Elem()) {
+			for _, e := range v.Seq2() {
+				w.reach(e)
+			}
+		}
+	case reflect.Array:
+		for _, e := range v.Seq2() {
+			w.reach(e)
+		}
+	case reflect.Struct:
+		for f, e := range v.Fields() {
+			if (f.IsExported() || f.Anonymous) && !cborcodec.IsLeftOut(f) {
+				w.reach(e)
+			}
+		}
+	case reflect.Map:
+		if w.isNew(place{v.UnsafePointer(), v.Len(), v.Type()}) {
+			for k, e := range v.Seq2() {
+				w.reach(k)
+				w.reach(e)
+			}
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			w.reach(v.Elem())
+		}
+	}
+}
+
+// enter visits the n elements at which v, a pointer or a slice, points, and reports whether there are any, for the first time.
+func (w *walk) enter(v reflect.Value, n int) bool {
+	t := v.Type().Elem()
+	if v.IsNil() || n == 0 || !w.isNew(place{v.UnsafePointer(), n, t}) {
+		return false
+	}
+	w.visit(unsafe.Slice((*byte)(v.UnsafePointer()), uintptr(n)*t.Size()))
+	return true
+}
+
+func (w *walk) isNew(p place) bool {
+	if w.seen == nil {
+		w.seen = make(map[place]bool)
+	}
+	known := w.seen[p]
+	w.seen[p] = true
+	return !known
+}
+
+// leads reports whether values of type t may lead to other memory to which an operation can write: a string is never written to.
+func leads(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+		return true
+	case reflect.Array:
+		return leads(t.Elem())
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if leads(f.Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
