@@ -39,13 +39,13 @@ func startCollective(describe func(c *core.Collective)) *Work {
 		work Work
 	}
 	describe(&s.Collective)
-	var writes [][]byte // known only until it has started
+	var writes, reads [][]byte // known only until it has started
 	if outstanding.IsWatched() {
-		writes = s.Writes()
+		writes, reads = s.Memory()
 	}
 	s.Start()
-	if writes != nil {
-		outstanding.Add(s.Name(), s.HasEnded, writes...)
+	if writes != nil || reads != nil {
+		outstanding.Add(s.Name(), s.HasEnded, writes, reads)
 	}
 	s.work.of = &s.Collective
 	return &s.work
@@ -59,7 +59,8 @@ func startPointToPoint(m core.PointToPoint) *Work {
 	}
 	m.Start(&s.Transfer)
 	if outstanding.IsWatched() {
-		outstanding.Add(m.Kind.String(), s.HasEnded(), m.Writes())
+		writes, reads := m.Memory()
+		outstanding.Add(m.Kind.String(), s.HasEnded(), writes, reads)
 	}
 	s.work.of = &s.Transfer
 	return &s.work

@@ -76,7 +76,7 @@ func (s *State) Commit() error {
 	if err := failureOf(s.world); err != nil {
 		return fmt.Errorf("elastic: Commit: %w", err)
 	}
-	if err := s.checkWorks("elastic.Commit"); err != nil {
+	if err := s.checkWorks("elastic.Commit", false); err != nil {
 		return err
 	}
 	if err := s.take(); err != nil {
@@ -96,22 +96,31 @@ func (s *State) Restore() error {
 	case s.last == commitID{}:
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
 	}
-	if err := s.checkWorks("elastic.Restore"); err != nil {
+	if err := s.checkWorks("elastic.Restore", true); err != nil {
 		return err
 	}
 	return s.restore()
 }
 
-// checkWorks returns an error if an operation under way writes to a variable: it may have parts of the old contents and of the new ones.
-func (s *State) checkWorks(op string) error {
+// checkWorks returns an error if an operation under way writes to a variable: neither its old contents are there, nor its new ones. If op changes
+// the variables, none may read them either.
+func (s *State) checkWorks(op string, changes bool) error {
 	if !outstanding.Any() {
 		return nil
 	}
 	for _, i := range s.items {
-		what := ""
-		i.memory(func(b []byte) { what = cmp.Or(what, outstanding.Into(b)) })
-		if what != "" {
-			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", what, i)}
+		into, from := "", ""
+		i.memory(func(b []byte) {
+			into = cmp.Or(into, outstanding.Into(b))
+			if changes {
+				from = cmp.Or(from, outstanding.From(b))
+			}
+		})
+		switch {
+		case into != "":
+			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", into, i)}
+		case from != "":
+			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and reads %v: wait for its Work first", from, i)}
 		}
 	}
 	return nil

@@ -56,6 +56,64 @@ func TestCommitDuringAnOperation(t *testing.T) {
 	})
 }
 
+// TestCommitBesideWhatIsOnlyRead: an operation that only reads a variable on this rank matters to Restore, which would change what it sends.
+func TestCommitBesideWhatIsOnlyRead(t *testing.T) {
+	onTransports(t, func(t *testing.T, transport string) {
+		turn := make(chan string)
+		wantNoErrors(t, runJob(t, transport, 2, func(run runFunc) error {
+			vector := make([]int32, 1_000_000)
+			s, err := NewState(Slice("vector", vector))
+			if err != nil {
+				return err
+			}
+			return run(s, func(ctx context.Context, world *comm.Group) error {
+				if world.Rank() == 1 {
+					buf := make([]int32, 2_000_000)
+					half := buf[1_000_000:]
+					for name := range turn {
+						switch name {
+						case "Broadcast":
+							err = comm.Broadcast(ctx, world, half, 0)
+						case "Reduce":
+							err = comm.Reduce(ctx, world, half, comm.Sum, 1)
+						case "Gather":
+							err = comm.Gather(ctx, world, buf, half, 1)
+						case "Send":
+							_, err = comm.Recv(ctx, world, half, 0)
+						}
+						if err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				for name, start := range map[string]func() *comm.Work{
+					"Broadcast": func() *comm.Work { return comm.IBroadcast(world, vector, 0) },
+					"Reduce":    func() *comm.Work { return comm.IReduce(world, vector, comm.Sum, 1) },
+					"Gather":    func() *comm.Work { return comm.IGather(world, nil, vector, 1) },
+					"Send":      func() *comm.Work { return comm.ISend(world, vector, 1) },
+				} {
+					w := start()
+					err := s.Commit()
+					restored := s.Restore()
+					turn <- name
+					if err := errors.Join(err, w.Wait(ctx), s.Restore()); err != nil {
+						return err
+					}
+					if restored == nil && transport == "tcp" && name != "Send" { // what it sends is on its way
+						continue
+					}
+					if restored == nil || !strings.HasSuffix(restored.Error(), name+` is under way, and reads "vector" (int32 × 1000000): wait for its Work first`) {
+						t.Errorf("Restore during %s: %v", name, restored)
+					}
+				}
+				close(turn)
+				return nil
+			})
+		}))
+	})
+}
+
 // TestCommitNoticesAllOperations: also if another goroutine starts operations on other memory at the same time.
 func TestCommitNoticesAllOperations(t *testing.T) {
 	const rounds = 5000

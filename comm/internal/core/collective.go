@@ -81,13 +81,17 @@ func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 // Name is what c is called in errors.
 func (c *Collective) Name() string { return c.kind().String() }
 
-// Writes returns the buffers to which c writes on this rank; nil: it writes to none. It is called before c starts.
-func (c *Collective) Writes() [][]byte {
+// Memory returns the buffers in which c leaves its results on this rank, and those that it only reads. It is called before c starts.
+func (c *Collective) Memory() (writes, reads [][]byte) {
+	writes, reads = append(slices.Clone(c.out.Bufs), c.out.Buf), append(slices.Clone(c.in.Bufs), c.in.Buf)
 	isRoot := c.g.rank == int(c.call.Root)
-	if c.kind() == call.KindBroadcast && isRoot || c.kind() == call.KindGather && !isRoot { // it only sends
-		return nil
+	switch kind := c.kind(); {
+	case kind == call.KindBroadcast && isRoot, kind == call.KindReduce && !isRoot:
+		return nil, writes
+	case kind == call.KindGather && !isRoot:
+		return nil, reads
 	}
-	return append(slices.Clone(c.out.Bufs), c.out.Buf)
+	return writes, reads
 }
 
 func (c *Collective) kind() call.Kind { return c.call.Kind }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"unsafe"
+
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
@@ -84,8 +86,8 @@ func (c *Collective) operandsOf(buf []byte, mayOverwrite bool) []byte {
 func (c *Collective) copyOperands(work, buf []byte) {
 	if c.isWide() {
 		reduce.Widen(c.elemType, reduce.View[float32](work), buf)
-	} else {
-		copy(work, buf) // returns at once if they are the same memory
+	} else if unsafe.SliceData(work) != unsafe.SliceData(buf) { // to the race detector, a copy to itself writes
+		copy(work, buf)
 	}
 	if c.op.Scaled {
 		reduce.Scale(c.operandType, work, c.op.Scale)

@@ -137,12 +137,12 @@ func (m PointToPoint) Start(t *Transfer) {
 	t.begun = time.Now()
 }
 
-// Writes returns the buffer to which the call writes; nil: it writes to none.
-func (m PointToPoint) Writes() []byte {
+// Memory returns the buffers to which the call writes, and those that it reads.
+func (m PointToPoint) Memory() (writes, reads [][]byte) {
 	if m.Kind == call.KindRecv {
-		return m.buf
+		return [][]byte{m.buf}, nil
 	}
-	return nil
+	return nil, [][]byte{m.buf}
 }
 
 // checkTime refuses the call if ctx has ended.

@@ -1,8 +1,9 @@
-// Package outstanding knows which operations under way write to which memory. Package elastic asks it, because a copy of such memory would have
-// parts of their results. Nothing is recorded until Watch is called, so programs that do not use package elastic pay nothing.
+// Package outstanding knows which operations under way use which memory, for package elastic: a copy of memory to which they write would have
+// parts of their results, and who writes to memory that they read changes what they send. Nothing is recorded until Watch is called, so programs that do not use package elastic pay nothing.
 package outstanding
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -13,6 +14,7 @@ type record struct {
 	what     string      // its name in errors
 	hasEnded func() bool // may keep the buffers alive
 	writes   []span
+	reads    []span
 }
 
 // A span is the addresses of a buffer. It does not keep the buffer alive by itself.
@@ -21,6 +23,15 @@ type span struct{ from, to uintptr }
 func spanOf(buf []byte) span {
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(buf)))
 	return span{from, from + uintptr(len(buf))}
+}
+
+func spansOf(bufs [][]byte) (spans []span) {
+	for _, b := range bufs {
+		if len(b) > 0 {
+			spans = append(spans, spanOf(b))
+		}
+	}
+	return spans
 }
 
 func (s span) overlaps(t span) bool { return s.from < t.to && t.from < s.to }
@@ -42,15 +53,11 @@ func Watch() { watched.Store(true) }
 // IsWatched reports whether Watch has been called. If not, there is no need to call Add.
 func IsWatched() bool { return watched.Load() }
 
-// Add records an operation that has started: until then, hasEnded cannot be asked. It writes to bufs until hasEnded returns true.
-func Add(what string, hasEnded func() bool, bufs ...[]byte) {
-	r := record{what: what, hasEnded: hasEnded}
-	for _, b := range bufs {
-		if len(b) > 0 {
-			r.writes = append(r.writes, spanOf(b))
-		}
-	}
-	if r.writes == nil {
+// Add records an operation that has started: until then, hasEnded cannot be asked. It writes to some
+// buffers, and reads others, until hasEnded returns true.
+func Add(what string, hasEnded func() bool, writes, reads [][]byte) {
+	r := record{what, hasEnded, spansOf(writes), spansOf(reads)}
+	if r.writes == nil && r.reads == nil {
 		return
 	}
 	mu.Lock()
@@ -66,7 +73,7 @@ func Add(what string, hasEnded func() bool, bufs ...[]byte) {
 	records = append(records, r)
 }
 
-// Any reports whether any operation is under way that writes somewhere.
+// Any reports whether any operation is under way that uses memory.
 func Any() bool {
 	mu.Lock()
 	defer mu.Unlock()
@@ -75,19 +82,20 @@ func Any() bool {
 }
 
 // Into returns an operation under way that writes to buf, or an empty string.
-func Into(buf []byte) string {
+func Into(buf []byte) string { return find(buf, func(r record) []span { return r.writes }) }
+
+// From returns an operation under way that reads buf, or an empty string.
+func From(buf []byte) string { return find(buf, func(r record) []span { return r.reads }) }
+
+func find(buf []byte, spans func(record) []span) string {
 	mu.Lock()
 	defer mu.Unlock()
 	removeEnded()
-	s := spanOf(buf)
-	for _, r := range records {
-		for _, w := range r.writes {
-			if w.overlaps(s) {
-				return r.what
-			}
-		}
+	i := slices.IndexFunc(records, func(r record) bool { return slices.ContainsFunc(spans(r), spanOf(buf).overlaps) })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return records[i].what
 }
 
 // removeEnded removes the records of operations that have ended. The mutex is held.

@@ -27,7 +27,7 @@ func TestInto(t *testing.T) {
 				buf, from, to := part(t)
 				o := &op{from: from, to: to}
 				ops = append(ops, o)
-				Add("op", func() bool { return o.ended }, nil, buf)
+				Add("op", func() bool { return o.ended }, [][]byte{nil, buf}, [][]byte{buf})
 			case 1:
 				if len(ops) > 0 {
 					rapid.SampledFrom(ops).Draw(t, "ends").ended = true
@@ -42,6 +42,9 @@ func TestInto(t *testing.T) {
 				}
 				if got := Into(buf); from < to && got != want {
 					t.Fatalf("into %d to %d: %q, want %q", from, to, got, want)
+				}
+				if got := From(buf); from < to && got != want {
+					t.Fatalf("from %d to %d: %q, want %q", from, to, got, want)
 				}
 			}
 		}
