@@ -59,8 +59,11 @@ func (l *lifetime) revoke(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	if round.Over() != nil {
+	switch {
+	case round.Over() != nil:
 		return nil
+	case ctx.Err() != nil: // a caller that does not wait for the next round must not end this one
+		return context.Cause(ctx)
 	}
 	why := "it has called comm.Rejoin, and no call of it has failed"
 	var missing []int

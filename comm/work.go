@@ -44,7 +44,7 @@ func startCollective(describe func(c *core.Collective)) *Work {
 		writes, reads = s.Memory()
 	}
 	s.Start()
-	if writes != nil || reads != nil {
+	if writes != nil || reads != nil { // after Start, which sets what HasEnded reads
 		outstanding.Add(s.Name(), s.HasEnded, writes, reads)
 	}
 	s.work.of = &s.Collective

@@ -1,5 +1,6 @@
-// Package outstanding knows which operations under way use which memory, for package elastic: a copy of memory to which they write would have
-// parts of their results, and who writes to memory that they read changes what they send. Nothing is recorded until Watch is called, so programs that do not use package elastic pay nothing.
+// Package outstanding knows which operations under way use which memory. Package elastic asks it: a copy of memory to which they write would
+// have parts of their results, and who writes to memory that they read changes what they send. Nothing is recorded until Watch is called, so
+// programs that do not use package elastic pay nothing.
 package outstanding
 
 import (
@@ -12,12 +13,12 @@ import (
 // A record is of one operation.
 type record struct {
 	what     string      // its name in errors
-	hasEnded func() bool // may keep the buffers alive
+	hasEnded func() bool
 	writes   []span
 	reads    []span
 }
 
-// A span is the addresses of a buffer. It does not keep the buffer alive by itself.
+// A span is the addresses of a buffer. It does not keep the buffer alive.
 type span struct{ from, to uintptr }
 
 func spanOf(buf []byte) span {
@@ -53,8 +54,8 @@ func Watch() { watched.Store(true) }
 // IsWatched reports whether Watch has been called. If not, there is no need to call Add.
 func IsWatched() bool { return watched.Load() }
 
-// Add records an operation that has started: until then, hasEnded cannot be asked. It writes to some
-// buffers, and reads others, until hasEnded returns true.
+// Add records an operation that has started. It writes to some buffers, and reads others, until hasEnded returns true, which any goroutine
+// may call, with the mutex held. Operations usually end in the order in which they start, so Add removes the oldest ones if they have ended.
 func Add(what string, hasEnded func() bool, writes, reads [][]byte) {
 	r := record{what, hasEnded, spansOf(writes), spansOf(reads)}
 	if r.writes == nil && r.reads == nil {

@@ -65,7 +65,7 @@ func TestOldOnesAreForgotten(t *testing.T) {
 		*last = true
 		ended := new(bool)
 		last = ended
-		Add("op", func() bool { return *ended }, make([]byte, 1))
+		Add("op", func() bool { return *ended }, [][]byte{make([]byte, 1)}, nil)
 		if len(records) != 1 {
 			t.Fatalf("%d records, want the one of the operation under way", len(records))
 		}
