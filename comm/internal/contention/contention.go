@@ -66,19 +66,20 @@ func (d *Detector) Next(now, waited time.Duration) Action {
 	return Spin
 }
 
-// Yielded says that a yield took the time took, and ended now.
-func (d *Detector) Yielded(now, took time.Duration) {
+// Yielded says that a yield took the time took, and ended now. It reports whether somebody else has run meanwhile.
+func (d *Detector) Yielded(now, took time.Duration) bool {
 	d.yielded = now
 	if took < switchTime {
 		if d.quick++; d.quick >= quickYields {
 			d.contended = false
 		}
-		return
+		return false
 	}
 	d.quick, d.contended = 0, true
 	if took >= sliceTime {
 		d.sleepsUntil = now + min(sleepFactor*took, longestSleeps)
 	}
+	return true
 }
 
 // IsShared reports whether others are known to need the processor, or have waited for it lately.

@@ -12,7 +12,7 @@ import (
 
 // A record is of one operation.
 type record struct {
-	what     string      // its name in errors
+	what     string // its name in errors
 	hasEnded func() bool
 	writes   []span
 	reads    []span

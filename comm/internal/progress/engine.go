@@ -44,6 +44,9 @@ type Conn struct {
 type Options struct {
 	// Oversubscribed is set if this machine has more ranks than processors: a rank that waits lets others run.
 	Oversubscribed bool
+	// Home is the processor, from 1, to which a rank moves that polls and finds that it shares its own; 0: it does not move. The ranks of a
+	// machine have different ones, as far as there are enough.
+	Home uint32
 	// SharesProcess is set if ranks of this process wait for each other, each in a goroutine.
 	SharesProcess bool
 }
@@ -71,6 +74,7 @@ type Engine struct {
 	// Of the goroutine that polls:
 	contention contention.Detector
 	yieldTo    func() // lets another thread run
+	yields     uint   // that have let another thread run
 
 	async sync.WaitGroup // the engine's goroutine
 }

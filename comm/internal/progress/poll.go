@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/contention"
 )
 
@@ -15,11 +16,13 @@ const (
 	sharedSpinTime = time.Millisecond
 	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
 	// and again before the thread that it waits for, or only after all threads that do not yield.
-	mostYields = 32
+	mostYields = 100
 	// shareTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
 	shareTime = 50 * time.Microsecond
 	// memoryTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
 	memoryTurns = 16
+	// yieldsPerMove is after how many yields to other threads a rank moves to its home.
+	yieldsPerMove = 64
 	// otherTurns: one turn in so many is also another stream's than that of the peer that the request waits for.
 	otherTurns = 4
 )
@@ -101,7 +104,19 @@ func (e *Engine) yield() {
 	began := time.Since(start)
 	e.yieldTo()
 	ended := time.Since(start)
-	e.contention.Yielded(ended, ended-began)
+	if e.contention.Yielded(ended, ended-began) {
+		if e.yields++; e.yields%yieldsPerMove == 0 {
+			e.goHome()
+		}
+	}
+}
+
+// goHome moves this thread to its home. A kernel takes long to spread threads over processors if none of them ever sleeps, and the Go
+// scheduler moves a goroutine that polls to another thread every 10 ms.
+func (e *Engine) goHome() {
+	if e.opt.Home != 0 && affinity.CPU() != e.opt.Home {
+		affinity.Move(func(cpu uint32) bool { return cpu == e.opt.Home })
+	}
 }
 
 // turn moves some bytes to and from c, and reports whether there were any; it does so for other if c is nil, or if that is to have its turn,

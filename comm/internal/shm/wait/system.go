@@ -5,6 +5,8 @@ package wait
 import (
 	"runtime"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/affinity"
 )
 
 // Ranks that wait use the system through these functions, so that tests can simulate it (system_schedule.go).
@@ -16,8 +18,8 @@ func Now() time.Time { return time.Now() }
 func yieldGoroutine() { runtime.Gosched() }
 func yieldThread()    { schedYield() }
 
-func currentCPU() uint32                    { return thisCPU() }
-func moveTo(isWanted func(cpu uint32) bool) { moveThread(isWanted) }
+func currentCPU() uint32                    { return affinity.CPU() }
+func moveTo(isWanted func(cpu uint32) bool) { affinity.Move(isWanted) }
 
 func sleepOn(word *uint32, value uint32, limit time.Duration) { futexWait(word, value, limit) }
 func wake(word *uint32)                                       { futexWake(word) }

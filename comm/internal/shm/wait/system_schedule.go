@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
@@ -43,12 +44,12 @@ func currentCPU() uint32 {
 	if m := cpu.Running(); m != nil {
 		return uint32(1 + m.Pick(2))
 	}
-	return thisCPU()
+	return affinity.CPU()
 }
 
 func moveTo(isWanted func(cpu uint32) bool) {
 	if cpu.Running() == nil {
-		moveThread(isWanted)
+		affinity.Move(isWanted)
 	}
 }
 
