@@ -36,7 +36,8 @@ const (
 	// longestSleeps is the most time for which it does so.
 	longestSleeps = time.Second
 	// spinBeforeSleep is how long a rank looks before it sleeps. It is longer than a peer takes to wake up and answer: beside somebody who
-	// computes, a rank that sleeps too early pays for a wake-up with each message.
+	// computes, a rank that sleeps too early pays for a wake-up with each message. It does not look if Shared is set: those who need the
+	// processor are likely its peers, and to them a rank that looks is one that computes.
 	spinBeforeSleep = 200 * time.Microsecond
 )
 
@@ -56,7 +57,7 @@ type Detector struct {
 // nothing.
 func (d *Detector) Next(now, waited time.Duration) Action {
 	switch {
-	case now < d.sleepsUntil && waited < spinBeforeSleep:
+	case now < d.sleepsUntil && waited < spinBeforeSleep && !d.Shared:
 		return Spin
 	case now < d.sleepsUntil:
 		return Sleep

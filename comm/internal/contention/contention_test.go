@@ -125,3 +125,12 @@ func TestVeryLongSlice(t *testing.T) {
 		t.Errorf("after %v: %v", longestSleeps, got)
 	}
 }
+
+// TestSomebodyComputesOnSharedProcessor: where others are known to need the processor, a rank never looks without a yield or a sleep.
+func TestSomebodyComputesOnSharedProcessor(t *testing.T) {
+	r := &rank{Detector: Detector{Shared: true}}
+	r.wait(10*time.Second, slice)
+	if r.counts[Spin] > 0 || r.spent[Yield] > time.Second || r.counts[Sleep] < 5000 {
+		t.Errorf("it spins %d times, yields for %v, and sleeps %d times", r.counts[Spin], r.spent[Yield], r.counts[Sleep])
+	}
+}
