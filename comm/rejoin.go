@@ -28,7 +28,7 @@ var ErrRoundOver = errors.New("gorun is forming another round")
 // If the round is not over, Rejoin ends it for all ranks. That is so if a rank has left that others need, an operation has timed out, or
 // nothing has failed at all. The calls of the other ranks then fail with [ErrRoundOver], and a message that names this rank and its last
 // error. It counts as a failure: gorun forms another round if --max-restarts allows, and ends the job otherwise. A rank that has exited
-// is started again.
+// is started again. If ctx ends first, Rejoin leaves the round as it is.
 //
 // Rejoin waits for the next round, closes the world of this one with all its groups, sets the variables of this process's environment that
 // Init reads (see package env), and does what Init did, with the same options; but if these had the token of that round, it takes that of

@@ -50,12 +50,15 @@ func TestRejoinWithoutNeed(t *testing.T) {
 		a.workers[r].do("run", "Barrier")
 	}
 	w := a.workers[0]
-	w.do("rejoin", "300")
+	const noRound = "comm: Rejoin: there is no round after round 1 yet: the agent has not said that round 1 is over: context deadline exceeded"
+	w.do("rejoin", "300") // gives up before it has to end the round
+	wantError(t, w, w.result(), noRound, 1)
+	w.do("rejoin", "3000")
 	why := w.revokes(1)
 	if why != "it has called comm.Rejoin, and no call of it has failed" {
 		t.Errorf("rank 0 revokes the round: %s", why)
 	}
-	wantError(t, w, w.result(), "comm: Rejoin: there is no round after round 1 yet: the agent has not said that round 1 is over: context deadline exceeded", 1)
+	wantError(t, w, w.result(), noRound, 1)
 	a.overBecause("rank 0 on here: " + why)
 	for _, r := range []int{1, 2} {
 		w := a.workers[r]

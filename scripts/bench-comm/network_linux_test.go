@@ -14,9 +14,10 @@ import (
 )
 
 var (
-	networksFlag = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms; empty: a small one, for a moment")
-	networkChart = flag.String("network-svg", "", "file for a chart of the first network")
-	networkFlags = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
+	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms; empty: a small one, for a moment")
+	networkChart  = flag.String("network-svg", "", "file for a chart of the first network")
+	networkLaunch = flag.String("network-launch", "", "more flags of gorun launch for comm, such as --worker-tls or --env=GORUN_COMM_LINKS=network=latency:5ms")
+	networkFlags  = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
 )
 
 // TestNetworks measures comm, Open MPI and raw sockets between machines: network namespaces that are joined by links of a rate. All share
@@ -107,13 +108,14 @@ func (n network) contenders(t *testing.T, s site) []contender {
 		hosts = append(hosts, fmt.Sprintf("h%d:%d", i+1, n.Ranks))
 	}
 	list := strings.Join(hosts, ",")
-	launched := func(program ...string) func(int) []string {
+	launched := func(arguments ...string) func(int) []string {
 		return func(int) []string {
-			return append([]string{s.gorun, "launch", "--hosts=" + list, "--numa-binding=none"}, program...)
+			return append([]string{s.gorun, "launch", "--hosts=" + list, "--numa-binding=none"}, arguments...)
 		}
 	}
+	ours := append(strings.Fields(*networkLaunch), s.self, workerArg, "auto", "slices")
 	all := []contender{
-		{Name: oursBetween, Transport: "tcp", command: launched(s.self, workerArg, "auto", "slices")},
+		{Name: oursBetween, Transport: "tcp", command: launched(ours...)},
 		{Name: limitsBetween, Transport: "tcp", command: launched(s.self, limitArg, "go"), limit: true},
 	}
 	if lacks("mpirun.openmpi", "mpicc.openmpi")() {
