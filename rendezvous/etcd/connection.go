@@ -42,6 +42,8 @@ type connection struct {
 	lost  bool   // etcd has lost some of that
 	stale bool   // what has come of the last request is to be read before there is another one
 
+	least, most int // nodeLimits that Config.Scaled knows
+
 	outage    time.Time // since when etcd cannot be used; zero: it can
 	usable    time.Time // since when it can
 	warnedOf  time.Time // the last outage that has been logged

@@ -1,7 +1,9 @@
 package etcd
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -104,16 +106,33 @@ func TestDrainTogether(t *testing.T) {
 	succeed(t, agents, next)
 }
 
-// TestScale: a node that waits as a spare gets in when the job may have more nodes, and all nodes learn of it.
+// TestScale: a node that waits as a spare gets in when the job may have more nodes, and all nodes learn of it, and say so once.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	agents := j.agents(2)
+	shown := make(chan string, 100)
+	start := func(id string) *agent {
+		return j.agent(id, func(c *Config) {
+			c.Scaled = func(least, most int) { shown <- fmt.Sprintf("%s: %d to %d", id, least, most) }
+		})
+	}
+	wantShown := func(want ...string) { // what Limits knows has been shown
+		t.Helper()
+		var got []string
+		for range len(shown) {
+			got = append(got, <-shown)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	agents := []*agent{start("n0"), start("n1")}
 	rounds := together(t, agents)
+	wantShown()
 	if err := agents[0].Scale(t.Context(), 3, 2); err == nil {
 		t.Error("a minimum that exceeds the maximum")
 	}
-	third := j.agent("n2", nil)
+	third := start("n2")
 	if err := agents[0].Scale(t.Context(), 3, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -142,5 +161,21 @@ func TestScale(t *testing.T) {
 		if least, most := a.Limits(); least != 3 || most != 3 {
 			t.Errorf("%s knows the limits %d and %d", a.node.ID, least, most)
 		}
+	}
+	wantShown("n0: 3 to 3", "n1: 3 to 3", "n2: 3 to 3")
+	if err := third.Scale(t.Context(), 1, 3); err != nil {
+		t.Fatal(err)
+	}
+	late := start("n3") // it waits
+	ctx, cancel := context.WithCancel(t.Context())
+	withdrawn := make(chan error)
+	go func() { _, err := late.Join(ctx, late.node); withdrawn <- err }()
+	for _, a := range append(agents, third, late) {
+		await(t, a, func(m *stateMachine) bool { least, _ := m.conn.view.nodeLimits(a.driver.config); return least == 1 })
+	}
+	wantShown("n0: 1 to 3", "n1: 1 to 3", "n2: 1 to 3", "n3: 1 to 3")
+	cancel()
+	if err := <-withdrawn; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one that waits: %v", err)
 	}
 }

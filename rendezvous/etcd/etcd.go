@@ -134,6 +134,9 @@ func (c *Config) complete() error {
 	if c.Waiting == nil {
 		c.Waiting = func(string) {}
 	}
+	if c.Scaled == nil {
+		c.Scaled = func(int, int) {}
+	}
 	if c.Explain == nil {
 		c.Explain = func(context.Context) error { return nil }
 	}

@@ -18,6 +18,14 @@ func (v *view) nodeLimits(c *Config) (least, most int) {
 	return c.Min, c.Max
 }
 
+// showLimits shows the limits if they have changed. That they are those of the flags at first is known.
+func (c *connection) showLimits() {
+	if least, most := c.view.nodeLimits(c.config); least != c.least || most != c.most {
+		c.least, c.most = least, most
+		c.emit(showLimits{least, most})
+	}
+}
+
 // Limits returns how many nodes a round may have now, as far as this node knows.
 func (r *Rendezvous) Limits() (least, most int) {
 	least, most = r.driver.config.Min, r.driver.config.Max

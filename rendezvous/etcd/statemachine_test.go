@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,42 @@ func TestJobChanges(t *testing.T) {
 	m := idle()
 	if m.Step(time.Now(), jobChanged{}); !m.pending[reading] {
 		t.Error("nothing is read when the watch begins")
+	}
+}
+
+// TestLimitsAreShown: what a node knows of the limits is shown when it changes, unless etcd has lost the job.
+func TestLimitsAreShown(t *testing.T) {
+	t.Parallel()
+	m := idle()
+	m.conn.job = "j"
+	read := func(v view) (shown []showLimits) {
+		v.rev = m.conn.view.rev + 1
+		for _, a := range m.Step(time.Now(), answered{reading, &readJob{before: m.conn.view, now: &v}, nil}) {
+			if s, ok := a.(showLimits); ok {
+				shown = append(shown, s)
+			}
+		}
+		return shown
+	}
+	job := jobConfig{configDoc: configDoc{Job: "j"}, rev: 1}
+	formed := view{config: job, current: &currentDoc{Round: 1, ID: "r"}}
+	with := func(v view, least, most int) view { v.limits = &limitsDoc{least, most}; return v }
+	for i, c := range []struct {
+		v    view
+		want []showLimits
+	}{
+		{formed, nil},
+		{with(formed, 1, 1), nil}, // as the flags say
+		{with(formed, 1, 3), []showLimits{{1, 3}}},
+		{with(formed, 1, 3), nil},
+		{with(formed, 2, 3), []showLimits{{2, 3}}},
+		{view{}, nil}, // it is to be put back
+		{with(formed, 2, 3), nil},
+		{formed, []showLimits{{1, 1}}},
+	} {
+		if got := read(c.v); !slices.Equal(got, c.want) {
+			t.Errorf("read %d: %v, want %v", i, got, c.want)
+		}
 	}
 }
 
