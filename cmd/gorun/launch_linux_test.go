@@ -167,7 +167,7 @@ func TestLaunchBadHosts(t *testing.T) {
 	dir := t.TempDir()
 	for name, script := range map[string]string{
 		"older":  `printf '\001gorun-agent {"protocol":1,"version":"0.0.9"}\n'; exec cat >/dev/null`,
-		"newer":  `printf '\001gorun-agent {"protocol":2,"version":"0.9.0"}\n'; exec cat >/dev/null`,
+		"newer":  `printf '\001gorun-agent {"protocol":3,"version":"0.9.0"}\n'; exec cat >/dev/null`,
 		"crash":  `echo "cannot load libc" >&2; exit 3`,
 		"silent": `exec sleep 60`,
 	} {

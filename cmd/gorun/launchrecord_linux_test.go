@@ -43,6 +43,18 @@ func clientOf(t *testing.T, h *sshtest.Hosts) (gorun func(args ...string) (strin
 	}, runtime + "/gorun"
 }
 
+// checked returns a function that runs gorun, and wants an exit code and what it says.
+func checked(t *testing.T, gorun func(args ...string) (string, int)) func(code int, pattern string, args ...string) string {
+	return func(code int, pattern string, args ...string) string {
+		t.Helper()
+		out, got := gorun(args...)
+		if got != code || !regexp.MustCompile(pattern).MatchString(out) {
+			t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
+		}
+		return out
+	}
+}
+
 // TestLaunchedJob: commands on the machine of gorun launch see and steer its job, and nothing is left of that when it has ended.
 func TestLaunchedJob(t *testing.T) {
 	t.Parallel()
@@ -53,14 +65,7 @@ func TestLaunchedJob(t *testing.T) {
 	h := sshtest.Start(t, sshtest.Config{Hosts: 2})
 	gorun, dir := clientOf(t, h)
 	environ := []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}
-	want := func(code int, pattern string, args ...string) string {
-		t.Helper()
-		out, got := gorun(args...)
-		if got != code || !regexp.MustCompile(pattern).MatchString(out) {
-			t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
-		}
-		return out
-	}
+	want := checked(t, gorun)
 	start := func(id string) *node {
 		t.Helper()
 		n := launchWith(t, h, environ, "--hosts=h[1-2]:2", "--rdzv-id="+id, "sh", "-c", "echo ready; exec "+worker)
@@ -167,13 +172,7 @@ func TestLaunchedDrain(t *testing.T) {
 	t.Parallel()
 	h := sshtest.Start(t, sshtest.Config{Hosts: 3})
 	gorun, dir := clientOf(t, h)
-	want := func(code int, pattern string, args ...string) {
-		t.Helper()
-		out, got := gorun(args...)
-		if got != code || !regexp.MustCompile(pattern).MatchString(out) {
-			t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
-		}
-	}
+	want := checked(t, gorun)
 	release := filepath.Join(t.TempDir(), "release")
 	n := launchWith(t, h, []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}, "--hosts=h[1-3]", "--rdzv-id=train",
 		"sh", "-c", "echo ready $WORLD_SIZE; until test -e "+release+"; do sleep 0.1; done")
@@ -192,7 +191,56 @@ func TestLaunchedDrain(t *testing.T) {
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := n.end(0); !strings.Contains(out, "host h3 has left the job with exit code 143; going on with the others") {
+	if out := n.end(0); !strings.Contains(out, "host h3 has left the job after gorun drain; going on with the others") {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestLaunchedScale: once gorun scale has said that a job needs one host, it goes on and succeeds without those that leave or are lost.
+func TestLaunchedScale(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 10 s and more")
+	}
+	const worker = "sleep 9757"
+	h := sshtest.Start(t, sshtest.Config{Hosts: 4})
+	gorun, dir := clientOf(t, h)
+	release := filepath.Join(t.TempDir(), "release")
+	n := launchWith(t, h, []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}, "--hosts=h[1-4]", "--rdzv-id=train", "--heartbeat-timeout=5", "--rdzv-conf=ttl=3,last_call_timeout=1",
+		"sh", "-c", "echo ready $WORLD_SIZE; "+worker+" & until test -e "+release+"; do sleep 0.1; done")
+	ready := func(hosts int) {
+		t.Helper()
+		for range hosts {
+			n.expect(fmt.Sprint("ready ", hosts))
+		}
+	}
+	end := func(host int, sig string) {
+		t.Helper()
+		h.List[host-1].Run(t, "sh", "-c", `kill -$0 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "^gorun launched-node" && basename $p; done)`, sig)
+	}
+	ready(4)
+	checked(t, gorun)(0, `^job train may have 1 to 4 nodes from now on`, "scale", "train", "1:4")
+	end(4, "TERM")
+	ready(3)
+	end(2, "KILL")
+	ready(2)
+	h.List[2].Cut()
+	ready(1)
+	awaitNothing(t, h.List[2], worker)
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := n.end(0)
+	for _, want := range []string{
+		"host h4 has left the job with exit code 143; going on with the others",
+		"host h2 has left the job with exit code 137; going on with the others",
+		"host h3: running the job: the host is lost: no sign of life for 5s; going on with the others",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for _, m := range h.List {
+		awaitNothing(t, m, worker)
 	}
 }

@@ -41,13 +41,14 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	}
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		o.launchedOn = args[0]
+		o.scaled = func(least, _ int) { _, _ = report.Write(frame.AppendScaled(nil, least)) }
 		return run(ctx, o, command, stdout, stderr, etcd)
 	})
 	cmd.SetArgs(args[1:])
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	err := cmd.Execute()
-	_, _ = report.Write(frame.Encode(nodeOutcome(err))) // if the proxy has died, there is nobody to tell
+	_, _ = report.Write(frame.Append(nil, frame.Ended, frame.Encode(nodeOutcome(err)))) // if the proxy has died, there is nobody to tell
 	return exitCode(err)
 }
 

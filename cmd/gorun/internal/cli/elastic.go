@@ -116,7 +116,7 @@ func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.
 		Settings: map[string]string{
 			"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS), "on_failure": o.onFailure, "hang_timeout": o.hangTimeout.String(),
 		},
-		Reserve: reserve, ExitCode: exitCode, Logger: logger,
+		Scaled: o.scaled, Reserve: reserve, ExitCode: exitCode, Logger: logger,
 	}
 }
 

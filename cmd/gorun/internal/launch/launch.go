@@ -264,14 +264,25 @@ func (l *launcher) onFrame(e received) {
 			l.input.Add(n)
 		}
 	case frame.Heartbeat:
+	case frame.Scaled:
+		least, err := frame.ParseScaled(e.payload)
+		if err != nil {
+			l.onNonsense(e.host, err)
+			return
+		}
+		l.step(scaled{e.host, least})
 	case frame.Ended:
 		outcome, err := frame.ParseOutcome(e.payload)
 		if err != nil {
-			l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", "gorun there has sent a report that makes no sense: " + err.Error(), codeLost}})
+			l.onNonsense(e.host, err)
 			return
 		}
 		l.step(finished{e.host, outcome})
 	default:
 		l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", fmt.Sprintf("gorun there has sent a frame of kind %d", e.kind), codeLost}})
 	}
+}
+
+func (l *launcher) onNonsense(host int, err error) {
+	l.step(lost{host, &Failure{l.Names[host], "running the job", "gorun there has sent a report that makes no sense: " + err.Error(), codeLost}})
 }

@@ -11,7 +11,7 @@ import (
 // Rules are what a launcher decides by.
 type Rules struct {
 	Names  []string // of the hosts, as the user has written them
-	Least  int      // how many hosts the job needs; fewer than there are if hosts may fail
+	Least  int      // how many hosts the job needs at first; fewer than there are if hosts may fail. Later, how many it needs now
 	Meets  bool     // the nodes meet over an etcd that one or three of them host, at endpoints that their proxies know
 	Shared bool     // the nodes learn from each other how the job ends
 
@@ -80,6 +80,8 @@ type (
 		host int
 		now  bool
 	}
+	// scaled: a host says how many hosts the job needs from now on.
+	scaled struct{ host, least int }
 	// finished: the job has ended on a host.
 	finished struct {
 		host    int

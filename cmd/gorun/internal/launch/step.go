@@ -18,6 +18,8 @@ func (m *stateMachine) Step(e event, now time.Time) []action {
 		m.nodes[e.host].lastSeen = now
 	case copying:
 		m.nodes[e.host].copying, m.nodes[e.host].lastSeen = e.now, now
+	case scaled:
+		m.onScaled(e)
 	case finished:
 		return m.onFinished(e, now)
 	case lost:
@@ -87,6 +89,14 @@ func (m *stateMachine) chooseEndpoints() bool {
 // isElsewhere reports whether a node has an address at which other machines reach it.
 func isElsewhere(n node) bool { return !isLoopback(n.hello.Addr) }
 
+// onScaled sets how many hosts the job needs. If it is to need more than are left, it needs all of these: no host comes back, and a round
+// that has fewer nodes goes on.
+func (m *stateMachine) onScaled(e scaled) {
+	if m.nodes[e.host].phase == running && !m.stopping {
+		m.rules.Least = max(1, min(e.least, m.useful()))
+	}
+}
+
 func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	n := &m.nodes[e.host]
 	if n.phase != running {
@@ -95,15 +105,16 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	n.phase, n.outcome = ended, &e.outcome
 	m.order = append(m.order, e.host)
 	actions := []action{drop{e.host}}
-	if e.outcome.Cause == frame.Drained { // the job may need fewer nodes than at its begin: gorun scale
-		m.rules.Least = max(1, min(m.rules.Least, m.useful()))
-	}
 	switch o := e.outcome; {
 	case o.Code == 0 || m.stopping:
 		return actions
 	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
-		return append(actions, warn{fmt.Sprintf("host %s has left the job with exit code %d; going on with the others", m.rules.Names[e.host], o.Code)})
-	case m.rules.Shared && (n.endsJob() || o.Cause == frame.Stopped):
+		how := fmt.Sprintf("with exit code %d", o.Code)
+		if o.Cause == frame.Drained {
+			how = "after gorun drain"
+		}
+		return append(actions, warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[e.host], how, m.goesOn())})
+	case m.rules.Shared && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
 		}
@@ -114,8 +125,15 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 }
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
-func (m *stateMachine) enough() bool {
-	return m.count(isAlive) > 0 && m.useful() >= m.rules.Least && m.rules.Least < len(m.nodes)
+func (m *stateMachine) enough() bool { return m.useful() >= m.rules.Least }
+
+// goesOn is what people learn of the others when a host has left, as the end of a sentence. Empty: they have ended, or are ending because a
+// worker has failed.
+func (m *stateMachine) goesOn() string {
+	if m.count(isAlive) == 0 || !m.stopAt.IsZero() {
+		return ""
+	}
+	return "; going on with the others"
 }
 
 // useful counts the hosts that have not ended, or have succeeded.
@@ -144,11 +162,8 @@ func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 	case m.stopping:
 		return actions
 	case m.enough():
-		then := "; going on with the others"
-		switch {
-		case !m.stopAt.IsZero(): // a worker has failed, and the others are ending
-			then = ""
-		case !m.canMeet():
+		then := m.goesOn()
+		if then != "" && !m.canMeet() {
 			then = "; the others cannot meet again: the job's etcd is lost with this host"
 		}
 		actions = append(actions, warn{why.Error() + then})

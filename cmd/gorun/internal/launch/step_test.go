@@ -204,40 +204,6 @@ func TestTimeout(t *testing.T) {
 	b.wantResult(t, Result{Code: 124, Text: "gorun: host c: the time was over (number of other hosts that say the same: 1)\n"})
 }
 
-// TestDrainedHost: the others go on without a host that gorun drain has taken out, even if gorun scale has allowed that only now.
-func TestDrainedHost(t *testing.T) {
-	const says = "drop c, warn host c has left the job with exit code 143; going on with the others"
-	begin := func(least int) *bed {
-		b := newBed(3, least)
-		for i := range 3 {
-			b.do(at(i))
-		}
-		b.turns(t, turn{finished{2, drained}, says})
-		if at := b.m.deadline(); at.Before(b.now.Add(20*time.Second)) || !b.m.stopAt.IsZero() {
-			t.Errorf("%d needed: the others have only until %v", least, at)
-		}
-		return b
-	}
-	for _, least := range []int{2, 3} {
-		b := begin(least)
-		b.turns(t, turn{finished{0, succeeded}, "drop a"}, turn{finished{1, succeeded}, "drop b"})
-		b.wantResult(t, Result{})
-
-		b = begin(least)
-		b.turns(t, turn{finished{0, failed}, "drop a"}, turn{finished{1, elsewhere}, "drop b"})
-		b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
-
-		b = begin(least)
-		b.turns(t, turn{lost{1, broken}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
-		b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
-	}
-
-	b := newBed(2, 2) // nobody is left
-	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
-		turn{finished{1, drained}, "drop b, warn host b has left the job with exit code 143; going on with the others"}, turn{finished{0, drained}, "drop a"})
-	b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
-}
-
 func TestFailureOfNode(t *testing.T) {
 	b := newBed(3, 3)
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
@@ -390,7 +356,7 @@ func TestProperties(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 30).Draw(t, "events") {
 			host := rapid.IntRange(0, hosts-1).Draw(t, "host")
-			switch rapid.IntRange(0, 6).Draw(t, "event") {
+			switch rapid.IntRange(0, 7).Draw(t, "event") {
 			case 0:
 				act(at(host))
 			case 1:
@@ -403,6 +369,8 @@ func TestProperties(t *testing.T) {
 				act(interrupted{2})
 			case 5:
 				act(signalled{10})
+			case 6:
+				act(scaled{host, rapid.IntRange(1, hosts+2).Draw(t, "needed")})
 			default:
 				if at := b.m.deadline(); !at.IsZero() {
 					b.now = at

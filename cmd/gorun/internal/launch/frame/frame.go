@@ -1,5 +1,5 @@
-// Package frame encodes what gorun launch and the gorun proxy on a host send each other, over the stdin and stdout of a remote shell.
-// It is pure: bytes in, bytes out.
+// Package frame encodes what gorun launch and the gorun proxy on a host send each other, over the stdin and stdout of a remote shell, and
+// what the proxy gets from gorun, its child. It is pure: bytes in, bytes out.
 //
 // The proxy begins with a Hello, in one line, because a login shell may print something before it. All else is frames: a kind (1 byte),
 // a length (4 bytes, big-endian) and so many bytes. No length is believed before it has been compared with the limit of its kind.
@@ -25,9 +25,10 @@ const (
 	Kill                      // to the proxy: end the job at once. Empty
 	Stdout                    // from the proxy: what the job has written
 	Stderr                    // the same
-	Ended                     // from the proxy: an Outcome, in JSON. It comes last
+	Ended                     // from the proxy, which has it from gorun: an Outcome, in JSON. It comes last
 	Taken                     // both ways: the kind of a stream (1 byte), and how many more bytes of it were passed on (4 bytes)
 	Heartbeat                 // both ways: the sender lives. Empty
+	Scaled                    // from the proxy, which has it from gorun: how many nodes the job needs from now on (4 bytes)
 )
 
 // Window is how many bytes of a stream may be sent before the receiver has returned any.
@@ -42,12 +43,15 @@ const MaxJob = 8 << 20
 // MaxOutcome limits an Outcome.
 const MaxOutcome = 1 << 20
 
+// MaxNodes limits how many nodes a job may need: no job has so many.
+const MaxNodes = 1 << 16
+
 const header = 5
 
 // limits are the lengths that the kinds allow, from and to.
 var limits = [...]struct{ least, most int }{
 	Start: {2, MaxJob}, Stdin: {0, MaxData}, Signal: {1, 1}, Kill: {}, Stdout: {1, MaxData}, Stderr: {1, MaxData},
-	Ended: {2, MaxOutcome}, Taken: {5, 5}, Heartbeat: {},
+	Ended: {2, MaxOutcome}, Taken: {5, 5}, Heartbeat: {}, Scaled: {4, 4},
 }
 
 // Append appends a frame to b. The caller keeps to the limits of the kind.
@@ -69,6 +73,20 @@ func ParseTaken(payload []byte) (stream Kind, n int, err error) {
 		err = fmt.Errorf("%d bytes of stream %d: want at most %d of stdin, stdout or stderr", n, stream, Window)
 	}
 	return stream, n, err
+}
+
+// AppendScaled appends a frame of kind Scaled: the job needs so many nodes.
+func AppendScaled(b []byte, least int) []byte {
+	return Append(b, Scaled, binary.BigEndian.AppendUint32(nil, uint32(least)))
+}
+
+// ParseScaled returns what a frame of kind Scaled says.
+func ParseScaled(payload []byte) (least int, err error) {
+	n := binary.BigEndian.Uint32(payload)
+	if n < 1 || n > MaxNodes {
+		return 0, fmt.Errorf("a job that needs %d nodes: want 1 to %d", n, MaxNodes)
+	}
+	return int(n), nil
 }
 
 // piece is how much memory is taken at one time for a long payload: no more than has come.

@@ -36,7 +36,8 @@ func TestRead(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"\x00\x00\x00\x00\x00":         "a frame of kind 0, which does not exist",
-		"\x0a\x00\x00\x00\x00":         "a frame of kind 10, which does not exist",
+		"\x0b\x00\x00\x00\x00":         "a frame of kind 11, which does not exist",
+		"\x0a\x00\x00\x00\x00":         "a frame of kind 10 with 0 bytes: want 4 to 4",
 		"\x05\x00\x00\x80\x01":         "a frame of kind 5 with 32769 bytes: want 1 to 32768",
 		"\x05\x00\x00\x00\x00":         "a frame of kind 5 with 0 bytes: want 1 to 32768",
 		"\x01\xff\xff\xff\xff":         "a frame of kind 1 with 4294967295 bytes: want 2 to 8388608",
@@ -58,6 +59,21 @@ func TestParseTaken(t *testing.T) {
 	} {
 		if _, _, err := ParseTaken([]byte(payload)); (err == nil) != want {
 			t.Errorf("%q: %v", payload, err)
+		}
+	}
+}
+
+func TestParseScaled(t *testing.T) {
+	for _, least := range []int{1, 3, MaxNodes} {
+		kind, payload, err := Read(bytes.NewReader(AppendScaled(nil, least)))
+		got, parseErr := ParseScaled(payload)
+		if kind != Scaled || got != least || errors.Join(err, parseErr) != nil {
+			t.Errorf("%d: got kind %d with %d, %v, %v", least, kind, got, err, parseErr)
+		}
+	}
+	for _, payload := range []string{"\x00\x00\x00\x00", "\x00\x01\x00\x01", "\xff\xff\xff\xff"} {
+		if least, err := ParseScaled([]byte(payload)); err == nil {
+			t.Errorf("%q: %d", payload, least)
 		}
 	}
 }
@@ -138,6 +154,7 @@ func TestMessages(t *testing.T) {
 // FuzzRead: whatever comes takes little memory, and what is read is what was written.
 func FuzzRead(f *testing.F) {
 	f.Add(AppendTaken(Append(nil, Stdout, []byte("x")), Stdout, 1))
+	f.Add(AppendScaled(nil, 3))
 	f.Add([]byte("\x01\x00\x7f\xff\xff"))
 	f.Add([]byte("\x02\x00\x00\x00\x00\x03\x00\x00\x00\x01\x0f"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -176,7 +193,13 @@ func FuzzHello(f *testing.F) {
 func FuzzMessages(f *testing.F) {
 	f.Add(Encode(Job{Args: [][]byte{[]byte("x")}, Heartbeat: 1, Silence: 2}))
 	f.Add(Encode(Outcome{Code: 1, Cause: Worker, Text: "x"}))
+	f.Add(AppendScaled(nil, 1)[header:])
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == limits[Scaled].most {
+			if least, err := ParseScaled(b); err == nil && (least < 1 || least > MaxNodes) {
+				t.Errorf("%q: %d nodes", b, least)
+			}
+		}
 		if j, err := ParseJob(b); err == nil && (j.Heartbeat <= 0 || j.Silence <= j.Heartbeat || j.Grace < 0) {
 			t.Errorf("%q: %+v", b, j)
 		}

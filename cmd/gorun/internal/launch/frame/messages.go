@@ -8,7 +8,7 @@ import (
 )
 
 // Protocol is the version of all that this package describes.
-const Protocol = 1
+const Protocol = 2
 
 // A Hello is the first that a proxy says.
 type Hello struct {

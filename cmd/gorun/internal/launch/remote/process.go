@@ -2,7 +2,6 @@ package remote
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -17,11 +16,11 @@ import (
 // arguments. It writes its Outcome to OutcomeFD, and says nothing itself about how the job has ended.
 const NodeCommand = "launched-node"
 
-// OutcomeFD is the descriptor to which gorun writes its Outcome.
+// OutcomeFD is the descriptor to which gorun writes frames: Scaled, whenever it learns of that, and at last Ended.
 const OutcomeFD = 3
 
 // start starts gorun. It is killed if this process dies, and its guard then kills the workers.
-func start(job frame.Job) (*Process, error) {
+func start(job frame.Job, scaled func(least int)) (*Process, error) {
 	if info, err := os.Stat(string(job.Dir)); len(job.Dir) > 0 && (err != nil || !info.IsDir()) {
 		return nil, fmt.Errorf("no directory %s: create it, or give another one with --wdir", strconv.Quote(string(job.Dir)))
 	}
@@ -90,8 +89,8 @@ func start(job frame.Job) (*Process, error) {
 	}
 	said := make(chan []byte, 1)
 	go func() {
-		text, _ := io.ReadAll(io.LimitReader(ours[2], frame.MaxOutcome+1)) // a process that dies has said what it has said
-		said <- text
+		said <- follow(ours[2], scaled)
+		_ = ours[2].Close() // if it has said something else, it does not wait until that is read
 	}()
 	p.Wait = func() frame.Outcome {
 		e := <-ended

@@ -29,7 +29,8 @@ type Process struct {
 type Config struct {
 	Hello   frame.Hello
 	Signals <-chan os.Signal // to the proxy: they end the job
-	Start   func(frame.Job) (*Process, error)
+	// Start calls scaled, until Wait returns, when the job needs another number of nodes.
+	Start func(job frame.Job, scaled func(least int)) (*Process, error)
 }
 
 const (
@@ -53,7 +54,7 @@ func Run(in io.Reader, out io.Writer, c Config) error {
 	a := &proxy{
 		config: c, to: queue.To(out, "the launcher").Source(nil),
 		frames: make(chan message), output: make(chan piece), room: make(chan struct{}), ended: make(chan frame.Outcome, 1),
-		over:    make(chan struct{}),
+		scaled: make(chan int), over: make(chan struct{}),
 		silence: time.NewTimer(startTimeout), heartbeat: time.NewTicker(time.Hour), end: time.NewTimer(time.Hour),
 	}
 	defer close(a.over)
@@ -93,6 +94,7 @@ type proxy struct {
 	output chan piece
 	room   chan struct{} // stdin has room
 	ended  chan frame.Outcome
+	scaled chan int      // how many nodes the job needs from now on
 	over   chan struct{} // closed when the loop has ended
 
 	job     frame.Job
@@ -138,6 +140,8 @@ func (a *proxy) loop() error {
 		case <-a.room:
 			a.sink.Woken()
 			a.returnStdin(a.sink.Room())
+		case least := <-a.scaled:
+			a.onScaled(least)
 		case o := <-a.ended:
 			a.onEnded(o)
 		case sig := <-a.config.Signals:
@@ -210,7 +214,7 @@ func (a *proxy) start(payload []byte) {
 	a.job = job
 	a.silence.Reset(job.Silence)
 	a.heartbeat.Reset(job.Heartbeat)
-	if a.process, err = a.config.Start(job); err != nil {
+	if a.process, err = a.config.Start(job, a.passScaled); err != nil {
 		a.process = &Process{}
 		a.onEnded(frame.Outcome{Code: 2, Cause: frame.Other, Text: "gorun: " + err.Error() + "\n"})
 		return

@@ -30,6 +30,7 @@ type bed struct {
 	stdout, stderr *io.PipeWriter
 	end            chan frame.Outcome
 	job            frame.Job
+	scaled         func(least int)
 
 	mu  sync.Mutex
 	got []syscall.Signal
@@ -42,8 +43,8 @@ func newBed(t *testing.T, fail error) *bed {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
 	b.to = to
-	start := func(job frame.Job) (*Process, error) {
-		if b.job = job; fail != nil {
+	start := func(job frame.Job, scaled func(least int)) (*Process, error) {
+		if b.job, b.scaled = job, scaled; fail != nil {
 			return nil, fail
 		}
 		var stdin io.WriteCloser
