@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -44,9 +45,9 @@ func (m *stateMachine) result() Result {
 // is none. Timeout comes before Worker: a node says it only if it knows of no worker that has failed before, and workers that fail after it
 // may have lost the workers that it has stopped.
 func (m *stateMachine) cause() int {
-	for _, cause := range []frame.Cause{frame.Timeout, frame.Worker, frame.Elsewhere, frame.Other, frame.Stopped, frame.Drained} {
+	for _, causes := range [][]frame.Cause{{frame.Timeout}, {frame.Worker}, {frame.Elsewhere}, {frame.Died, frame.Other}, {frame.Stopped}, {frame.Drained}} {
 		for _, i := range m.order {
-			if m.nodes[i].outcome.Cause == cause {
+			if slices.Contains(causes, m.nodes[i].outcome.Cause) {
 				return i
 			}
 		}

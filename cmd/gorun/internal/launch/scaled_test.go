@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
-var died = frame.Outcome{Code: 137, Cause: frame.Other, Text: "gorun: gorun has died (signal: killed)\n"}
+var died = frame.Outcome{Code: 137, Cause: frame.Died, Text: "gorun: gorun has died (signal: killed)\n"}
 
 // newRunningBed returns a bed whose hosts all have the job.
 func newRunningBed(hosts, least int) *bed {
@@ -62,6 +62,18 @@ func TestScaled(t *testing.T) {
 			t.Errorf("%s: over %t, %+v, want code %d", name, b.m.over(), got, c.code)
 		}
 	}
+}
+
+// TestScaledEtcd: a job that can do without a host by now may have its only etcd there.
+func TestScaledEtcd(t *testing.T) {
+	const lost = "; the others cannot meet again: the job's etcd is lost"
+	b := newRunningBed(3, 3)
+	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{0, died}, "drop a, warn host a has left the job with exit code 137" + lost},
+		turn{finished{2, stopped}, "drop c, warn host c has left the job with exit code 143" + lost}, turn{finished{1, succeeded}, "drop b"})
+	b.wantResult(t, Result{})
+
+	b = newRunningBed(3, 3) // gorun hands it over, or waits for the others
+	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{0, stopped}, "drop a, warn host a has left the job with exit code 143; going on with the others"})
 }
 
 // TestScaledLate: who has ended, or has not begun, does not say how many hosts the job needs; and what has been decided stays so.

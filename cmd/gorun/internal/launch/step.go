@@ -130,8 +130,11 @@ func (m *stateMachine) enough() bool { return m.useful() >= m.rules.Least }
 // goesOn is what people learn of the others when a host has left, as the end of a sentence. Empty: they have ended, or are ending because a
 // worker has failed.
 func (m *stateMachine) goesOn() string {
-	if m.count(isAlive) == 0 || !m.stopAt.IsZero() {
+	switch {
+	case m.count(isAlive) == 0 || !m.stopAt.IsZero():
 		return ""
+	case !m.canMeet():
+		return "; the others cannot meet again: the job's etcd is lost"
 	}
 	return "; going on with the others"
 }
@@ -139,12 +142,12 @@ func (m *stateMachine) goesOn() string {
 // useful counts the hosts that have not ended, or have succeeded.
 func (m *stateMachine) useful() int { return m.count(isAlive) + m.succeeded() }
 
-// canMeet reports whether the etcd that the nodes host still has a majority; it is true if they host none. A host with an outcome has left the
-// etcd to the others.
+// canMeet reports whether the etcd that the nodes host still has a majority; it is true if they host none. A host on which gorun has not
+// died has left the etcd to the others.
 func (m *stateMachine) canMeet() bool {
 	gone := 0
 	for _, i := range m.endpoints {
-		if n := &m.nodes[i]; n.phase == ended && n.outcome == nil {
+		if n := &m.nodes[i]; n.phase == ended && (n.outcome == nil || n.outcome.Cause == frame.Died) {
 			gone++
 		}
 	}
@@ -162,11 +165,7 @@ func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 	case m.stopping:
 		return actions
 	case m.enough():
-		then := m.goesOn()
-		if then != "" && !m.canMeet() {
-			then = "; the others cannot meet again: the job's etcd is lost with this host"
-		}
-		actions = append(actions, warn{why.Error() + then})
+		actions = append(actions, warn{why.Error() + m.goesOn()})
 		return append(actions, m.begin(now)...)
 	default:
 		m.failure = why

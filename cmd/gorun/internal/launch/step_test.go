@@ -212,6 +212,10 @@ func TestFailureOfNode(t *testing.T) {
 		turn{finished{2, stopped}, "drop c"})
 	b.wantResult(t, Result{Code: 127, Text: "gorun: host a: no such program (number of other hosts that say the same: 1)\n"})
 
+	b = newBed(2, 2) // the first one that has died or fails by itself says why
+	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{finished{1, missing}, "drop b, signal a 15"}, turn{finished{0, died}, "drop a"})
+	b.wantResult(t, Result{Code: 127, Text: "gorun: host b: no such program\n"})
+
 	b = newBed(2, 2, func(r *Rules) { r.Shared = false }) // the other node does not learn of it
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
 		turn{finished{1, failed}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
@@ -254,7 +258,7 @@ func TestLostHost(t *testing.T) {
 
 	b = newBed(2, 1) // the others run on, but have nowhere to meet
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
-		turn{lost{0, &Failure{"a", "running the job", "lost", codeLost}}, "drop a, warn host a: running the job: lost; the others cannot meet again: the job's etcd is lost with this host"},
+		turn{lost{0, &Failure{"a", "running the job", "lost", codeLost}}, "drop a, warn host a: running the job: lost; the others cannot meet again: the job's etcd is lost"},
 		turn{finished{1, succeeded}, "drop b"})
 	b.wantResult(t, Result{})
 
@@ -262,7 +266,7 @@ func TestLostHost(t *testing.T) {
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"}, turn{at(3), "start d"},
 		turn{lost{3, broken}, "drop d, warn host b: running the job: lost; going on with the others"},
 		turn{lost{1, broken}, "drop b, warn host b: running the job: lost; going on with the others"},
-		turn{lost{2, broken}, "drop c, warn host b: running the job: lost; the others cannot meet again: the job's etcd is lost with this host"})
+		turn{lost{2, broken}, "drop c, warn host b: running the job: lost; the others cannot meet again: the job's etcd is lost"})
 }
 
 func TestSilence(t *testing.T) {
@@ -362,7 +366,7 @@ func TestProperties(t *testing.T) {
 			case 1:
 				act(alive{host})
 			case 2:
-				act(finished{host, rapid.SampledFrom([]frame.Outcome{succeeded, failed, elsewhere, missing, stopped, drained, timeUp}).Draw(t, "outcome")})
+				act(finished{host, rapid.SampledFrom([]frame.Outcome{succeeded, failed, elsewhere, missing, stopped, drained, died, timeUp}).Draw(t, "outcome")})
 			case 3:
 				act(lost{host, broken})
 			case 4:

@@ -43,6 +43,7 @@ const (
 	Timeout   Cause = "timeout"   // the time of --timeout was over, and this node knew of no worker that had failed
 	Stopped   Cause = "stopped"   // a signal to gorun
 	Drained   Cause = "drained"   // gorun drain, with which the others agree
+	Died      Cause = "died"      // gorun itself has died, and has said nothing
 	Other     Cause = "other"
 )
 

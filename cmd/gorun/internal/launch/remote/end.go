@@ -17,7 +17,7 @@ func unreadTimeout(o frame.Outcome) time.Duration {
 		return 30 * time.Second
 	case frame.Stopped, frame.Drained:
 		return time.Second
-	case frame.Worker, frame.Elsewhere, frame.Timeout, frame.Other:
+	case frame.Worker, frame.Elsewhere, frame.Timeout, frame.Died, frame.Other:
 	}
 	return 5 * time.Second
 }

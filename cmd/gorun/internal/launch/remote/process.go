@@ -140,5 +140,5 @@ func outcome(said []byte, state *os.ProcessState, err error) frame.Outcome {
 	if code == 0 {
 		return frame.Outcome{}
 	}
-	return frame.Outcome{Code: code, Cause: frame.Other, Text: fmt.Sprintf("gorun: gorun has died (%v)\n", state)}
+	return frame.Outcome{Code: code, Cause: frame.Died, Text: fmt.Sprintf("gorun: gorun has died (%v)\n", state)}
 }
