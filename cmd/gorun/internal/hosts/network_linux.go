@@ -146,13 +146,14 @@ func (n *Network) setIsolated(list []int, on bool) error {
 	return nil
 }
 
-// isolation returns the command that makes the bridge pass nothing between isolated hosts.
+// isolation returns the command that makes the bridge pass nothing between isolated hosts. A host whose processes have ended has no link
+// any more, and is isolated when it is started again.
 func (n *Network) isolation(host int) string {
 	how := "off"
 	if n.isolated[host] {
 		how = "on"
 	}
-	return fmt.Sprintf("ip link set %s type bridge_slave isolated %s", linkOf(host), how)
+	return fmt.Sprintf("{ ip link set %[1]s type bridge_slave isolated %[2]s 2>/dev/null || ! ip link show %[1]s >/dev/null 2>&1 || echo cannot isolate %[1]s; }", linkOf(host), how)
 }
 
 // Close ends the process that holds the bridge.
