@@ -100,7 +100,7 @@ func TestKilledWhileRemoving(t *testing.T) {
 				t.Fatalf("its temporary directories are %v, %v", found, err)
 			}
 			many := filepath.Join(found[0], "many")
-			const dirs, files = 50, 100 // so many that it is killed before it has removed them
+			const dirs, files = 200, 100 // so many that it is killed before it has removed them, also on a busy machine
 			for d := range dirs {
 				dir := filepath.Join(many, fmt.Sprint(d))
 				if err := os.MkdirAll(dir, 0o700); err != nil {
