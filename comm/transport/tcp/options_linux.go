@@ -10,6 +10,14 @@ import (
 // nearby is the longest round trip of a network on which BBR does not pay.
 const nearby = 2 * time.Millisecond
 
+// mostUnsent is how many bytes the kernel takes that the network does not take yet. Of more, most would have left the caches when the network
+// takes them. It does not limit what is under way.
+const mostUnsent = 128 << 10
+
+func limitUnsent(c *net.TCPConn) {
+	control(c, func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent) })
+}
+
 // chooseControl replaces BBR by another congestion control on nearby connections. BBR paces what it sends by what it has measured.
 // On a short network that halves the throughput and gains nothing, because there is no queue to keep short. chooseControl does not
 // set buffer sizes: the kernel adapts them to the network unless a program sets them.

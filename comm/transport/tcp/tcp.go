@@ -152,6 +152,7 @@ func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Con
 	for _, c := range b.conns {
 		keepalive.Set(c, !t.cfg.Near(c))
 		chooseControl(c)
+		limitUnsent(c)
 	}
 	return pollable(b, stream), nil
 }
