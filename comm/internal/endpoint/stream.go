@@ -114,9 +114,6 @@ func (p *peer) Fail(err error) {
 	p.ep.wg.Go(func() { p.ep.broke(p, err) })
 }
 
-// burstLimit is the size of the longest message that counts as short where messages are coalesced, in bytes.
-const burstLimit = 32 << 10
-
 type frame = wire.Frame[*Op]
 
 // enqueue queues f for p, and writes it at once if that is possible. The mutex is held.
@@ -125,7 +122,7 @@ func (e *Endpoint) enqueue(p *peer, f frame) {
 		f.CloseSent()
 		return
 	}
-	e.engine.CountWrite(p.link, f.Kind == wire.Eager && f.Size <= burstLimit)
+	e.engine.CountWrite(p.link, wire.HeaderSize+len(f.Payload), f.Kind == wire.Eager)
 	p.out.Add(f)
 	if p.out.Len() == 1 {
 		e.write(p)

@@ -11,12 +11,12 @@ const (
 	acknowledgeTurns = 32
 )
 
-// CountWrite counts a frame that is about to be written to c, and begins or ends to hold messages back. isShort is set for a short
-// message. The mutex is held.
-func (e *Engine) CountWrite(c *Conn, isShort bool) {
+// CountWrite counts a frame of so many bytes that is about to be written to c, and begins or ends to hold messages back. mayWait is set for a
+// message for which nobody waits yet. The mutex is held.
+func (e *Engine) CountWrite(c *Conn, bytes int, mayWait bool) {
 	switch {
 	case c.coalescer == nil:
-	case !isShort:
+	case !mayWait || bytes > c.coalescer.Short():
 		c.short = 0
 		e.uncork()
 	case c.since != e.waits:

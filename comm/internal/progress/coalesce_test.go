@@ -8,6 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
+const brief = 100
+
 // A coalescer notes whether short writes wait.
 type coalescer struct {
 	transport.Stream
@@ -16,6 +18,7 @@ type coalescer struct {
 }
 
 func (c *coalescer) Coalesce(on bool) { c.on = on }
+func (c *coalescer) Short() int       { return brief }
 func (c *coalescer) Acknowledge()     { c.acknowledged++ }
 func (c *coalescer) Close() error     { return nil }
 
@@ -39,7 +42,11 @@ func TestCoalesce(t *testing.T) {
 			stream, e := &coalescer{}, New(new(sync.Mutex), 2, Options{})
 			e.Add(1, stream, nil)
 			for _, short := range c.short {
-				e.CountWrite(e.Conn(1), short)
+				bytes := brief
+				if !short {
+					bytes++
+				}
+				e.CountWrite(e.Conn(1), bytes, true)
 			}
 			if c.end != nil {
 				c.end(e)

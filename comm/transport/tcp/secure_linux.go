@@ -63,6 +63,13 @@ func (s *secureStream) Coalesce(on bool) {
 	}
 }
 
+func (s *secureStream) Short() int {
+	if g, ok := s.wire.stream.(transport.Coalescer); ok {
+		return g.Short()
+	}
+	return 0
+}
+
 func (s *secureStream) Acknowledge() {
 	if g, ok := s.wire.stream.(transport.Coalescer); ok {
 		g.Acknowledge()

@@ -17,7 +17,7 @@ func socket(c *net.TCPConn) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{}
+	s := &stream{brief: briefWrite(c)}
 	if controlErr := raw.Control(func(fd uintptr) {
 		s.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	}); controlErr != nil {
@@ -40,6 +40,7 @@ const (
 // (RawSyscall), which halves their cost.
 type stream struct {
 	fd    int
+	brief int // see Short
 	short [shortWrite]byte
 	vec   [mostBuffers]unix.Iovec
 	msg   unix.Msghdr
@@ -112,6 +113,9 @@ func (s *stream) Coalesce(on bool) {
 	}
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, noDelay)
 }
+
+// Short implements transport.Coalescer.
+func (s *stream) Short() int { return s.brief }
 
 // Acknowledge implements transport.Coalescer.
 func (s *stream) Acknowledge() { _ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) }

@@ -53,6 +53,9 @@ func TestShortWritesGatherUntilThoseBeforeAreRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const writes = 100
 			a, b := joined(t)
+			if a.Short() != loopbackBrief {
+				t.Errorf("on loopback, writes of up to %d bytes are short", a.Short())
+			}
 			a.Coalesce(true)
 			var sent, got []byte
 			for i := range byte(writes) {

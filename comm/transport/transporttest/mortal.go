@@ -148,6 +148,7 @@ type mortalCoalescer struct {
 }
 
 func (g mortalCoalescer) Coalesce(on bool) { g.coalescer.Coalesce(on) }
+func (g mortalCoalescer) Short() int       { return g.coalescer.Short() }
 func (g mortalCoalescer) Acknowledge()     { g.coalescer.Acknowledge() }
 
 // A mortalMemory is a mortalStream that is a MemoryStream.
