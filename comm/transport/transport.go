@@ -87,7 +87,7 @@ type Coalescer interface {
 	// Coalesce(true) holds short writes back while the other side has not acknowledged earlier ones (Nagle's algorithm).
 	// Coalesce(false) sends at once, beginning with what has been held back.
 	Coalesce(on bool)
-	// Short is up to how many bytes a write may have for which it pays to be held back.
+	// Short returns the length of the longest write that is worth holding back, in bytes.
 	Short() int
 	// Acknowledge acknowledges at once what has been read. Without it the acknowledgement may be delayed.
 	Acknowledge()

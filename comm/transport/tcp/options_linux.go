@@ -10,8 +10,8 @@ import (
 // nearby is the longest round trip of a network on which BBR does not pay.
 const nearby = 2 * time.Millisecond
 
-// mostUnsent is how many bytes the kernel takes that the network does not take yet. Of more, most would have left the caches when the network
-// takes them. It does not limit what is under way.
+// mostUnsent limits the bytes that wait in the kernel to be sent. Longer queues would have left the processor's caches when they are sent. It
+// does not limit the bytes that are on the network.
 const mostUnsent = 128 << 10
 
 const (
@@ -21,7 +21,7 @@ const (
 	loopbackBrief = 33 << 10
 )
 
-// briefWrite returns up to how many bytes a write may have for which it pays to wait for an acknowledgement: many such writes fit into a
+// briefWrite returns the length of the longest write that is worth holding back until an acknowledgement comes: many such writes fit into a
 // segment. With 2.5 in a segment of Ethernet, a row of messages takes twice as long as without waiting.
 func briefWrite(c *net.TCPConn) (most int) {
 	control(c, func(fd int) {
