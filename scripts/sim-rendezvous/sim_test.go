@@ -22,8 +22,8 @@ func TestSimulation(t *testing.T) {
 		t.Fatalf("%d phases and %d states, want 6 and 4", len(r.Phases), len(r.States))
 	}
 	first, last := r.States[1], r.States[3]
-	// A node may be about to say something, and etcd to keep books.
-	if last.Goroutines > first.Goroutines+2*nodes || last.Descriptors > first.Descriptors+5 || last.Keys != first.Keys || last.DataMiB > first.DataMiB+2 {
+	// Whoever leads has some goroutines more, and etcd keeps books.
+	if last.Goroutines > first.Goroutines+nodes/2 || last.Descriptors > first.Descriptors+5 || last.Keys != first.Keys || last.DataMiB > first.DataMiB+2 {
 		t.Errorf("after %d rounds there is\n%+v, and before was\n%+v", rounds, last, first)
 	}
 	var table strings.Builder
