@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -148,6 +149,17 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 			}
 		}
 		return "", nil
+	},
+	// sockets are the numbers of this process's sockets.
+	"sockets": func(context.Context, *survivor, []string) (string, error) {
+		links, err := filepath.Glob("/proc/self/fd/*")
+		var sockets []string
+		for _, link := range links {
+			if to, _ := os.Readlink(link); strings.HasPrefix(to, "socket:") {
+				sockets = append(sockets, to)
+			}
+		}
+		return strings.Join(sockets, " "), err
 	},
 	"footprint": func(context.Context, *survivor, []string) (string, error) { return footprint() },
 }

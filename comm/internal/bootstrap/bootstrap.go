@@ -7,6 +7,7 @@
 //   - meet.go: what ranks write into the store, and read from it
 //   - address.go: the addresses of a rank and of rank 0's store
 //   - memory.go: whether ranks of a machine share memory
+//   - streams.go: which streams of the round before are used again
 //   - waiting.go: logs which ranks Init waits for
 package bootstrap
 
@@ -46,7 +47,8 @@ type Config struct {
 	Address     string              // by which others reach this rank, as addr.Choose reads it; empty: see listenAddress
 	Connections int                 // of a stream; 0: as many as the network needs
 	Tuning      choice.Tuning
-	Links       string // what messages cost, as cost.Parse reads it; empty: the user has not said it
+	Links       string   // what messages cost, as cost.Parse reads it; empty: the user has not said it
+	Streams     *Streams // of the round before, of which Join takes out those that the world uses; nil: there are none
 	Log         *slog.Logger
 
 	token  token.Token // made of Token by Join
@@ -58,6 +60,8 @@ type World struct {
 	core.WorldConfig
 	ID        uint64
 	Transport transport.Transport
+	Streams   []transport.Stream // from the round before, by rank; nil: there is none
+	TLS       bool
 	Tuning    choice.Tuning // that of rank 0
 	Leave     func()        // releases the rank for the next world
 }
@@ -168,7 +172,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	undo = append(undo, ln.Close)
 	me := self(ln.Addr().String())
-	me.TLS, me.Tuning, me.Links, me.OwnToken = c.TLS, c.Tuning.String(), c.Links, c.token.Fingerprint()
+	me.TLS, me.Tuning, me.Links, me.OwnToken, me.Streams = c.TLS, c.Tuning.String(), c.Links, c.token.Fingerprint(), c.Streams.info(c.TLS)
 	a, err := c.openAcceptor(&me)
 	if err != nil {
 		return nil, err
@@ -191,7 +195,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	if doubt != "" && !met.isOneNetwork() {
 		c.Log.Warn("it is a guess how other machines reach this one: say it in GORUN_COMM_ADDR (gorun: --local-addr)", "address", me.Addr, "because", doubt)
 	}
-	w = &World{ID: met.ID, Leave: leave, WorldConfig: core.WorldConfig{
+	w = &World{ID: met.ID, Leave: leave, TLS: c.TLS, WorldConfig: core.WorldConfig{
 		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
 		MustShare: c.Transport == "shm", OnFallback: OnFallback(c.Log, c.Transport == "shm"),
 	}}
@@ -202,6 +206,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		World: w.ID, Rank: p.rank, Peers: met.addresses(), Token: c.token.Bytes(), Log: c.Log,
 		Connections: c.Connections, Here: w.Processors().Ranks, TLS: identity, Near: c.Near,
 	}))
+	w.Streams = c.Streams.take(met.Ranks, p.rank)
 	return w, nil
 }
 

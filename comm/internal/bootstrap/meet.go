@@ -26,6 +26,8 @@ type Info struct {
 	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
 	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
 	Links    string `json:"links,omitempty"`     // rank 0's are used
+
+	Streams *streamsInfo `json:"streams,omitempty"` // from the round before
 }
 
 // The store has these keys, under a prefix of the round. Ranks of other versions read them, so their names stay.

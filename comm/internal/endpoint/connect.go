@@ -100,6 +100,11 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 		e.wg.Go(func() { e.readFrom(p, conn) })
 		e.wg.Go(func() { e.writeTo(p, conn) })
 	}
+	e.established(p)
+}
+
+// established begins to use the stream to p. The mutex is held.
+func (e *Endpoint) established(p *peer) {
 	p.state = stateUp
 	close(p.resolved)
 	for _, c := range e.comms {
@@ -109,6 +114,9 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 	}
 	e.sendCause(p)
 	e.sendLeaves(p)
+	if e.revoked != nil {
+		e.sendRoundEnd(p)
+	}
 	if p.out.Len() > 0 {
 		e.write(p)
 	}

@@ -15,7 +15,7 @@
 // net.Conn has two goroutines, a reader and a writer.
 //
 // The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
-// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go. What ranks report of their calls and waits: calls.go,
+// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go; how a round does: roundend.go. What ranks report of their calls and waits: calls.go,
 // stall.go, waitreport.go.
 package endpoint
 
@@ -53,6 +53,8 @@ type Options struct {
 	Revocable bool
 	// Liveness says whether a rank lives whose stream has ended without goodbye. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
+	// Streams to ranks, from the round before; see TakeStreams.
+	Streams []transport.Stream
 	// State says in which state the process of a silent rank is, or nothing.
 	State func(rank int) string // nil: nothing
 	Log   *slog.Logger          // nil: silent
@@ -108,6 +110,10 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	for r := range e.peers {
 		e.peers[r] = e.newPeer(r)
 	}
+	e.mu.Lock()
+	e.use(opt.Streams)
+	e.opt.Streams = nil
+	e.mu.Unlock()
 	tr.Serve(e)
 	return e
 }

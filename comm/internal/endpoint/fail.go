@@ -39,6 +39,9 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	for _, c := range e.comms {
 		c.stop(f)
 	}
+	for _, p := range e.peers {
+		e.sendRoundEnd(p)
+	}
 }
 
 // NotRevocable tells the endpoint that nobody will call Revoke.

@@ -153,6 +153,6 @@ func (c *Communicator) gone(rank int) *diagnosis.Failure {
 func (e *Endpoint) sendGoodbye(p *peer) (sent chan struct{}) {
 	sent = make(chan struct{})
 	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Goodbye}, Sent: sent})
-	p.goodbyeSent = true
+	p.outputClosed = true
 	return sent
 }

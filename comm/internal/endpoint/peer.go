@@ -19,15 +19,16 @@ const (
 
 // A peer is what this rank knows of another. Guarded by the endpoint's mutex, except where said.
 type peer struct {
-	ep          *Endpoint
-	rank        int
-	state       peerState
-	wanted      bool            // some operation needs a stream
-	dialing     bool            // Endpoint.dial is running
-	admitted    bool            // the peer's own dial has been let in and will be handed over
-	saidGoodbye bool            // the peer has said goodbye
-	goodbyeSent bool            // this rank has said goodbye to it
-	cause       diagnosis.Cause // that the peer has told of
+	ep           *Endpoint
+	rank         int
+	state        peerState
+	wanted       bool // some operation needs a stream
+	dialing      bool // Endpoint.dial is running
+	admitted     bool // the peer's own dial has been let in and will be handed over
+	saidGoodbye  bool // the peer has said goodbye
+	outputClosed bool // nothing more is sent to it: this rank has said goodbye, or that its round is over
+	roundEnd     roundEnd
+	cause        diagnosis.Cause // that the peer has told of
 
 	conn      net.Conn           // while up, if it blocks
 	link      *progress.Conn     // the stream while up, else

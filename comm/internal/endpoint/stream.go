@@ -118,7 +118,7 @@ type frame = wire.Frame[*Op]
 
 // enqueue queues f for p, and writes it at once if that is possible. The mutex is held.
 func (e *Endpoint) enqueue(p *peer, f frame) {
-	if p.state == stateGone || p.goodbyeSent {
+	if p.state == stateGone || p.outputClosed {
 		f.CloseSent()
 		return
 	}

@@ -17,6 +17,20 @@ func overTCP(t *testing.T, body func(t *testing.T, w *testWorld)) {
 }
 
 func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld)) {
+	w := tcpWorld(t, opt)
+	body(t, w)
+	w.close(t)
+}
+
+func (w *testWorld) close(t *testing.T) {
+	for _, e := range w.ends {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func tcpWorld(t *testing.T, opt Options) *testWorld {
 	lns, peers := make([]net.Listener, 2), make([]string, 2)
 	for r := range lns {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,12 +48,7 @@ func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld
 		}
 		w.ends, w.comms = append(w.ends, e), append(w.comms, comm)
 	}
-	body(t, w)
-	for _, e := range w.ends {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	return w
 }
 
 func TestBytesMoveWhileNobodyWaits(t *testing.T) {

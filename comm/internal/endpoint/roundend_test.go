@@ -1,0 +1,157 @@
+package endpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
+	"github.com/gorun/gorun/comm/transport"
+)
+
+// TestStreamsAreUsedAgain: rounds end in the midst of whatever goes on between two ranks, one rank hears of it before the other, and there are
+// no new connections. Every message of a round is the one that was sent in it.
+func TestStreamsAreUsedAgain(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
+			for range 6 {
+				must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil)) // they are connected
+				traffic(t, w, rng)
+				first := rng.IntN(2)
+				w.ends[first].Revoke(revocation())
+				w.comms[1-first].Send(first, 3, 0, call.Call{}, make([]byte, rng.IntN(2*wire.EagerLimit)))
+				w.ends[1-first].Revoke(revocation())
+				w = w.nextRound(t)
+			}
+			must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil))
+			w.close(t)
+		})
+	}
+}
+
+// traffic begins messages of all lengths in both directions, only some of which are received, and checks those that arrive.
+func traffic(t *testing.T, w *testWorld, rng *rand.Rand) {
+	type message struct {
+		op      *Op
+		in, out []byte
+	}
+	var begun []message
+	for i := range 1 + rng.IntN(30) {
+		n := []int{0, 1, 100, wire.EagerLimit, wire.EagerLimit + 1, 4 << 20}[rng.IntN(6)]
+		from, receives := rng.IntN(2), rng.IntN(3) > 0
+		m := message{in: make([]byte, n), out: pattern(n, int(rng.Uint32N(1<<20)))}
+		w.send(from, 1-from, 100+i, bytes.Clone(m.out))
+		if receives {
+			m.op = w.recv(1-from, from, 100+i, m.in)
+			begun = append(begun, m)
+		}
+	}
+	for _, m := range begun[:rng.IntN(len(begun)+1)] {
+		if err := m.op.Wait(t.Context(), minute); err != nil || !bytes.Equal(m.in, m.out) {
+			t.Fatalf("a message of %d bytes: %v, equal: %t", len(m.out), err, bytes.Equal(m.in, m.out))
+		}
+	}
+}
+
+// nextRound returns the world of two ranks in the next round, which have the streams of w, and no others.
+func (w *testWorld) nextRound(t *testing.T) *testWorld {
+	next := &testWorld{}
+	streams := make([][]transport.Stream, 2)
+	for r, e := range w.ends {
+		for !e.hasRoundEnded(1 - r) {
+			runtime.Gosched()
+		}
+		if streams[r] = e.TakeStreams(); streams[r][1-r] == nil {
+			t.Fatalf("rank %d has no stream", r)
+		}
+	}
+	w.close(t)
+	for r := range w.ends {
+		e := New(transport.Alone{}, r, 2, Options{Revocable: true, Streams: streams[r]})
+		comm, err := e.Open(1, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.ends, next.comms = append(next.ends, e), append(next.comms, comm)
+	}
+	return next
+}
+
+func (e *Endpoint) hasRoundEnded(rank int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[rank]
+	return p.roundEnd.received && p.out.Len() == 0
+}
+
+// TestStreamsThatAreNotUsedAgain: of a rank that has died, has left, has not said yet that its round is over, or still writes.
+func TestStreamsThatAreNotUsedAgain(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, w *testWorld){
+		"is silent": func(*testing.T, *testWorld) {},
+		"has left": func(t *testing.T, w *testWorld) {
+			if err := w.ends[1].Close(); err != nil {
+				t.Error(err)
+			}
+		},
+		"reads nothing": func(t *testing.T, w *testWorld) {
+			w.ends[1].mu.Lock()
+			t.Cleanup(w.ends[1].mu.Unlock)
+			for range 100 {
+				w.send(0, 1, 0, make([]byte, wire.EagerLimit))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
+			must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil))
+			t.Cleanup(func() { _ = w.ends[1].Close() })
+			before(t, w)
+			w.ends[0].Revoke(revocation())
+			if s := w.ends[0].TakeStreams()[1]; s != nil {
+				t.Error("its stream is used again")
+			}
+			if err := w.ends[0].Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestNothingFollowsARoundEnd: what does is an error of the protocol, and says nothing of this rank's round.
+func TestNothingFollowsARoundEnd(t *testing.T) {
+	for name, next := range map[string]wire.Header{
+		"nothing":           {},
+		"a message":         {Kind: wire.Eager, Context: 1},
+		"another round end": {Kind: wire.RoundEnd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
+				r := comm.Recv(0, 0, 0, call.Call{}, nil)
+				write(t, conn, wire.Header{Kind: wire.RoundEnd}, nil)
+				if next.Kind != 0 {
+					write(t, conn, next, nil)
+				}
+				synctest.Wait()
+				select {
+				case <-r.Done():
+					if err := r.Err(); next.Kind == 0 || !errors.As(err, new(diagnosis.ProtocolError)) {
+						t.Error(err)
+					}
+				default:
+					if next.Kind != 0 {
+						t.Error("the receive goes on")
+					}
+				}
+			})
+		})
+	}
+}
