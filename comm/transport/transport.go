@@ -87,8 +87,8 @@ type Coalescer interface {
 	// Coalesce(true) holds short writes back while the other side has not acknowledged earlier ones (Nagle's algorithm).
 	// Coalesce(false) sends at once, beginning with what has been held back.
 	Coalesce(on bool)
-	// Short returns the length of the longest write that is worth holding back, in bytes.
-	Short() int
+	// CoalesceLimit returns the length in bytes of the longest write that is worth holding back.
+	CoalesceLimit() int
 	// Acknowledge acknowledges at once what has been read. Without it the acknowledgement may be delayed.
 	Acknowledge()
 }

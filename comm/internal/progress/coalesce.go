@@ -16,7 +16,7 @@ const (
 func (e *Engine) CountWrite(c *Conn, bytes int, mayWait bool) {
 	switch {
 	case c.coalescer == nil:
-	case !mayWait || bytes > c.coalescer.Short():
+	case !mayWait || bytes > c.coalescer.CoalesceLimit():
 		c.short = 0
 		e.uncork()
 	case c.since != e.waits:

@@ -8,7 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 )
 
-const brief = 100
+// limit is the CoalesceLimit of a coalescer.
+const limit = 100
 
 // A coalescer notes whether short writes wait.
 type coalescer struct {
@@ -17,10 +18,10 @@ type coalescer struct {
 	acknowledged int
 }
 
-func (c *coalescer) Coalesce(on bool) { c.on = on }
-func (c *coalescer) Short() int       { return brief }
-func (c *coalescer) Acknowledge()     { c.acknowledged++ }
-func (c *coalescer) Close() error     { return nil }
+func (c *coalescer) Coalesce(on bool)   { c.on = on }
+func (c *coalescer) CoalesceLimit() int { return limit }
+func (c *coalescer) Acknowledge()       { c.acknowledged++ }
+func (c *coalescer) Close() error       { return nil }
 
 func TestCoalesce(t *testing.T) {
 	row := slices.Repeat([]bool{true}, coalesceFrom)
@@ -42,7 +43,7 @@ func TestCoalesce(t *testing.T) {
 			stream, e := &coalescer{}, New(new(sync.Mutex), 2, Options{})
 			e.Add(1, stream, nil)
 			for _, short := range c.short {
-				bytes := brief
+				bytes := limit
 				if !short {
 					bytes++
 				}

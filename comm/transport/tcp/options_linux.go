@@ -17,19 +17,19 @@ const mostUnsent = 128 << 10
 const (
 	// loopbackSegment is shorter than the segments of loopback, and longer than those of networks, jumbo frames too.
 	loopbackSegment = 16 << 10
-	// loopbackBrief is briefWrite on loopback, where an acknowledgement comes at once.
-	loopbackBrief = 33 << 10
+	// loopbackLimit is the coalesceLimit of loopback, where an acknowledgement comes at once: a message of 32 KiB, and its header.
+	loopbackLimit = 33 << 10
 )
 
-// briefWrite returns the length of the longest write that is worth holding back until an acknowledgement comes: many such writes fit into a
+// coalesceLimit returns the length of the longest write that is worth holding back until an acknowledgement comes: many such writes fit into a
 // segment. With 2.5 in a segment of Ethernet, a row of messages takes twice as long as without waiting.
-func briefWrite(c *net.TCPConn) (most int) {
+func coalesceLimit(c *net.TCPConn) (most int) {
 	control(c, func(fd int) {
 		segment, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
 		switch {
 		case err != nil:
 		case segment >= loopbackSegment:
-			most = loopbackBrief
+			most = loopbackLimit
 		default:
 			most = segment / 8
 		}

@@ -63,9 +63,9 @@ func (s *secureStream) Coalesce(on bool) {
 	}
 }
 
-func (s *secureStream) Short() int {
+func (s *secureStream) CoalesceLimit() int {
 	if g, ok := s.wire.stream.(transport.Coalescer); ok {
-		return g.Short()
+		return g.CoalesceLimit()
 	}
 	return 0
 }

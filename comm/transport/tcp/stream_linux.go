@@ -17,7 +17,7 @@ func socket(c *net.TCPConn) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{brief: briefWrite(c)}
+	s := &stream{coalesceLimit: coalesceLimit(c)}
 	if controlErr := raw.Control(func(fd uintptr) {
 		s.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	}); controlErr != nil {
@@ -32,18 +32,19 @@ func socket(c *net.TCPConn) (*stream, error) {
 const (
 	// mostBuffers is the most buffers that one system call writes.
 	mostBuffers = 16
-	// shortWrite is the most bytes that are copied into one buffer, which then costs less than a vectored write.
-	shortWrite = 4 << 10
+	// mostCopied is the most bytes that are copied into one buffer, which then costs less than a vectored write.
+	mostCopied = 4 << 10
 )
 
 // A stream implements transport.Coalescer over a socket. Its system calls never block, so it makes them without the Go scheduler
 // (RawSyscall), which halves their cost.
 type stream struct {
-	fd    int
-	brief int // see Short
-	short [shortWrite]byte
-	vec   [mostBuffers]unix.Iovec
-	msg   unix.Msghdr
+	fd     int
+	copied [mostCopied]byte // the buffers of a short write, one after the other
+	vec    [mostBuffers]unix.Iovec
+	msg    unix.Msghdr
+
+	coalesceLimit int
 
 	mu     sync.Mutex // of Shutdown and Close
 	closed bool
@@ -66,16 +67,16 @@ func (s *stream) TryRead(b []byte) (int, error) {
 func (s *stream) TryWrite(v [][]byte) (int, error) {
 	n := 0
 	for _, b := range v {
-		if n += len(b); n > shortWrite {
+		if n += len(b); n > mostCopied {
 			return s.writeVector(v)
 		}
 	}
 	n = 0
 	for _, b := range v {
-		n += copy(s.short[n:], b)
+		n += copy(s.copied[n:], b)
 	}
 	return written(syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd),
-		uintptr(unsafe.Pointer(&s.short[0])), uintptr(n), sendFlags, 0, 0))
+		uintptr(unsafe.Pointer(&s.copied[0])), uintptr(n), sendFlags, 0, 0))
 }
 
 func (s *stream) writeVector(v [][]byte) (int, error) {
@@ -114,8 +115,8 @@ func (s *stream) Coalesce(on bool) {
 	_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, noDelay)
 }
 
-// Short implements transport.Coalescer.
-func (s *stream) Short() int { return s.brief }
+// CoalesceLimit implements transport.Coalescer.
+func (s *stream) CoalesceLimit() int { return s.coalesceLimit }
 
 // Acknowledge implements transport.Coalescer.
 func (s *stream) Acknowledge() { _ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) }

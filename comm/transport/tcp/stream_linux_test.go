@@ -53,8 +53,8 @@ func TestShortWritesGatherUntilThoseBeforeAreRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const writes = 100
 			a, b := joined(t)
-			if a.Short() != loopbackBrief {
-				t.Errorf("on loopback, writes of up to %d bytes are short", a.Short())
+			if a.CoalesceLimit() != loopbackLimit {
+				t.Errorf("on loopback, writes of up to %d bytes are held back", a.CoalesceLimit())
 			}
 			a.Coalesce(true)
 			var sent, got []byte

@@ -147,9 +147,9 @@ type mortalCoalescer struct {
 	coalescer transport.Coalescer
 }
 
-func (g mortalCoalescer) Coalesce(on bool) { g.coalescer.Coalesce(on) }
-func (g mortalCoalescer) Short() int       { return g.coalescer.Short() }
-func (g mortalCoalescer) Acknowledge()     { g.coalescer.Acknowledge() }
+func (g mortalCoalescer) Coalesce(on bool)   { g.coalescer.Coalesce(on) }
+func (g mortalCoalescer) CoalesceLimit() int { return g.coalescer.CoalesceLimit() }
+func (g mortalCoalescer) Acknowledge()       { g.coalescer.Acknowledge() }
 
 // A mortalMemory is a mortalStream that is a MemoryStream.
 type mortalMemory struct {
