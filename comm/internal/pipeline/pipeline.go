@@ -112,8 +112,8 @@ func (pl *Pipeline) begin(call Call, t *Task) {
 	pl.unmerged = pl.scratchFor(t.Plan)
 	if v := &pl.task.Dst; pl.inPlace && len(v.Bufs) == 0 {
 		if n := (t.Plan.Extent()-v.Base)*call.Elem - len(v.Buf); n > 0 {
-			v.behind = pl.scratch.Take(n)
-			pl.task.Src.behind = v.behind
+			v.extra = pl.scratch.Take(n)
+			pl.task.Src.extra = v.extra
 		}
 	}
 }

@@ -14,22 +14,22 @@ type Vector struct {
 	Base   int          // the element at which Buf starts
 	Bufs   [][]byte     // instead of Buf
 	Blocks []plan.Range // the ranges of Bufs, or of the blocks in Buf
-	behind []byte       // the elements after those of Buf; of the pipeline
+	extra  []byte       // the elements after those of Buf (see plan.Plan.Extent), in memory of the pipeline
 }
 
 // At returns range r of v, in elements of elem bytes. If v has several buffers, r is in one of them.
 func (v *Vector) At(r plan.Range, elem int) []byte {
-	buf, base := v.Buf, v.Base
-	if len(v.Bufs) > 0 && r.Len() > 0 {
-		i, _ := slices.BinarySearchFunc(v.Blocks, r.Lo, func(b plan.Range, lo int) int { return b.Hi - 1 - lo })
-		buf, base = v.Bufs[i], v.Blocks[i].Lo
-	}
 	if r.Len() == 0 {
 		return nil
 	}
+	buf, base := v.Buf, v.Base
+	if len(v.Bufs) > 0 {
+		i, _ := slices.BinarySearchFunc(v.Blocks, r.Lo, func(b plan.Range, lo int) int { return b.Hi - 1 - lo })
+		buf, base = v.Bufs[i], v.Blocks[i].Lo
+	}
 	at := (r.Lo - base) * elem
 	if at >= len(buf) {
-		buf, at = v.behind, at-len(buf)
+		buf, at = v.extra, at-len(buf)
 	}
 	return buf[at:][:r.Len()*elem]
 }

@@ -68,22 +68,22 @@ func PairwiseAllGather(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// PairwiseAllReduce exchanges whole vectors between all ranks. It is for short vectors and long latencies. Behind the vector it has P-1
-// times as much memory (see [Plan.Extent]). Every rank receives into that and then combines in order of rank: all ranks get the same bits,
+// PairwiseAllReduce exchanges whole vectors between all ranks. It is for short vectors and long latencies. A rank receives the other P-1
+// vectors into extra memory after its own (see [Plan.Extent]), and then combines all of them in order of rank: all ranks get the same bits,
 // and the operation need not commute.
 //
 // NVIDIA's TensorRT-LLM calls this a one-shot all-reduce. P-1 steps, but only one latency; n(P-1) elements sent.
 func PairwiseAllReduce(rank, size, n int) Plan {
 	all := Range{0, n}
 	blocks := make([]Range, size) // where the vectors are
-	behind := n
+	next := n
 	for r := range blocks {
 		if r == rank {
 			blocks[r] = all
 			continue
 		}
-		blocks[r] = Range{behind, behind + n}
-		behind += n
+		blocks[r] = Range{next, next + n}
+		next += n
 	}
 	p := PairwiseAllGather(nil, rank, blocks)
 	into := blocks[0]

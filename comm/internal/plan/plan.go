@@ -46,7 +46,7 @@ func (m Merge) Reduces() bool { return m >= Left }
 // empty, and then an empty message travels. If both peers are the rank itself, it copies or combines.
 //
 // Send is a range of the vector that is sent from, Recv of the vector that is received into. They are one vector, unless a plan says
-// otherwise. A plan with one vector may use memory behind it.
+// otherwise. A plan with one vector may use extra memory after it.
 type Step struct {
 	To    int
 	Send  Range
@@ -66,7 +66,7 @@ func (s Step) part(size, i int) Step {
 // passes, so that it can reuse memory.
 type Plan []Step
 
-// Extent returns how many elements p needs: those of the vector, and memory behind it if that is not enough.
+// Extent returns how many elements p uses: those of the vector, and those in extra memory after it.
 func (p Plan) Extent() int {
 	n := 0
 	for i := range p {
