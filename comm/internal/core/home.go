@@ -1,33 +1,35 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// home returns the processor, from 1, of this rank if the ranks on its kernel are spread over the processors that they may use; 0: it is
-// alone, or that is not known. The first ranks of all machines come first, since only they may exchange messages.
+// home returns this rank's processor, counted from 1, if the ranks on its kernel take the processors in turn. 0: it is alone there, has no
+// choice, or the processors are not known. Several machines on one kernel are containers. The first rank of each machine comes first, then
+// the second of each: those of one machine may share memory, and then only the first ones send messages.
 func (w *WorldConfig) home() uint32 {
-	type seat struct{ local, machine, rank int }
-	var seats []seat
-	machines, ranks, here := numbering{same: machine.Place.SameNetwork}, map[int]int{}, w.Peers[w.Rank].Place
-	for r := range w.Peers {
-		if p := w.Peers[r].Place; r == w.Rank || p.SameKernel(here) {
-			m := machines.number(p)
-			seats = append(seats, seat{ranks[m], m, r})
+	type member struct{ rank, machine, local int } // local: its number on its machine
+	var members []member
+	me, machines, ranks := w.Peers[w.Rank], numbering{same: machine.Place.SameNetwork}, map[int]int{}
+	for r, p := range w.Peers {
+		if r == w.Rank || p.SameKernel(me.Place) {
+			m := machines.number(p.Place)
+			members = append(members, member{r, m, ranks[m]})
 			ranks[m]++
 		}
 	}
-	slices.SortFunc(seats, func(a, b seat) int {
-		return slices.Compare([]int{a.local, a.machine}, []int{b.local, b.machine})
-	})
-	at := slices.IndexFunc(seats, func(s seat) bool { return s.rank == w.Rank })
-	cpus := wait.ListCPUs(w.Peers[w.Rank].CPUs)
-	if len(seats) < 2 || len(cpus) < 2 {
+	cpus := wait.ListCPUs(me.CPUs)
+	if len(members) < 2 || len(cpus) < 2 {
 		return 0
 	}
-	other := w.Peers[0].PID // other jobs begin with other processors
-	return uint32(cpus[(at+other)%len(cpus)]) + 1
+	slices.SortFunc(members, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.local, b.local), cmp.Compare(a.machine, b.machine))
+	})
+	i := slices.IndexFunc(members, func(m member) bool { return m.rank == w.Rank })
+	first := w.Peers[0].PID // so that jobs that share the processors begin with different ones
+	return uint32(cpus[(first+i)%len(cpus)]) + 1
 }
