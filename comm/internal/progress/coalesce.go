@@ -1,8 +1,8 @@
 package progress
 
 // A rank may send many short messages to a peer, one after the other, and wait for nothing meanwhile. Then most of the cost is the
-// system call that sends. So, from the message number coalesceFrom on, the stream holds messages back until the peer has acknowledged
-// earlier ones, and sends them together (Nagle's algorithm). The peer always has something to read. Holding back ends, and all is sent,
+// system call that sends. So the stream holds them back, from number coalesceFrom on, until the peer has acknowledged earlier ones, and sends
+// them together (Nagle's algorithm). The peer always has something to read. Holding back ends, and all is sent,
 // when this rank waits or sends anything else. A peer that waits acknowledges at once what it has read.
 
 const (

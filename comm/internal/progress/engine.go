@@ -1,5 +1,5 @@
 // Package progress moves the bytes of streams that never block: a progress engine, as in MPI and UCX. The goroutine that waits for a
-// request polls the streams. Only one goroutine polls at a time; the others park, and stand in line. If nothing comes for a while, the
+// request polls the streams. Only one goroutine polls at a time; the others park, and wait in line. If nothing comes for a while, the
 // polling goroutine parks too. Then the engine's own goroutine, which sleeps in an epoll, moves the bytes of all streams. It wakes up
 // once, not for every message, and it does not wake up at all while the rank is idle.
 //
@@ -44,8 +44,8 @@ type Conn struct {
 type Options struct {
 	// Oversubscribed is set if this machine has more ranks than processors: a rank that waits lets others run.
 	Oversubscribed bool
-	// Home is the processor, from 1, to which a rank moves that polls and finds that it shares its own; 0: it does not move. The ranks of a
-	// machine have different ones, as far as there are enough.
+	// Home is the processor, counted from 1, to which the rank moves if it polls and others often run on its own one. 0: it does not move.
+	// The ranks of a machine have different ones if there are enough.
 	Home uint32
 	// SharesProcess is set if ranks of this process wait for each other, each in a goroutine.
 	SharesProcess bool
@@ -74,7 +74,7 @@ type Engine struct {
 	// Of the goroutine that polls:
 	contention contention.Detector
 	yieldTo    func() // lets another thread run
-	yields     uint   // that have let another thread run
+	yields     uint   // how many have let another thread run
 
 	async sync.WaitGroup // the engine's goroutine
 }

@@ -17,13 +17,13 @@ const (
 	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
 	// and again before the thread that it waits for, or only after all threads that do not yield.
 	mostYields = 100
-	// shareTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
-	shareTime = 50 * time.Microsecond
+	// goschedTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
+	goschedTime = 50 * time.Microsecond
 	// memoryTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
 	memoryTurns = 16
-	// yieldsPerMove is after how many yields to other threads a rank moves to its home.
+	// yieldsPerMove is after how many yields that have let another thread run a rank moves to its home.
 	yieldsPerMove = 64
-	// otherTurns: one turn in so many is also another stream's than that of the peer that the request waits for.
+	// otherTurns: one turn in so many also polls a stream other than the one that the request waits for.
 	otherTurns = 4
 )
 
@@ -42,11 +42,11 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	}
 	e.polling = true
 	e.polls++
-	var idle, shared time.Duration // since when nothing has come, and others have had their turn, from start; 0: not yet
+	var idleSince, goschedAt time.Duration // when bytes, and the turn of other goroutines, came last, from start; 0: not yet
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
 		if e.turn(c, other, turn%otherTurns == otherTurns-1) {
-			idle, yields = 0, 0
+			idleSince, yields = 0, 0
 			continue
 		}
 		if r.Ended() {
@@ -56,30 +56,30 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 			continue
 		}
 		now := time.Since(start)
-		if idle == 0 {
-			idle, shared = now, now
-		} else if now-idle > e.spinTime() {
+		if idleSince == 0 {
+			idleSince, goschedAt = now, now
+		} else if now-idleSince > e.spinTime() {
 			break
 		}
 		if yields == acknowledgeTurns {
 			e.acknowledge(c)
 		}
-		share := e.woken || e.opt.SharesProcess && e.opt.Oversubscribed || now-shared > shareTime && !e.contention.IsShared()
-		if share {
-			shared = now
+		gosched := e.woken || e.opt.SharesProcess && e.opt.Oversubscribed || now-goschedAt > goschedTime && !e.contention.IsShared()
+		if gosched {
+			goschedAt = now
 		}
 		e.woken = false
-		action := e.contention.Next(now, now-idle)
+		action := e.contention.Next(now, now-idleSince)
 		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && other.Memory == nil {
 			action = contention.Sleep
 		}
-		if action == contention.Sleep && !share {
+		if action == contention.Sleep && !gosched {
 			e.sleep(sharedSpinTime)
 			yields = 0
 			continue
 		}
 		e.mu.Unlock()
-		if share {
+		if gosched {
 			runtime.Gosched()
 		}
 		if action == contention.Yield {
@@ -119,8 +119,8 @@ func (e *Engine) goHome() {
 	}
 }
 
-// turn moves some bytes to and from c, and reports whether there were any; it does so for other if c is nil, or if that is to have its turn,
-// too. The mutex is held.
+// turn moves some bytes to and from c, and reports whether there were any. If both is set, it then does the same for other. If c is nil, other
+// takes its place. The mutex is held.
 func (e *Engine) turn(c, other *Conn, both bool) bool {
 	if c == nil {
 		return other.mover.Move()
