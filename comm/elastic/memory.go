@@ -7,8 +7,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/cborcodec"
 )
 
-// memory calls visit with all memory that a commit of the item is made of: the variable, and what it points to. What encodes itself is one
-// piece: nobody but its type knows where its parts are.
+// memory calls visit with all memory of which a commit has copies: the variable, and what it points to. Of a value that encodes itself, it
+// visits no more than the value: only its methods know what else it encodes.
 func (i Item) memory(visit func(b []byte)) {
 	if !i.isValue() {
 		visit(i.bytes)
@@ -17,13 +17,13 @@ func (i Item) memory(visit func(b []byte)) {
 	(&walk{visit: visit}).reach(i.value)
 }
 
-// A walk visits memory to which a value leads.
+// A walk visits all memory to which a value points, directly or by way of other memory.
 type walk struct {
 	visit func(b []byte)
 	seen  map[place]bool
 }
 
-// A place is the memory of so many elements of a type, or a map.
+// A place is memory that the walk has visited: n elements of a type, or a map with n entries.
 type place struct {
 	at  unsafe.Pointer
 	n   int
@@ -31,7 +31,7 @@ type place struct {
 }
 
 func (w *walk) reach(v reflect.Value) {
-	if t := v.Type(); t.Kind() != reflect.Pointer && encodesItself(t) || !leads(t) {
+	if t := v.Type(); t.Kind() != reflect.Pointer && encodesItself(t) || !mayPoint(t) {
 		return
 	}
 	switch v.Kind() {
@@ -40,7 +40,7 @@ func (w *walk) reach(v reflect.Value) {
 			w.reach(v.Elem())
 		}
 	case reflect.Slice:
-		if w.enter(v, v.Len()) && leads(v.Type().Elem()) {
+		if w.enter(v, v.Len()) && mayPoint(v.Type().Elem()) {
 			for _, e := range v.Seq2() {
 				w.reach(e)
 			}
@@ -88,16 +88,16 @@ func (w *walk) isNew(p place) bool {
 	return !known
 }
 
-// leads reports whether values of type t may lead to other memory to which an operation can write: a string is never written to.
-func leads(t reflect.Type) bool {
+// mayPoint reports whether values of type t may point to other memory to which an operation can write. To a string, none can.
+func mayPoint(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
 		return true
 	case reflect.Array:
-		return leads(t.Elem())
+		return mayPoint(t.Elem())
 	case reflect.Struct:
 		for f := range t.Fields() {
-			if leads(f.Type) {
+			if mayPoint(f.Type) {
 				return true
 			}
 		}

@@ -102,25 +102,24 @@ func (s *State) Restore() error {
 	return s.restore()
 }
 
-// checkWorks returns an error if an operation under way writes to a variable: neither its old contents are there, nor its new ones. If op changes
-// the variables, none may read them either.
+// checkWorks returns an error if an operation under way writes to a variable, or, if op changes the variables, reads one.
 func (s *State) checkWorks(op string, changes bool) error {
 	if !outstanding.Any() {
 		return nil
 	}
 	for _, i := range s.items {
-		into, from := "", ""
+		writer, reader := "", ""
 		i.memory(func(b []byte) {
-			into = cmp.Or(into, outstanding.Into(b))
+			writer = cmp.Or(writer, outstanding.WriterOf(b))
 			if changes {
-				from = cmp.Or(from, outstanding.From(b))
+				reader = cmp.Or(reader, outstanding.ReaderOf(b))
 			}
 		})
 		switch {
-		case into != "":
-			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", into, i)}
-		case from != "":
-			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and reads %v: wait for its Work first", from, i)}
+		case writer != "":
+			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", writer, i)}
+		case reader != "":
+			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and reads %v: wait for its Work first", reader, i)}
 		}
 	}
 	return nil

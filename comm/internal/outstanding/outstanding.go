@@ -1,5 +1,5 @@
-// Package outstanding knows which operations under way use which memory. Package elastic asks it: a copy of memory to which they write would
-// have parts of their results, and who writes to memory that they read changes what they send. Nothing is recorded until Watch is called, so
+// Package outstanding knows which operations under way use which memory. Package elastic asks it: a copy of memory to which one writes would
+// have parts of its result, and to restore memory that one reads would change what it sends. Nothing is recorded until Watch is called, so
 // programs that do not use package elastic pay nothing.
 package outstanding
 
@@ -40,13 +40,12 @@ func (s span) overlaps(t span) bool { return s.from < t.to && t.from < s.to }
 var (
 	watched atomic.Bool
 
-	mu      sync.Mutex
-	records []record // oldest first
-	most    int      // when there are so many records, all that have ended are removed
+	mu        sync.Mutex
+	records   []record // oldest first
+	cleanFrom int      // with so many records, or minRecords if that is more, Add removes all that have ended
 )
 
-// leastRecords is the least value of most that counts.
-const leastRecords = 64
+const minRecords = 64
 
 // Watch makes all operations that start from now on known.
 func Watch() { watched.Store(true) }
@@ -67,9 +66,9 @@ func Add(what string, hasEnded func() bool, writes, reads [][]byte) {
 		records[0] = record{}
 		records = records[1:]
 	}
-	if len(records) >= max(most, leastRecords) {
+	if len(records) >= max(cleanFrom, minRecords) {
 		removeEnded()
-		most = 2 * len(records)
+		cleanFrom = 2 * len(records)
 	}
 	records = append(records, r)
 }
@@ -82,11 +81,11 @@ func Any() bool {
 	return len(records) > 0
 }
 
-// Into returns an operation under way that writes to buf, or an empty string.
-func Into(buf []byte) string { return find(buf, func(r record) []span { return r.writes }) }
+// WriterOf returns an operation under way that writes to buf, or an empty string.
+func WriterOf(buf []byte) string { return find(buf, func(r record) []span { return r.writes }) }
 
-// From returns an operation under way that reads buf, or an empty string.
-func From(buf []byte) string { return find(buf, func(r record) []span { return r.reads }) }
+// ReaderOf returns an operation under way that reads buf, or an empty string.
+func ReaderOf(buf []byte) string { return find(buf, func(r record) []span { return r.reads }) }
 
 func find(buf []byte, spans func(record) []span) string {
 	mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestInto compares with a list of all operations that have not ended.
-func TestInto(t *testing.T) {
+// TestWriterOf compares with a list of all operations that have not ended.
+func TestWriterOf(t *testing.T) {
 	memory := make([]byte, 64)
 	part := func(t *rapid.T) (buf []byte, from, to int) {
 		from = rapid.IntRange(0, 64).Draw(t, "from")
@@ -15,7 +15,7 @@ func TestInto(t *testing.T) {
 		return memory[from:to], from, to
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		records, most = nil, 0
+		records, cleanFrom = nil, 0
 		type op struct {
 			from, to int
 			ended    bool
@@ -40,18 +40,18 @@ func TestInto(t *testing.T) {
 						want = "op"
 					}
 				}
-				if got := Into(buf); from < to && got != want {
-					t.Fatalf("into %d to %d: %q, want %q", from, to, got, want)
+				if got := WriterOf(buf); from < to && got != want {
+					t.Fatalf("writer of %d to %d: %q, want %q", from, to, got, want)
 				}
-				if got := From(buf); from < to && got != want {
-					t.Fatalf("from %d to %d: %q, want %q", from, to, got, want)
+				if got := ReaderOf(buf); from < to && got != want {
+					t.Fatalf("reader of %d to %d: %q, want %q", from, to, got, want)
 				}
 			}
 		}
 		for _, o := range ops {
 			o.ended = true
 		}
-		if Into(memory) != "" || len(records) != 0 {
+		if WriterOf(memory) != "" || len(records) != 0 {
 			t.Fatalf("%d records of operations that have ended", len(records))
 		}
 	})
@@ -59,9 +59,9 @@ func TestInto(t *testing.T) {
 
 // TestOldOnesAreForgotten: operations that end in the order in which they start leave no records, so their buffers can be freed.
 func TestOldOnesAreForgotten(t *testing.T) {
-	records, most = nil, 0
+	records, cleanFrom = nil, 0
 	last := new(bool)
-	for range 3 * leastRecords {
+	for range 3 * minRecords {
 		*last = true
 		ended := new(bool)
 		last = ended
