@@ -29,8 +29,8 @@ func agentCommand() *cobra.Command {
 
 // runNode runs a node of a launched job, whose launcher says how it has ended.
 func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
-	report := os.NewFile(remote.OutcomeFD, "the proxy")
-	syscall.CloseOnExec(remote.OutcomeFD)
+	report := os.NewFile(remote.ReportFD, "the proxy")
+	syscall.CloseOnExec(remote.ReportFD)
 	here.launched = true
 	lookup := here.lookup
 	here.lookup = func(name string) (string, bool) {

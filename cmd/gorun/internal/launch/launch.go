@@ -267,22 +267,22 @@ func (l *launcher) onFrame(e received) {
 	case frame.Scaled:
 		least, err := frame.ParseScaled(e.payload)
 		if err != nil {
-			l.onNonsense(e.host, err)
+			l.onBadFrame(e.host, "a report that makes no sense: "+err.Error())
 			return
 		}
 		l.step(scaled{e.host, least})
 	case frame.Ended:
 		outcome, err := frame.ParseOutcome(e.payload)
 		if err != nil {
-			l.onNonsense(e.host, err)
+			l.onBadFrame(e.host, "a report that makes no sense: "+err.Error())
 			return
 		}
 		l.step(finished{e.host, outcome})
 	default:
-		l.step(lost{e.host, &Failure{l.Names[e.host], "running the job", fmt.Sprintf("gorun there has sent a frame of kind %d", e.kind), codeLost}})
+		l.onBadFrame(e.host, fmt.Sprintf("a frame of kind %d", e.kind))
 	}
 }
 
-func (l *launcher) onNonsense(host int, err error) {
-	l.step(lost{host, &Failure{l.Names[host], "running the job", "gorun there has sent a report that makes no sense: " + err.Error(), codeLost}})
+func (l *launcher) onBadFrame(host int, what string) {
+	l.step(lost{host, &Failure{l.Names[host], "running the job", "gorun there has sent " + what, codeLost}})
 }

@@ -99,7 +99,7 @@ func (m *stateMachine) interruption(cause int) Result {
 }
 
 // enoughSucceeded reports whether the job succeeded without the hosts that did not.
-func (m *stateMachine) enoughSucceeded() bool { return m.succeeded() >= m.rules.Least }
+func (m *stateMachine) enoughSucceeded() bool { return m.succeeded() >= m.least }
 
 // succeeded counts the hosts on which the job has succeeded.
 func (m *stateMachine) succeeded() (n int) {

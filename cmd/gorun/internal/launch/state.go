@@ -11,7 +11,7 @@ import (
 // Rules are what a launcher decides by.
 type Rules struct {
 	Names  []string // of the hosts, as the user has written them
-	Least  int      // how many hosts the job needs at first; fewer than there are if hosts may fail. Later, how many it needs now
+	Least  int      // how many hosts the job needs at first; fewer than there are if hosts may fail
 	Meets  bool     // the nodes meet over an etcd that one or three of them host, at endpoints that their proxies know
 	Shared bool     // the nodes learn from each other how the job ends
 
@@ -51,6 +51,7 @@ type node struct {
 // stateMachine decides what a launcher does. It has no clock, goroutine, I/O or logger.
 type stateMachine struct {
 	rules     Rules
+	least     int // how many hosts the job needs now: gorun scale changes that
 	nodes     []node
 	endpoints []int          // hosts at which the nodes meet; nil: not known yet
 	order     []int          // hosts that have an outcome, in the order in which they had
@@ -132,7 +133,7 @@ func (f *Failure) Error() string { return fmt.Sprintf("host %s: %s: %s", f.Host,
 
 // newStateMachine returns the state when all connections have been begun.
 func newStateMachine(rules Rules, now time.Time) *stateMachine {
-	m := &stateMachine{rules: rules, nodes: make([]node, len(rules.Names))}
+	m := &stateMachine{rules: rules, least: rules.Least, nodes: make([]node, len(rules.Names))}
 	for i := range m.nodes {
 		m.nodes[i].lastSeen = now
 	}

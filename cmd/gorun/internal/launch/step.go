@@ -70,7 +70,7 @@ func (m *stateMachine) chooseEndpoints() bool {
 		}
 	}
 	n := min(1, len(first))
-	if len(first) >= 3 && m.rules.Least < len(m.nodes) {
+	if len(first) >= 3 && m.least < len(m.nodes) {
 		n = 3
 	}
 	first = first[:n]
@@ -93,7 +93,7 @@ func isElsewhere(n node) bool { return !isLoopback(n.hello.Addr) }
 // that has fewer nodes goes on.
 func (m *stateMachine) onScaled(e scaled) {
 	if m.nodes[e.host].phase == running && !m.stopping {
-		m.rules.Least = max(1, min(e.least, m.useful()))
+		m.least = max(1, min(e.least, m.useful()))
 	}
 }
 
@@ -113,7 +113,7 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 		if o.Cause == frame.Drained {
 			how = "after gorun drain"
 		}
-		return append(actions, warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[e.host], how, m.goesOn())})
+		return append(actions, warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[e.host], how, m.outlook())})
 	case m.rules.Shared && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
@@ -125,11 +125,11 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 }
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
-func (m *stateMachine) enough() bool { return m.useful() >= m.rules.Least }
+func (m *stateMachine) enough() bool { return m.useful() >= m.least }
 
-// goesOn is what people learn of the others when a host has left, as the end of a sentence. Empty: they have ended, or are ending because a
-// worker has failed.
-func (m *stateMachine) goesOn() string {
+// outlook returns what becomes of the other hosts when one has left, as the end of a sentence. Empty: they have ended, or are ending because
+// a worker has failed.
+func (m *stateMachine) outlook() string {
 	switch {
 	case m.count(isAlive) == 0 || !m.stopAt.IsZero():
 		return ""
@@ -165,7 +165,7 @@ func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 	case m.stopping:
 		return actions
 	case m.enough():
-		actions = append(actions, warn{why.Error() + m.goesOn()})
+		actions = append(actions, warn{why.Error() + m.outlook()})
 		return append(actions, m.begin(now)...)
 	default:
 		m.failure = why

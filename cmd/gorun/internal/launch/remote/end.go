@@ -124,3 +124,12 @@ func (a *proxy) starved() bool {
 	}
 	return false
 }
+
+// openCredits lets nothing wait for the launcher any more.
+func (a *proxy) openCredits() {
+	for _, c := range a.credits {
+		if c != nil {
+			c.Open()
+		}
+	}
+}

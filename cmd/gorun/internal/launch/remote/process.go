@@ -13,11 +13,11 @@ import (
 )
 
 // NodeCommand is the command of gorun that runs one node of a launched job. The name of its host follows, and then gorun's own
-// arguments. It writes its Outcome to OutcomeFD, and says nothing itself about how the job has ended.
+// arguments. It writes its Outcome to ReportFD, and says nothing itself about how the job has ended.
 const NodeCommand = "launched-node"
 
-// OutcomeFD is the descriptor to which gorun writes frames: Scaled, whenever it learns of that, and at last Ended.
-const OutcomeFD = 3
+// ReportFD is the descriptor to which gorun writes frames: Scaled, whenever it learns of that, and at last Ended.
+const ReportFD = 3
 
 // start starts gorun. It is killed if this process dies, and its guard then kills the workers.
 func start(job frame.Job, scaled func(least int)) (*Process, error) {
@@ -60,7 +60,7 @@ func start(job frame.Job, scaled func(least int)) (*Process, error) {
 			return nil, err
 		}
 	}
-	attr.Files = []*os.File{theirs[stdin], theirs[0], theirs[1], theirs[2]} // the last one is OutcomeFD
+	attr.Files = []*os.File{theirs[stdin], theirs[0], theirs[1], theirs[2]} // the last one is ReportFD
 	// The parent-death signal comes when the thread that has started the process ends.
 	type end struct {
 		state *os.ProcessState

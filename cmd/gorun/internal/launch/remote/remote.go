@@ -290,12 +290,3 @@ func (a *proxy) onOutput(p piece) {
 	}
 	a.finish()
 }
-
-// openCredits lets nothing wait for the launcher any more.
-func (a *proxy) openCredits() {
-	for _, c := range a.credits {
-		if c != nil {
-			c.Open()
-		}
-	}
-}
