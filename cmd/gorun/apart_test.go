@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ type apartJob struct {
 	network *hosts.Network
 	args    []string
 	nodes   map[int]*node
-	release string // a file, with which workers end
+	release release
 }
 
 const etcdAlone = -1 // number of the host that has the etcd
@@ -31,9 +30,7 @@ const etcdAlone = -1 // number of the host that has the etcd
 // newApartJob prepares a job whose workers run one of the rankPrograms, until the file j.release is there.
 func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *apartJob {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("to lose each other takes half a minute")
-	}
+	skipIfShort(t, "to lose each other takes half a minute")
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		t.Skip(err)
@@ -50,12 +47,12 @@ func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &apartJob{t: t, network: network, nodes: make(map[int]*node), release: filepath.Join(t.TempDir(), "release")}
+	j := &apartJob{t: t, network: network, nodes: make(map[int]*node), release: newRelease(t)}
 	endpoint, token := "--rdzv-endpoint="+hosts.Addr(etcdAlone)+":2379", "--rdzv-token-file="+tokenFile(t, secretToken)
 	j.args = []string{
 		unshare, "--uts", "bash", "-c", "hostname $0 && exec -a gorun " + exe + ` "$@"`, "HOST",
 		"--nnodes=" + nnodes, fmt.Sprint("--max-restarts=", maxRestarts), "--rdzv-backend=etcd", "--rdzv-id=apart", endpoint, token, "--rdzv-conf=ttl=4,last_call_timeout=3",
-		"bash", "-c", "exec -a ranks " + exe + " " + program + " " + j.release,
+		"bash", "-c", "exec -a ranks " + exe + " " + program + " " + string(j.release),
 	}
 	j.start(etcdAlone, unshare, "bash", "-c", "exec -a gorun "+exe+` "$@"`, "bash", "etcd", endpoint, token)
 	j.nodes[etcdAlone].expect("serving: ")
@@ -97,7 +94,7 @@ func (j *apartJob) check(err error) {
 // finish lets all workers end, and returns what each node has said.
 func (j *apartJob) finish() map[int]string {
 	j.t.Helper()
-	j.check(os.WriteFile(j.release, nil, 0o600))
+	j.release.create(j.t)
 	said := make(map[int]string)
 	for host, n := range j.nodes {
 		if host != etcdAlone {

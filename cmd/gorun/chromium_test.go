@@ -70,9 +70,7 @@ func browse(t *testing.T, chromium string, args ...string) string {
 
 // TestStatusPageInBrowser: what people see of a job in which a worker has failed. What the job writes is text, not HTML.
 func TestStatusPageInBrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a browser takes seconds to start")
-	}
+	skipIfShort(t, "a browser takes seconds to start")
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("needs chromium")

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,9 +31,7 @@ func hang(t *testing.T, dir string) {
 // TestDeadFileSystem: whatever of gorun's files is in a file system that has stopped answering, the job ends with its own exit code,
 // and what was not written or removed is told.
 func TestDeadFileSystem(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes up to 20 seconds")
-	}
+	skipIfShort(t, "it takes up to 20 seconds")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env, want string
@@ -45,19 +42,17 @@ func TestDeadFileSystem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dead, release := t.TempDir(), filepath.Join(t.TempDir(), "release")
+			dead, release := t.TempDir(), newRelease(t)
 			exe, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)
 			}
 			command := "export " + strings.ReplaceAll(c.env, "DEAD", dead) + "; exec -a gorun " + exe
-			command += ` sh -c 'echo runs; until test -e ` + release + `; do sleep 0.05; done; exit 3'`
+			command += " sh -c 'echo runs; " + release.await() + "; exit 3'"
 			n := startAs(t, patience, "/bin/bash", "bash", "-c", command)
 			n.expect("runs$")
 			hang(t, dead)
-			if err := os.WriteFile(release, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			release.create(t)
 			n.expect(c.want)
 			n.end(3)
 		})

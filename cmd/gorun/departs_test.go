@@ -76,9 +76,7 @@ func depart(ctx context.Context, g, part *comm.Group, way int) error {
 
 // TestRanksDepart: whichever way a rank leaves the others alone, they are together again in the next round, and at the end the job succeeds.
 func TestRanksDepart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	skipIfShort(t, "takes half a minute")
 	t.Parallel()
 	seed := *departSeed
 	if seed == 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -36,9 +35,7 @@ const floodPatience, floodLease = 40 * time.Second, 120 * time.Second
 // TestFloodedJob: whatever strangers do at all ports of all its processes, a job begins, gets over the death of a worker and of an
 // agent long before a lease is over, and ends well; nobody is blamed who did nothing, and the agent's death costs no restart.
 func TestFloodedJob(t *testing.T) {
-	if testing.Short() {
-		t.Skip("seven processes at a time")
-	}
+	skipIfShort(t, "seven processes at a time")
 	if *floodTurns < 1 {
 		t.Fatalf("-flood-turns=%d: give it a number above 0", *floodTurns)
 	}
@@ -90,7 +87,7 @@ func medians(list []times) (m times) {
 // holdUnder lets a job live under an attack; empty: there is none.
 func holdUnder(t *testing.T, kind string, files int) (took times) {
 	t.Helper()
-	release := filepath.Join(t.TempDir(), "release")
+	release := newRelease(t)
 	j := floodedJob(t, release, files)
 	rises := func() {}
 	if kind != "" {
@@ -124,9 +121,7 @@ func holdUnder(t *testing.T, kind string, files int) (took times) {
 		}
 	}
 	t.Log(took)
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	for i, n := range j.nodes {
 		said := n.end(0)
 		if strings.Contains(said, "turned away") && strings.Contains(said, "broken pipe") {
@@ -146,7 +141,7 @@ type flooded struct {
 	nodes []*node
 }
 
-func floodedJob(t *testing.T, release string, files int) *flooded {
+func floodedJob(t *testing.T, release release, files int) *flooded {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -156,7 +151,7 @@ func floodedJob(t *testing.T, release string, files int) *flooded {
 	j := &flooded{t: t}
 	flags := []string{
 		"--nnodes=2:3", "--nproc-per-node=2", "--max-restarts=1", "--rdzv-backend=embedded", "--rdzv-endpoint=" + endpoints,
-		"--rdzv-token-file=" + token, fmt.Sprintf("--rdzv-conf=last_call_timeout=20,ttl=%v", floodLease.Seconds()), "bash", "-c", "exec -a ranks " + exe + " steady " + release,
+		"--rdzv-token-file=" + token, fmt.Sprintf("--rdzv-conf=last_call_timeout=20,ttl=%v", floodLease.Seconds()), "bash", "-c", "exec -a ranks " + exe + " steady " + string(release),
 	}
 	limited := fmt.Sprintf(`ulimit -n %d && exec -a gorun %s "$@"`, files, exe)
 	for range 3 {

@@ -12,9 +12,7 @@ import (
 
 // TestFrozenJob: nobody hangs because gorun has been stopped, alone or with all its processes, for longer than --hang-timeout.
 func TestFrozenJob(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the timeout is whole seconds")
-	}
+	skipIfShort(t, "the timeout is whole seconds")
 	t.Parallel()
 	for _, alone := range []bool{true, false} {
 		dir := t.TempDir()

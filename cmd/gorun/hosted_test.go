@@ -164,11 +164,11 @@ func TestKilledWhileBuilding(t *testing.T) {
 func TestAnyMemberMayDie(t *testing.T) {
 	t.Parallel()
 	endpoints, token := loopback(t, 3), tokenFile(t, secretToken)
-	release := filepath.Join(t.TempDir(), "release")
+	release := newRelease(t)
 	var nodes []*node
 	for range 3 {
 		nodes = append(nodes, startNode(t, "--nnodes=2:3", "--rdzv-backend=embedded", "--rdzv-endpoint="+endpoints, "--rdzv-token-file="+token,
-			"--rdzv-conf=ttl=5,last_call_timeout=20", "sh", "-c", `echo one of $WORLD_SIZE; until test -e `+release+`; do sleep 0.05; done`))
+			"--rdzv-conf=ttl=5,last_call_timeout=20", "sh", "-c", "echo one of $WORLD_SIZE; "+release.await()))
 	}
 	for _, n := range nodes {
 		n.expect("one of 3$")
@@ -179,9 +179,7 @@ func TestAnyMemberMayDie(t *testing.T) {
 		n.expect("starting the workers again: .* is lost$")
 		n.expect("one of 2$")
 	}
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	for _, n := range nodes[1:] {
 		n.end(0)
 	}
@@ -193,10 +191,10 @@ func TestWrongToken(t *testing.T) {
 	for _, members := range []int{1, 3} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			t.Parallel()
-			endpoints, release := loopback(t, members), filepath.Join(t.TempDir(), "release")
+			endpoints, release := loopback(t, members), newRelease(t)
 			start := func(token string) *node {
 				return startNode(t, "--nnodes=2", "--rdzv-backend=embedded", "--rdzv-endpoint="+endpoints, "--rdzv-token-file="+tokenFile(t, token),
-					"sh", "-c", "until test -e "+release+"; do sleep 0.05; done")
+					"sh", "-c", release.await())
 			}
 			first := start(secretToken)
 			first.expect("waiting: ")
@@ -204,9 +202,7 @@ func TestWrongToken(t *testing.T) {
 			if said := wrong.end(2); !strings.Contains(said, "its certificate is not trusted (") || !strings.HasSuffix(said, ": give every node the same --rdzv-token-file, or ca_cert= in --rdzv-conf\n") {
 				t.Errorf("with a wrong token it says %s", said)
 			}
-			if err := os.WriteFile(release, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			release.create(t)
 			first.end(0)
 			second.end(0)
 		})
@@ -215,9 +211,7 @@ func TestWrongToken(t *testing.T) {
 
 // TestHostLeaves: the node that hosts the etcd says what that means, and so do those that lose it.
 func TestHostLeaves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes more than ten seconds")
-	}
+	skipIfShort(t, "it takes more than ten seconds")
 	t.Parallel()
 	endpoint := loopback(t, 1)
 	start := func() *node {

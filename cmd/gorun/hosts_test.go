@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,7 +28,7 @@ type hostedJob struct {
 	args      []string
 	life      time.Duration // of a node, at most
 	nodes     []*node
-	release   string // a file, with which workers end
+	release   release
 }
 
 const hostedNodes = 4
@@ -38,12 +37,12 @@ const hostedNodes = 4
 func startHostedJob(t *testing.T, ttl, life time.Duration) *hostedJob {
 	t.Helper()
 	endpoints := loopback(t, 3)
-	j := &hostedJob{t: t, endpoints: strings.Split(endpoints, ","), life: life, release: filepath.Join(t.TempDir(), "release")}
+	j := &hostedJob{t: t, endpoints: strings.Split(endpoints, ","), life: life, release: newRelease(t)}
 	j.args = []string{
 		fmt.Sprintf("--nnodes=1:%d", hostedNodes), "--rdzv-backend=embedded", "--rdzv-endpoint=" + endpoints, "--rdzv-id=hosted",
 		"--rdzv-token-file=" + tokenFile(t, secretToken),
 		fmt.Sprintf("--rdzv-conf=ttl=%v,last_call_timeout=60", ttl.Seconds()),
-		"sh", "-c", `echo one of $WORLD_SIZE; until test -e ` + j.release + `; do sleep 0.05; done`,
+		"sh", "-c", "echo one of $WORLD_SIZE; " + j.release.await(),
 	}
 	for i := range j.endpoints {
 		j.nodes = append(j.nodes, j.start(i))
@@ -138,9 +137,7 @@ func (j *hostedJob) leader(etcd *clientv3.Client) int {
 // finish lets workers end.
 func (j *hostedJob) finish() {
 	j.t.Helper()
-	if err := os.WriteFile(j.release, nil, 0o600); err != nil {
-		j.t.Fatal(err)
-	}
+	j.release.create(j.t)
 }
 
 func (j *hostedJob) bounded() context.Context {
@@ -204,9 +201,7 @@ func (j *hostedJob) choose(list []member, leadsJob, leadsEtcd bool) int {
 // TestHostFallsSilent: whatever a host was, the others go on without it soon after its lease is over, and none of them
 // loses its own lease or thinks that etcd cannot be used.
 func TestHostFallsSilent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes more than ten seconds")
-	}
+	skipIfShort(t, "it takes more than ten seconds")
 	t.Parallel()
 	for name, leads := range map[string]struct{ job, etcd bool }{
 		"leads nothing": {},
@@ -262,9 +257,7 @@ const deaths = "GORUN_TEST_HOST_DEATHS"
 // TestHostsDieInTurn: hosts are killed one after the other, and started again by the same command. Each becomes a member of
 // the etcd again, so that the next one may die, and the job goes on.
 func TestHostsDieInTurn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes more than ten seconds")
-	}
+	skipIfShort(t, "it takes more than ten seconds")
 	t.Parallel()
 	n := 4
 	if text := os.Getenv(deaths); text != "" {
@@ -318,9 +311,7 @@ func (j *hostedJob) awaitMembers(by string) {
 
 // TestTwoHostsDie: without a majority nobody becomes a member again. Who waits for one says so, and gives up in time.
 func TestTwoHostsDie(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes more than ten seconds")
-	}
+	skipIfShort(t, "it takes more than ten seconds")
 	t.Parallel()
 	args := []string{
 		"--nnodes=1:3", "--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken),
@@ -351,9 +342,7 @@ func TestTwoHostsDie(t *testing.T) {
 // TestEtcdIsKilled: of three that are hosted by hand one is killed, which leaves nothing, and started again by the same command.
 // Then another one is.
 func TestEtcdIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes more than ten seconds")
-	}
+	skipIfShort(t, "it takes more than ten seconds")
 	t.Parallel()
 	args := []string{"etcd", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken)}
 	var nodes []*node

@@ -42,16 +42,25 @@ func left(t *testing.T, m *hosttest.Machine, worker string) string {
 	return m.Run(t, "sh", "-c", `for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -e "[g]orun" -e "$0" | grep -v 'for p in'; true`, worker)
 }
 
-// awaitNothing waits until no process of gorun and no worker is left on a host.
-func awaitNothing(t *testing.T, m *hosttest.Machine, worker string) {
+// awaitNothing waits until no process of gorun and no worker is left on any of the hosts.
+func awaitNothing(t *testing.T, worker string, hosts ...*hosttest.Machine) {
 	t.Helper()
-	var found string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // nobody tells
-		if found = left(t, m, worker); found == "" {
-			return
+	deadline := time.Now().Add(patience)
+	for _, m := range hosts {
+		found := left(t, m, worker)
+		for ; found != "" && time.Now().Before(deadline); found = left(t, m, worker) {
+			time.Sleep(20 * time.Millisecond) // nobody tells
+		}
+		if found != "" {
+			t.Errorf("left on %s:\n%s", m.Name, found)
 		}
 	}
-	t.Errorf("left on %s:\n%s", m.Name, found)
+}
+
+// killProcess sends a signal to the processes on a host whose command lines match.
+func killProcess(t *testing.T, m *hosttest.Machine, sig, pattern string) {
+	t.Helper()
+	m.Run(t, "sh", "-c", `kill -$0 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "$1" && basename $p; done)`, sig, pattern)
 }
 
 // shellArgs are arguments that some shell would change.
@@ -90,9 +99,7 @@ func TestLaunchShells(t *testing.T) {
 // TestLaunchEnds: however the launcher, a host or the link ends, nothing is left on any host.
 func TestLaunchEnds(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	const worker = "sleep 9753"
 	for name, c := range map[string]struct {
 		do   func(h *sshtest.Hosts, n *node)
@@ -104,10 +111,10 @@ func TestLaunchEnds(t *testing.T) {
 		"dead host":       {func(h *sshtest.Hosts, _ *node) { h.List[2].Kill() }, 1, "gorun: host h3: running the job: the host is lost: the connection has ended"},
 		"cut host":        {func(h *sshtest.Hosts, _ *node) { h.List[2].Cut() }, 1, "gorun: host h3: running the job: the host is lost: no sign of life for 2s"},
 		"killed agent": {func(h *sshtest.Hosts, _ *node) {
-			h.List[1].Run(t, "sh", "-c", `kill -9 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "gorun agent $" && basename $p; done)`)
+			killProcess(t, h.List[1], "KILL", "gorun agent $")
 		}, 1, "gorun: host h2: running the job: the host is lost: the connection has ended"},
 		"killed node": {func(h *sshtest.Hosts, _ *node) {
-			h.List[1].Run(t, "sh", "-c", `kill -9 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "^gorun launched-node" && basename $p; done)`)
+			killProcess(t, h.List[1], "KILL", "^gorun launched-node")
 		}, 137, "gorun: host h2: gorun has died (signal: killed)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,12 +131,11 @@ func TestLaunchEnds(t *testing.T) {
 			if out := n.end(c.code); !strings.Contains(out, c.says) || strings.Count(out, "gorun: ") > 1+strings.Count(out, "[WARN]") {
 				t.Errorf("want one line %q in\n%s", c.says, out)
 			}
-			for _, m := range h.List {
-				if name == "dead host" && m == h.List[2] {
-					continue
-				}
-				awaitNothing(t, m, worker)
+			hosts := h.List
+			if name == "dead host" {
+				hosts = hosts[:2]
 			}
+			awaitNothing(t, worker, hosts...)
 		})
 	}
 }
@@ -137,12 +143,10 @@ func TestLaunchEnds(t *testing.T) {
 // TestLaunchElastic: a job that can do without a host goes on when it is lost.
 func TestLaunchElastic(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	h := sshtest.Start(t, sshtest.Config{Hosts: 4})
-	release := filepath.Join(t.TempDir(), "release")
-	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; until test -e "+release+"; do sleep 0.1; done")
+	release := newRelease(t)
+	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
 	for range 4 {
 		n.expect("ready 4")
 	}
@@ -151,18 +155,14 @@ func TestLaunchElastic(t *testing.T) {
 	for range 3 {
 		n.expect("ready 3")
 	}
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	n.end(0)
 }
 
 // TestLaunchBadHosts: a host that cannot be used is named in one line, with what to do, and the others are stopped.
 func TestLaunchBadHosts(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	dir := t.TempDir()
 	for name, script := range map[string]string{
@@ -218,16 +218,13 @@ func TestLaunchBadHosts(t *testing.T) {
 			t.Errorf("%s: want the line\ngorun: %s\nand got\n%s", c.name, c.says, out)
 		}
 	}
-	awaitNothing(t, h.List[0], "sleep 9751")
-	awaitNothing(t, h.List[1], "sleep 9751")
+	awaitNothing(t, "sleep 9751", h.List[:2]...)
 }
 
 // TestLaunchCopy: a host without gorun gets this one, whatever its login shell is, and only once, unless the copy is damaged.
 func TestLaunchCopy(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	for turn := range 2 {
 		n := launch(t, h, "--copy", "--hosts=h[1-4]", "sh", "-c", "echo rank $RANK")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -15,9 +14,17 @@ import (
 	"github.com/gorun/gorun/env/sshtest"
 )
 
-// clientOf returns a function that runs gorun on the client of hosts, and the directory of records there. Each machine gets own directories
-// of sockets: all have the same /tmp.
-func clientOf(t *testing.T, h *sshtest.Hosts) (gorun func(args ...string) (string, int), dir string) {
+// A client is the machine on which gorun launch and the commands about its job run.
+type client struct {
+	t       *testing.T
+	hosts   *sshtest.Hosts
+	program string // gorun
+	environ []string
+	records string // the directory of records there
+}
+
+// newClient returns the client of hosts. Each machine gets own directories of sockets: all have the same /tmp.
+func newClient(t *testing.T, h *sshtest.Hosts) *client {
 	t.Helper()
 	program, err := exec.LookPath("gorun")
 	if err != nil {
@@ -28,47 +35,50 @@ func clientOf(t *testing.T, h *sshtest.Hosts) (gorun func(args ...string) (strin
 	for _, m := range append(h.List, h.Client) {
 		m.Run(t, "sh", "-c", `mkdir -p -m 700 "$0" && mount -t tmpfs -o mode=700 tmpfs "$0"`, fmt.Sprintf("/tmp/gorun-%d", os.Geteuid()))
 	}
-	return func(args ...string) (string, int) {
-		cmd := h.Client.Command(program, args...)
-		cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+runtime)
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr = &out, &out
-		err := h.Client.Start(cmd)
-		if err == nil {
-			_ = cmd.Wait() // its exit code says how it has ended
-		} else {
-			t.Fatal(err)
-		}
-		return out.String(), cmd.ProcessState.ExitCode()
-	}, runtime + "/gorun"
+	return &client{t, h, program, []string{"XDG_RUNTIME_DIR=" + runtime}, runtime + "/gorun"}
 }
 
-// checked returns a function that runs gorun, and wants an exit code and what it says.
-func checked(t *testing.T, gorun func(args ...string) (string, int)) func(code int, pattern string, args ...string) string {
-	return func(code int, pattern string, args ...string) string {
-		t.Helper()
-		out, got := gorun(args...)
-		if got != code || !regexp.MustCompile(pattern).MatchString(out) {
-			t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
-		}
-		return out
+// launch starts gorun launch.
+func (c *client) launch(args ...string) *node {
+	c.t.Helper()
+	return launchWith(c.t, c.hosts, c.environ, args...)
+}
+
+// run runs gorun, and returns what it says and its exit code.
+func (c *client) run(args ...string) (string, int) {
+	c.t.Helper()
+	cmd := c.hosts.Client.Command(c.program, args...)
+	cmd.Env = append(cmd.Env, c.environ...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := c.hosts.Client.Start(cmd); err != nil {
+		c.t.Fatal(err)
 	}
+	_ = cmd.Wait() // its exit code says how it has ended
+	return out.String(), cmd.ProcessState.ExitCode()
+}
+
+// want runs gorun, and wants an exit code and what it says.
+func (c *client) want(code int, pattern string, args ...string) string {
+	c.t.Helper()
+	out, got := c.run(args...)
+	if got != code || !regexp.MustCompile(pattern).MatchString(out) {
+		c.t.Errorf("gorun %s: exit code %d, want %d and %q in\n%s", strings.Join(args, " "), got, code, pattern, out)
+	}
+	return out
 }
 
 // TestLaunchedJob: commands on the machine of gorun launch see and steer its job, and nothing is left of that when it has ended.
 func TestLaunchedJob(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	const worker = "sleep 9755"
 	h := sshtest.Start(t, sshtest.Config{Hosts: 2})
-	gorun, dir := clientOf(t, h)
-	environ := []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}
-	want := checked(t, gorun)
+	c := newClient(t, h)
+	want, dir := c.want, c.records
 	start := func(id string) *node {
 		t.Helper()
-		n := launchWith(t, h, environ, "--hosts=h[1-2]:2", "--rdzv-id="+id, "sh", "-c", "echo ready; exec "+worker)
+		n := c.launch("--hosts=h[1-2]:2", "--rdzv-id="+id, "sh", "-c", "echo ready; exec "+worker)
 		for range 4 {
 			n.expect("ready")
 		}
@@ -112,9 +122,7 @@ func TestLaunchedJob(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	nothing()
-	for _, m := range h.List {
-		awaitNothing(t, m, worker)
-	}
+	awaitNothing(t, worker, h.List...)
 
 	n = start("cut")
 	h.List[0].Cut()
@@ -131,37 +139,32 @@ func TestLaunchedJob(t *testing.T) {
 		t.Errorf("of a launcher that was killed, there is %q", left)
 	}
 	nothing()
-	for _, m := range h.List {
-		awaitNothing(t, m, worker)
-	}
+	awaitNothing(t, worker, h.List...)
 }
 
 // TestLaunchedHere: a job whose agents have sockets on this machine is not listed twice.
 func TestLaunchedHere(t *testing.T) {
 	t.Parallel()
 	h := sshtest.Start(t, sshtest.Config{Hosts: 1})
-	gorun, dir := clientOf(t, h)
-	environ := []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}
-	release := filepath.Join(t.TempDir(), "release")
+	c := newClient(t, h)
+	release := newRelease(t)
 	for hosts, count := range map[string]int{"localhost": 1, "h1": 0, "localhost,h1": 2, "localhost,h1 --rdzv-backend=static": 1} {
-		n := launchWith(t, h, environ, append(strings.Fields("--hosts="+hosts), "sh", "-c", "echo ready; until test -e "+release+"; do sleep 0.1; done")...)
+		n := c.launch(append(strings.Fields("--hosts="+hosts), "sh", "-c", "echo ready; "+release.await())...)
 		for range strings.Count(hosts, ",") + 1 {
 			n.expect("ready")
 		}
 		var out string
 		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { // a socket comes while the job starts
-			if out, _ = gorun("ps"); strings.Count(out, " running ") == count {
+			if out, _ = c.run("ps"); strings.Count(out, " running ") == count {
 				break
 			}
 		}
 		if strings.Count(out, " running ") != count || strings.Count(out, "\n") != 1+count {
 			t.Errorf("--hosts=%s: want %d nodes in\n%s", hosts, count, out)
 		}
-		if err := os.WriteFile(release, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		release.create(t)
 		n.end(0)
-		if err := os.Remove(release); err != nil {
+		if err := os.Remove(string(release)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,11 +174,9 @@ func TestLaunchedHere(t *testing.T) {
 func TestLaunchedDrain(t *testing.T) {
 	t.Parallel()
 	h := sshtest.Start(t, sshtest.Config{Hosts: 3})
-	gorun, dir := clientOf(t, h)
-	want := checked(t, gorun)
-	release := filepath.Join(t.TempDir(), "release")
-	n := launchWith(t, h, []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}, "--hosts=h[1-3]", "--rdzv-id=train",
-		"sh", "-c", "echo ready $WORLD_SIZE; until test -e "+release+"; do sleep 0.1; done")
+	c := newClient(t, h)
+	want, release := c.want, newRelease(t)
+	n := c.launch("--hosts=h[1-3]", "--rdzv-id=train", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
 	for range 3 {
 		n.expect("ready 3")
 	}
@@ -188,9 +189,7 @@ func TestLaunchedDrain(t *testing.T) {
 	}
 	want(0, `^job train may have 1 to 1 nodes from now on`, "scale", "train", "1:1")
 	n.expect("ready 1")
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	if out := n.end(0); !strings.Contains(out, "host h3 has left the job after gorun drain; going on with the others") {
 		t.Errorf("%s", out)
 	}
@@ -199,37 +198,28 @@ func TestLaunchedDrain(t *testing.T) {
 // TestLaunchedScale: once gorun scale has said that a job needs one host, it goes on and succeeds without those that leave or are lost.
 func TestLaunchedScale(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	const worker = "sleep 9757"
 	h := sshtest.Start(t, sshtest.Config{Hosts: 4})
-	gorun, dir := clientOf(t, h)
-	release := filepath.Join(t.TempDir(), "release")
-	n := launchWith(t, h, []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}, "--hosts=h[1-4]", "--rdzv-id=train", "--heartbeat-timeout=5", "--rdzv-conf=ttl=3,last_call_timeout=1",
-		"sh", "-c", "echo ready $WORLD_SIZE; "+worker+" & until test -e "+release+"; do sleep 0.1; done")
+	c, release := newClient(t, h), newRelease(t)
+	n := c.launch("--hosts=h[1-4]", "--rdzv-id=train", "--heartbeat-timeout=5", "--rdzv-conf=ttl=3,last_call_timeout=1",
+		"sh", "-c", "echo ready $WORLD_SIZE; "+worker+" & "+release.await())
 	ready := func(hosts int) {
 		t.Helper()
 		for range hosts {
 			n.expect(fmt.Sprint("ready ", hosts))
 		}
 	}
-	end := func(host int, sig string) {
-		t.Helper()
-		h.List[host-1].Run(t, "sh", "-c", `kill -$0 $(for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline | grep -q "^gorun launched-node" && basename $p; done)`, sig)
-	}
 	ready(4)
-	checked(t, gorun)(0, `^job train may have 1 to 4 nodes from now on`, "scale", "train", "1:4")
-	end(4, "TERM")
+	c.want(0, `^job train may have 1 to 4 nodes from now on`, "scale", "train", "1:4")
+	killProcess(t, h.List[3], "TERM", "^gorun launched-node")
 	ready(3)
-	end(2, "KILL")
+	killProcess(t, h.List[1], "KILL", "^gorun launched-node")
 	ready(2)
 	h.List[2].Cut()
 	ready(1)
-	awaitNothing(t, h.List[2], worker)
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	awaitNothing(t, worker, h.List[2])
+	release.create(t)
 	out := n.end(0)
 	for _, want := range []string{
 		"host h4 has left the job with exit code 143; going on with the others",
@@ -240,7 +230,5 @@ func TestLaunchedScale(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	for _, m := range h.List {
-		awaitNothing(t, m, worker)
-	}
+	awaitNothing(t, worker, h.List...)
 }

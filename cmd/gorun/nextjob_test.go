@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -29,8 +28,8 @@ func TestNextJobOfAStep(t *testing.T) {
 			return cmd.Start()
 		}, 2*patience, os.Args[0], "gorun", "sh", "-c", script)
 	}
-	release := filepath.Join(t.TempDir(), "release")
-	last := "echo runs; until [ -e " + release + " ]; do sleep 0.05; done"
+	release := newRelease(t)
+	last := "echo runs; " + release.await()
 	first, second := start(0, last), start(1, last)
 	first.expect("runs$")
 	second.expect("runs$")
@@ -47,9 +46,7 @@ func TestNextJobOfAStep(t *testing.T) {
 	if _, err := watcher.Get(t.Context(), "gorun"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	second.end(0)
 	next := start(1, "echo next rank $RANK")
 	next.expect(`waiting: the last job named "` + job + `\.0" to end$`)

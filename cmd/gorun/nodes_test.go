@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +23,32 @@ type node struct {
 	from *os.File       // what it and its workers say, on stdout and stderr; ends when all of them are gone
 	said *bufio.Scanner // the same in lines
 	text strings.Builder
+}
+
+// A release is a file for which the workers of a job wait before they end.
+type release string
+
+func newRelease(t *testing.T) release {
+	t.Helper()
+	return release(filepath.Join(t.TempDir(), "release"))
+}
+
+// await returns the command of a shell that waits for the file.
+func (r release) await() string { return "until test -e " + string(r) + "; do sleep 0.05; done" }
+
+func (r release) create(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(string(r), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// skipIfShort skips a test if the tests are to be quick.
+func skipIfShort(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip(why)
+	}
 }
 
 func startNode(t *testing.T, args ...string) *node { return startNodeFor(t, 2*patience, args...) }

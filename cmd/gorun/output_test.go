@@ -100,9 +100,7 @@ func awaitFile(t *testing.T, path string) {
 
 // TestFailureBehindABlockedConsole: rank 0 floods a pipe that nobody reads, and rank 1 fails.
 func TestFailureBehindABlockedConsole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes ten seconds")
-	}
+	skipIfShort(t, "it takes ten seconds")
 	t.Parallel()
 	for _, stderr := range []bool{false, true} {
 		full := filepath.Join(t.TempDir(), "full")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,12 +56,12 @@ func TestIndexedJob(t *testing.T) {
 	t.Parallel()
 	machines := hosttest.NewMachines(t, hosttest.Config{Name: "train-0"}, hosttest.Config{Name: "train-1"})
 	pods := []pod{{machines[0], 0}, {machines[1], 1}}
-	release := filepath.Join(t.TempDir(), "release")
+	release := newRelease(t)
 	args := []string{"--nnodes=1:2", "--rdzv-conf=after_end=result", "sh", "-c",
 		`trap 'echo saved; exit 1' TERM
 		while grep -qs '^Name:.sleep$' /proc/[0-9]*/status; do sleep 0.05; done
 		echo rank $RANK of $WORLD_SIZE in $TORCHELASTIC_RUN_ID
-		until [ -e ` + release + ` ]; do sleep 0.05; done`}
+		` + release.await()}
 	pods[0].know(t, pods[0])
 	pods[1].know(t, pods[1])
 	second := pods[1].start(t, args...)
@@ -94,9 +93,7 @@ func TestIndexedJob(t *testing.T) {
 	second = pods[1].start(t, args...)
 	second.expect("rank 1 of 2 in train$")
 	first.expect("rank 0 of 2 in train$")
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	first.end(0)
 	second.end(0)
 }

@@ -172,9 +172,7 @@ func TestTwoWorkersDieAtOnce(t *testing.T) {
 // TestFrozenWorker: a worker stops for ever. The others wait for it for less than --replace-timeout, here and in the next round. Then it is
 // killed and started again, so two restarts are enough, also for the rank that serves the store.
 func TestFrozenWorker(t *testing.T) {
-	if testing.Short() {
-		t.Skip("ranks have to wait for it")
-	}
+	skipIfShort(t, "ranks have to wait for it")
 	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {

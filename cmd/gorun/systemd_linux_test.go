@@ -196,9 +196,7 @@ func (s *service) wantNothingLeft(t *testing.T) {
 // TestSystemdUnit: systemd runs the unit that docs/clusters has to copy, on two machines.
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("starts a service five times")
-	}
+	skipIfShort(t, "starts a service five times")
 	hosttest.Need(t, "/lib/systemd/systemd", "systemd")
 	machines := hosttest.NewMachines(t, hosttest.Config{Name: "node0"}, hosttest.Config{Name: "node1"})
 	dir, err := os.MkdirTemp("", "unit") //nolint:usetesting // another user could not enter t.TempDir
