@@ -41,66 +41,26 @@ const mostMinutes = 365 * 24 * 60
 // mostRepeats is the highest --repeat.
 const mostRepeats = 1 << 20
 
+// A drillFlags has what the flags of gorun drill say.
+type drillFlags struct {
+	drill.Options
+	policies             []drill.Policy
+	list, asJSON, random bool
+	svg                  string
+	seed                 uint64
+	minutes              float64
+}
+
 // drillCommand is gorun drill, which injects faults.
 func drillCommand() *cobra.Command {
-	o := drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute, Repeat: 1, After: 5 * time.Second}
-	policies := drill.Policies
-	var list, asJSON, random bool
-	var svg string
-	var seed uint64
-	minutes := 1.0
+	o := &drillFlags{
+		Options:  drill.Options{Nodes: 3, Nproc: 2, Timeout: time.Minute, Repeat: 1, After: 5 * time.Second},
+		policies: drill.Policies, minutes: 1,
+	}
 	cmd := &cobra.Command{
 		Use: "drill [flags] [scenario...] [-- program [argument...]]", DisableFlagsInUseLine: true,
 		Short: "Break jobs on purpose, and check that they recover", Long: aboutDrill, Example: drillExamples, ValidArgs: drillNames(),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if n := cmd.ArgsLenAtDash(); n >= 0 {
-				if names, o.Program = names[:n], names[n:]; len(o.Program) == 0 {
-					return usagef("gorun drill: no program follows --")
-				}
-			}
-			scenarios, err := drillsOf(names)
-			if err != nil {
-				return err
-			}
-			switch seeded, timed := cmd.Flags().Changed("seed"), cmd.Flags().Changed("minutes"); {
-			case random && o.Program != nil:
-				return usagef("gorun drill: --random runs the built-in program only: leave out %s", quote(o.Program[0]))
-			case random && len(names) > 0:
-				return usagef("gorun drill: --random runs no scenarios: leave out %s", quote(names[0]))
-			case o.Program == nil && cmd.Flags().Changed("after"):
-				return usagef("gorun drill: --after needs a program of your own, which follows --")
-			case !random && (seeded || timed):
-				return usagef("gorun drill: --seed and --minutes need --random")
-			case random:
-				if !seeded {
-					seed = rand.Uint64()
-				}
-				scenarios = []*drill.Scenario{drill.Random(seed, time.Duration(minutes*float64(time.Minute)))}
-			}
-			if list {
-				for _, s := range scenarios {
-					_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-23s %s\n", s.Name, s.About)
-				}
-				return nil
-			}
-			if o.Gorun, err = os.Executable(); err != nil {
-				return err
-			}
-			if o.Program != nil {
-				if o.Dir, err = os.Getwd(); err != nil {
-					return err
-				}
-				if _, err := exec.LookPath(o.Program[0]); err != nil {
-					return usagef("gorun drill: %v", err)
-				}
-			}
-			std := newStdio(os.Stdout, os.Stderr)
-			interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
-			std.watch(slog.New(slog.DiscardHandler), interrupts)
-			o.Log = std.err
-			err = runDrills(cmd.Context(), o, scenarios, policies, svg, asJSON, std.out, interrupts)
-			return std.finish(err, drainTimeouts(err), interrupts)
-		},
+		RunE: o.run,
 	}
 	cmd.SetFlagErrorFunc(commandFlagError)
 	flags := cmd.Flags()
@@ -111,21 +71,81 @@ func drillCommand() *cobra.Command {
 	own := func(name, short, value, help string, set func(string) error) {
 		ownFlag(cmd, name, short, value, help, set)
 	}
-	own("list", "", "", "list the scenarios", setTo(&list, parseSwitch))
+	own("list", "", "", "list the scenarios", setTo(&o.list, parseSwitch))
 	own("nodes", "", "N", "number of agents (default 3)", setTo(&o.Nodes, between(2, maxNodes)))
 	own("nproc-per-node", "", "N", "number of workers for each agent (default 2)", setTo(&o.Nproc, between(1, maxProcs)))
-	own("on-failure", "", "NAME", "restart, replace or both: the --on-failure of the jobs (default both)", setTo(&policies, parsePolicies))
+	own("on-failure", "", "NAME", "restart, replace or both: the --on-failure of the jobs (default both)", setTo(&o.policies, parsePolicies))
 	own("repeat", "", "N", "how often to run each scenario; the table then has the median and the worst times (default 1)", setTo(&o.Repeat, between(1, mostRepeats)))
 	own("timeout", "", "DURATION", "longest time that a scenario may take (default 1m)", setTo(&o.Timeout, positiveDuration))
 	own("after", "", "DURATION", "how long your own program runs before the fault (default 5s)", setTo(&o.After, positiveDuration))
-	own("random", "", "", "inject random faults instead of running scenarios", setTo(&random, parseSwitch))
-	own("minutes", "", "MINUTES", "how long --random runs (default 1)", setTo(&minutes, parseMinutes))
-	own("seed", "", "SEED", "seed of --random, which determines the faults (default: a new one, which gorun logs)", setTo(&seed, parseSeed))
-	own("json", "", "", "print JSON instead of a table", setTo(&asJSON, parseSwitch))
-	own("svg", "", "FILE", "draw what all processes did, and when, in a file", setTo(&svg, parseNewFile))
+	own("random", "", "", "inject random faults instead of running scenarios", setTo(&o.random, parseSwitch))
+	own("minutes", "", "MINUTES", "how long --random runs (default 1)", setTo(&o.minutes, parseMinutes))
+	own("seed", "", "SEED", "seed of --random, which determines the faults (default: a new one, which gorun logs)", setTo(&o.seed, parseSeed))
+	own("json", "", "", "print JSON instead of a table", setTo(&o.asJSON, parseSwitch))
+	own("svg", "", "FILE", "draw what all processes did, and when, in a file", setTo(&o.svg, parseNewFile))
 	own("keep", "", "", "keep the logs of all scenarios, not only of those that fail", setTo(&o.Keep, parseSwitch))
 	own("verbose", "v", "", "log every step", setTo(&o.Verbose, parseSwitch))
 	return cmd
+}
+
+// run is the command, with its arguments.
+func (o *drillFlags) run(cmd *cobra.Command, args []string) error {
+	scenarios, err := o.scenarios(cmd, args)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, s := range scenarios {
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%-23s %s\n", s.Name, s.About)
+		}
+		return nil
+	}
+	if o.Gorun, err = os.Executable(); err != nil {
+		return err
+	}
+	if o.Program != nil {
+		if o.Dir, err = os.Getwd(); err != nil {
+			return err
+		}
+		if _, err := exec.LookPath(o.Program[0]); err != nil {
+			return usagef("gorun drill: %v", err)
+		}
+	}
+	std := newStdio(os.Stdout, os.Stderr)
+	interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
+	std.watch(slog.New(slog.DiscardHandler), interrupts)
+	o.Log = std.err
+	err = o.drill(cmd.Context(), scenarios, std.out, interrupts)
+	return std.finish(err, drainTimeouts(err), interrupts)
+}
+
+// scenarios returns the scenarios to run, and sets the user's own program.
+func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Scenario, error) {
+	if n := cmd.ArgsLenAtDash(); n >= 0 {
+		if names, o.Program = names[:n], names[n:]; len(o.Program) == 0 {
+			return nil, usagef("gorun drill: no program follows --")
+		}
+	}
+	scenarios, err := drillsOf(names)
+	if err != nil {
+		return nil, err
+	}
+	switch seeded, timed := cmd.Flags().Changed("seed"), cmd.Flags().Changed("minutes"); {
+	case o.random && o.Program != nil:
+		return nil, usagef("gorun drill: --random runs the built-in program only: leave out %s", quote(o.Program[0]))
+	case o.random && len(names) > 0:
+		return nil, usagef("gorun drill: --random runs no scenarios: leave out %s", quote(names[0]))
+	case o.Program == nil && cmd.Flags().Changed("after"):
+		return nil, usagef("gorun drill: --after needs a program of your own, which follows --")
+	case !o.random && (seeded || timed):
+		return nil, usagef("gorun drill: --seed and --minutes need --random")
+	case o.random:
+		if !seeded {
+			o.seed = rand.Uint64()
+		}
+		scenarios = []*drill.Scenario{drill.Random(o.seed, time.Duration(o.minutes*float64(time.Minute)))}
+	}
+	return scenarios, nil
 }
 
 // parsePolicies reads which policies of --on-failure to drill.
@@ -189,8 +209,8 @@ type drillReport struct {
 	Results []drill.Result `json:"results"`
 }
 
-// runDrills runs scenarios, and prints the results, even if not all scenarios could run. The error says how many did not hold.
-func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario, policies []drill.Policy, svg string, asJSON bool, out io.Writer, interrupts <-chan os.Signal) error {
+// drill runs scenarios, and prints the results, even if not all scenarios could run. The error says how many did not hold.
+func (o *drillFlags) drill(ctx context.Context, scenarios []*drill.Scenario, out io.Writer, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	defer close(over)
@@ -202,13 +222,13 @@ func runDrills(ctx context.Context, o drill.Options, scenarios []*drill.Scenario
 		}
 	}()
 
-	results, runErr := drill.Run(ctx, o, scenarios, policies)
+	results, runErr := drill.Run(ctx, o.Options, scenarios, o.policies)
 	if runErr != nil && len(results) == 0 {
 		return runErr
 	}
-	err := errors.Join(runErr, printDrills(out, results, asJSON))
-	if svg != "" {
-		err = errors.Join(err, os.WriteFile(svg, drill.SVG(results), 0o644))
+	err := errors.Join(runErr, printDrills(out, results, o.asJSON))
+	if o.svg != "" {
+		err = errors.Join(err, os.WriteFile(o.svg, drill.SVG(results), 0o644))
 	}
 	all := len(results)
 	failed := slices.DeleteFunc(results, func(r drill.Result) bool { return r.Held || r.Skipped })

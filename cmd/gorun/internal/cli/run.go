@@ -73,12 +73,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_, failed := errors.AsType[*agent.WorkerError](err)
-		if closeErr := temp.close(failed); closeErr != nil {
-			logger.Warn("cannot remove temporary files", "error", closeErr)
-		}
-	}()
+	defer func() { temp.closeAfter(err, logger) }()
 	if o.elastic() || program.Source != "" || o.onFailure == replaceFailed { // it may be long without workers, whose guard would do this
 		if err := temp.keep(); err != nil {
 			return err
@@ -90,16 +85,10 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	defer guard.ReapAsInit()() // the build, the only child so far, has ended
 
 	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
-	config.Spec.TempDir, config.ErrorDir = temp.dir, temp.dir
-	config.ProgressDir = temp.progress()
+	config.Logger, config.Spec.Warn = logger, func(msg string) { logger.Warn(msg) }
+	config.Spec.TempDir, config.ErrorDir, config.ProgressDir = temp.dir, temp.dir, temp.progress()
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
-	config.Spec.Stdin, config.Spec.Stdout, config.Spec.Stderr, config.Spec.Spool = input(), stdout, stderr, std.spool
-	config.Spec.Color, config.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
-	config.Spec.Timestamps = o.timestamps
-	config.Spec.Warn = func(msg string) { logger.Warn(msg) }
-	if o.events == "console" {
-		config.Events = std.err
-	}
+	o.setStreams(&config, std, stdout, stderr)
 	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
 	if err != nil {
 		return err
@@ -137,21 +126,35 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Rendezvous, err = o.rendezvous(met, temp.dir, server, logger); err != nil {
 		return err
 	}
-	config.Spec.StepSignals = o.stepSignals()
-	config.Start, config.Logger = start, logger
+	o.setSignals(&config, interrupts, signals)
+	config.Start = start
 	if config.Replace {
 		defer o.replace(&config, temp.dir, logger)()
 	}
 	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr, func(ctx context.Context) (rendezvous.Contacts, error) {
 		return o.contactsOf(ctx, config.Rendezvous, etcd)
 	}), o.healthCooldown
-	config.Interrupts, config.Signals = interrupts.passed, signals
-	config.InterruptGrace = func() (time.Duration, string) { return interrupts.grace(o) }
-	config.Suspends, config.Suspend = notify(o.suspends()), suspend
 	if o.elastic() {
 		config.Lease = o.conf.ttl()
 	}
 	return agent.Run(ctx, config)
+}
+
+// setStreams says what the workers read, and where their output goes.
+func (o *options) setStreams(c *agent.Config, std *stdio, stdout, stderr *os.File) {
+	c.Spec.Stdin, c.Spec.Stdout, c.Spec.Stderr, c.Spec.Spool = input(), stdout, stderr, std.spool
+	c.Spec.Color, c.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
+	c.Spec.Timestamps = o.timestamps
+	if o.events == "console" {
+		c.Events = std.err
+	}
+}
+
+// setSignals says which signals end the job, go to its workers or suspend it.
+func (o *options) setSignals(c *agent.Config, interrupts *interrupts, forwarded <-chan os.Signal) {
+	c.Interrupts, c.Signals, c.Spec.StepSignals = interrupts.passed, forwarded, o.stepSignals()
+	c.InterruptGrace = func() (time.Duration, string) { return interrupts.grace(o) }
+	c.Suspends, c.Suspend = notify(o.suspends()), suspend
 }
 
 // warn logs warnings about the options.

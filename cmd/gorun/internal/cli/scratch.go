@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
@@ -86,6 +88,14 @@ func (s *scratch) close(failed bool) error {
 				return fmt.Errorf("%s: no answer within %s", s.dir, removalTimeout)
 			}
 		}
+	}
+}
+
+// closeAfter closes s when a job has ended with err.
+func (s *scratch) closeAfter(err error, logger *slog.Logger) {
+	_, failed := errors.AsType[*agent.WorkerError](err)
+	if err := s.close(failed); err != nil {
+		logger.Warn("cannot remove temporary files", "error", err)
 	}
 }
 
