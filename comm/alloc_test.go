@@ -20,21 +20,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		t.Skip("the race detector lets pools forget")
 	}
 	sendAndReceive := func(ctx context.Context, g *Group, buf []byte) func() error {
-		peer := 1 - g.Rank()
-		return func() error {
-			if g.Rank() == 0 {
-				if err := Send(ctx, g, buf, peer); err != nil {
-					return err
-				}
-			}
-			if _, err := Recv(ctx, g, buf, peer); err != nil {
-				return err
-			}
-			if g.Rank() == 1 {
-				return Send(ctx, g, buf, peer)
-			}
-			return nil
-		}
+		return func() error { return pingPong(ctx, g, buf) }
 	}
 	step := func(ctx context.Context, g *Group, buf []byte) func() error {
 		c := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: 1, Caller: aMinute{ctx}}

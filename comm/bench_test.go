@@ -36,21 +36,24 @@ func BenchmarkAllReduce(b *testing.B) {
 }
 
 func BenchmarkPingPong(b *testing.B) {
-	benchmark(b, []int{2, 256, 16 << 10, 256 << 10, 4 << 20}, func(ctx context.Context, g *Group, buf []float32) error {
-		peer := 1 - g.Rank()
-		if g.Rank() == 0 {
-			if err := Send(ctx, g, buf, peer); err != nil {
-				return err
-			}
-		}
-		if _, err := Recv(ctx, g, buf, peer); err != nil {
+	benchmark(b, []int{2, 256, 16 << 10, 256 << 10, 4 << 20}, pingPong[float32])
+}
+
+// pingPong sends buf from rank 0 to rank 1 and back.
+func pingPong[T Element](ctx context.Context, g *Group, buf []T) error {
+	peer := 1 - g.Rank()
+	if g.Rank() == 0 {
+		if err := Send(ctx, g, buf, peer); err != nil {
 			return err
 		}
-		if g.Rank() == 1 {
-			return Send(ctx, g, buf, peer)
-		}
-		return nil
-	})
+	}
+	if _, err := Recv(ctx, g, buf, peer); err != nil {
+		return err
+	}
+	if g.Rank() == 1 {
+		return Send(ctx, g, buf, peer)
+	}
+	return nil
 }
 
 func BenchmarkBarrier(b *testing.B) {

@@ -16,18 +16,8 @@ func TestShortMessagesGoAheadForEver(t *testing.T) {
 		w.run(func(ctx context.Context, g *Group) error {
 			buf, peer := make([]byte, 8), 1-g.Rank()
 			for range fulltest.Else(10_000, 3_000) {
-				if g.Rank() == 0 {
-					if err := Send(ctx, g, buf, peer); err != nil {
-						return err
-					}
-				}
-				if _, err := Recv(ctx, g, buf, peer); err != nil {
+				if err := pingPong(ctx, g, buf); err != nil {
 					return err
-				}
-				if g.Rank() == 1 {
-					if err := Send(ctx, g, buf, peer); err != nil {
-						return err
-					}
 				}
 			}
 			if g.Rank() == 0 {

@@ -35,14 +35,7 @@ func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *
 	if err != nil {
 		t.Skip(err)
 	}
-	network, err := hosts.New()
-	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
-		t.Skip(unavailable)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(network.Close)
+	network := newNetwork(t)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -185,61 +185,27 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 
 	// killed: one rank is killed in the middle of its work.
 	"killed": func(ctx context.Context, odd int) error {
-		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
-			for i := 0; ; i++ {
-				if g.Rank() == odd && i == 100 {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				}
-				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
-					return err
-				}
-			}
-		})
+		return computeAndThen(ctx, odd, func() error { return syscall.Kill(os.Getpid(), syscall.SIGKILL) })
 	},
 
 	// quits: one rank exits with code 3 in the middle of its work.
 	"quits": func(ctx context.Context, odd int) error {
-		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
-			for i := 0; ; i++ {
-				if g.Rank() == odd && i == 100 {
-					os.Exit(3)
-				}
-				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
-					return err
-				}
-			}
-		})
+		return computeAndThen(ctx, odd, func() error { return exit(3) })
 	},
 
 	// stops: one rank stops its agent, whose process ID it writes to a file, and exits with code 3.
 	"stops": func(ctx context.Context, odd int) error {
-		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
-			for i := 0; ; i++ {
-				if g.Rank() == odd && i == 100 {
-					if err := stopAgent(os.Args[3]); err != nil {
-						return err
-					}
-					os.Exit(3)
-				}
-				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
-					return err
-				}
+		return computeAndThen(ctx, odd, func() error {
+			if err := stopAgent(os.Args[3]); err != nil {
+				return err
 			}
+			return exit(3)
 		})
 	},
 
 	// leaves: one rank exits with code 0 in the middle of its work.
 	"leaves": func(ctx context.Context, odd int) error {
-		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
-			for i := 0; ; i++ {
-				if g.Rank() == odd && i == 100 {
-					os.Exit(0)
-				}
-				if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
-					return err
-				}
-			}
-		})
+		return computeAndThen(ctx, odd, func() error { return exit(0) })
 	},
 
 	// steady: all ranks compute until a file is there, and tell how long it took them to begin.
@@ -290,6 +256,27 @@ func stopAgent(file string) error {
 		return err
 	}
 	return syscall.Kill(agent, syscall.SIGSTOP)
+}
+
+func exit(code int) error {
+	os.Exit(code)
+	return nil
+}
+
+// computeAndThen lets all ranks compute. One of them ends in the middle of that, or does something else.
+func computeAndThen(ctx context.Context, odd int, end func() error) error {
+	return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {
+		for i := 0; ; i++ {
+			if g.Rank() == odd && i == 100 {
+				if err := end(); err != nil {
+					return err
+				}
+			}
+			if err := comm.AllReduce(ctx, g, make([]float32, 1000), comm.Sum); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 func inWorld(ctx context.Context, program func(context.Context, *comm.Group) error) error {

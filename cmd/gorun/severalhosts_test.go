@@ -13,9 +13,9 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 )
 
-// Nodes on hosts of their own, whose ranks share memory with those of the same host only: all results of all collectives are
-// right, whichever rank is the root.
-func TestRanksOnSeveralHosts(t *testing.T) {
+// newNetwork returns a network of hosts, if this machine can have one.
+func newNetwork(t *testing.T) *hosts.Network {
+	t.Helper()
 	network, err := hosts.New()
 	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
 		t.Skip(unavailable)
@@ -23,7 +23,14 @@ func TestRanksOnSeveralHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer network.Close()
+	t.Cleanup(network.Close)
+	return network
+}
+
+// Nodes on hosts of their own, whose ranks share memory with those of the same host only: all results of all collectives are
+// right, whichever rank is the root.
+func TestRanksOnSeveralHosts(t *testing.T) {
+	network := newNetwork(t)
 	gorun, dir := buildGorun(t), t.TempDir()
 	token := filepath.Join(dir, "token")
 	if err := os.WriteFile(token, []byte(secretToken), 0o600); err != nil {

@@ -25,7 +25,12 @@ func TestConformance(t *testing.T) {
 // listen starts a server on a free port of this machine.
 func listen(t *testing.T, token string) *tcpstore.Server {
 	t.Helper()
-	server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token)})
+	return listenWith(t, tcpstore.Config{Token: []byte(token)})
+}
+
+func listenWith(t *testing.T, config tcpstore.Config) *tcpstore.Server {
+	t.Helper()
+	server, err := tcpstore.Listen("127.0.0.1:0", config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,7 @@ func remote(token string, tls bool) tcpstore.Config {
 // serveRemote starts a server that takes its clients for those of other machines.
 func serveRemote(t *testing.T, tls bool) *tcpstore.Server {
 	t.Helper()
-	server, err := tcpstore.Listen("127.0.0.1:0", remote(longSecret, tls))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Errorf("Close of the server: %v", err)
-		}
-	})
-	return server
+	return listenWith(t, remote(longSecret, tls))
 }
 
 func dialRemote(t *testing.T, addr string, tls bool) *tcpstore.Client {
