@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/env/fulltest"
 )
@@ -264,117 +262,6 @@ func TestCallsThatDifferAreToldToEverybody(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAbortReachesEveryMember(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		w := world(3)
-		defer w.close()
-		for r, err := range w.results(func(ctx context.Context, g *Group) error {
-			if err := Barrier(ctx, g); err != nil {
-				return err
-			}
-			if g.Rank() == 1 {
-				g.Abort(errors.New("the loss is NaN"))
-			}
-			for { // the news may come after an operation for which all has arrived
-				if err := AllReduce(ctx, g, []float64{1}, Sum); err != nil {
-					return err
-				}
-			}
-		}) {
-			var abort *AbortError
-			if !errors.As(err, &abort) || abort.Rank != 1 || !strings.Contains(err.Error(), "rank 1 aborted the group: the loss is NaN") {
-				t.Errorf("rank %d got %v, want an AbortError by rank 1", r, err)
-			}
-		}
-	})
-}
-
-// The one that aborts has no connection yet, and leaves at once.
-func TestAbortReachesWhoHasNeverTalked(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		w := world(6)
-		defer w.close()
-		for r, err := range w.results(func(ctx context.Context, g *Group) error {
-			if g.Rank() == 1 {
-				g.Abort(errors.New("no data"))
-				return g.Close()
-			}
-			_, err := Recv(ctx, g, []int{0}, (g.Rank()+2)%6)
-			return err
-		}) {
-			var abort *AbortError
-			if r != 1 && (!errors.As(err, &abort) || abort.Rank != 1) {
-				t.Errorf("rank %d got %v, want an AbortError by rank 1", r, err)
-			}
-		}
-	})
-}
-
-// slowly is a transport whose streams take longer to open than a call that fails waits.
-type slowly struct{ transport.Transport }
-
-func (s slowly) Dial(ctx context.Context, rank int) (net.Conn, error) {
-	time.Sleep(core.CloseNotifyTimeout / 2)
-	return s.Transport.Dial(ctx, rank)
-}
-
-func TestAbortReachesWhoIsFarAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		trs := transports["mem"](t, 2)
-		for r := range trs {
-			trs[r] = slowly{trs[r]}
-		}
-		w := newTestWorld(t, trs)
-		defer w.close()
-		errs := w.results(func(ctx context.Context, g *Group) error {
-			if g.Rank() == 1 {
-				g.Abort(errors.New("no data"))
-				return g.Close()
-			}
-			time.Sleep(core.CloseNotifyTimeout) // it has nobody to talk to
-			return Barrier(ctx, g)
-		})
-		if abort, ok := errors.AsType[*AbortError](errs[0]); !ok || abort.Rank != 1 || errs[1] != nil {
-			t.Errorf("got %v, want an AbortError by rank 1 on rank 0", errs)
-		}
-	})
-}
-
-func TestCancellingACollectiveFailsTheGroup(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		w := world(3)
-		defer w.close()
-		cancelled := make(chan struct{})
-		for r, err := range w.results(func(ctx context.Context, g *Group) error {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			if err := Barrier(ctx, g); err != nil {
-				return err
-			}
-			switch g.Rank() {
-			case 0:
-				time.AfterFunc(10*time.Millisecond, cancel)
-				defer close(cancelled)
-			case 1:
-				<-cancelled // so that rank 0 cannot finish
-			}
-			for { // the news may come after a barrier for which all has arrived
-				if err := Barrier(ctx, g); err != nil {
-					return err
-				}
-			}
-		}) {
-			var abort *AbortError
-			switch {
-			case r == 0 && !errors.Is(err, context.Canceled):
-				t.Errorf("rank 0 got %v, want its context's error", err)
-			case r != 0 && (!errors.As(err, &abort) || abort.Rank != 0):
-				t.Errorf("rank %d got %v, want an AbortError by rank 0", r, err)
-			}
-		}
-	})
 }
 
 func TestACallWithADeadContextHarmsNothing(t *testing.T) {
