@@ -37,7 +37,7 @@ type Collective struct {
 	team     *shm.Team // of the members on this machine, which have begun the call; may be nil
 	seq      uint64
 	before   uint32        // the hash of the group's history before the call, as it travels
-	behind   *Collective   // the next one in the order
+	next     *Collective   // in the order of the group
 	done     chan struct{} // closed when the call has ended; nil if no other goroutine can wait for it
 	err      error         // before the call begins: what is wrong with it
 	panicked any           // the value of a panic in perform, in another goroutine than the call's

@@ -57,7 +57,7 @@ func (t *order) enter(c *Collective) bool {
 		if t.first == nil {
 			t.first = c
 		} else {
-			t.last.behind = c
+			t.last.next = c
 		}
 		t.last = c
 		idle := w&busy == 0
@@ -77,7 +77,7 @@ func (t *order) next() *Collective {
 		t.idle()
 		return nil
 	}
-	t.first, c.behind = c.behind, nil
+	t.first, c.next = c.next, nil
 	return c
 }
 

@@ -11,7 +11,7 @@ func NewChoices(ways choice.Table, tuning choice.Tuning) Choices {
 	return Choices{choice.Chooser{Table: ways, Tuning: tuning}}
 }
 
-// Fits reports whether a way of op may be used for so many bytes. If a tuning names a way that does not fit, another one is used.
+// Fits reports whether size ranks may use a way of op for so many bytes. If a tuning names one that does not fit, they use another.
 func Fits(op, way string, size, bytes int) bool {
 	return op != "all_reduce" || way != "pairwise" || bytes <= mostPairwise/size
 }
@@ -26,7 +26,7 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
 	default:
-		return RingAllReduce(rank, size, n, messages(way, n/size*elem))
+		return RingAllReduce(rank, size, n, ringMessages(way, n/size*elem))
 	}
 }
 
@@ -56,7 +56,7 @@ func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined i
 	case way == pipelined:
 		return PipelinedAllGather(p, rank, blocks, messageOf(size, longest, elem)), false
 	}
-	return RingAllGather(p, rank, blocks, messages(way, longest*elem)), false
+	return RingAllGather(p, rank, blocks, ringMessages(way, longest*elem)), false
 }
 
 // lengths returns the length of the longest of blocks, and that of all together.
@@ -94,8 +94,8 @@ func messageOf(size, longest, elem int) int {
 	return max((longest+k-1)/k, 1)
 }
 
-// messages is the number of messages in which half a block of so many bytes travels around a ring, or 0 if the ring has one direction.
-func messages(way string, block int) int {
+// ringMessages returns in how many messages half a block of so many bytes travels around a ring, or 0 if the ring has one direction.
+func ringMessages(way string, block int) int {
 	if way != bothWays {
 		return 0
 	}
@@ -119,7 +119,7 @@ func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
 	case "binomial":
 		return BinomialBroadcast(rank, size, n, root)
 	default:
-		return ChainBroadcast(rank, size, n, root, chain(way, size, n, elem))
+		return ChainBroadcast(rank, size, n, root, messagesByWay(way, size, n, elem))
 	}
 }
 
@@ -133,12 +133,12 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 	case way == "binomial":
 		return BinomialReduce(rank, size, n, root)
 	default:
-		return ChainReduce(rank, size, n, root, chain(way, size, n, elem))
+		return ChainReduce(rank, size, n, root, messagesByWay(way, size, n, elem))
 	}
 }
 
-// chain returns in how many messages a vector goes down a chain.
-func chain(way string, size, n, elem int) int {
+// messagesByWay returns in how many messages a vector goes down a chain: by pipeline in the best number, otherwise in one.
+func messagesByWay(way string, size, n, elem int) int {
 	if way == pipelined {
 		return max(min(chainMessages(size, n*elem), n), 1)
 	}
