@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -57,14 +56,13 @@ func Run(ctx context.Context, c Config) Result {
 	l.machine = newStateMachine(c.Rules, time.Now())
 	starter := newStarter()
 	defer starter.close()
-	var starting sync.Mutex
 	for i := range l.hosts {
 		h := &l.hosts[i]
 		h.output[0] = outputStream{kind: frame.Stdout, sink: flow.NewSink(c.Stdout.Source(nil))}
 		h.output[1] = outputStream{kind: frame.Stderr, sink: flow.NewSink(c.Stderr.Source(nil))}
 		var hostCtx context.Context
 		hostCtx, h.cancel = context.WithCancel(ctx)
-		s := &session{config: &l.Config, host: i, starter: starter, starting: &starting, events: l.events}
+		s := &session{config: &l.Config, host: i, starter: starter, events: l.events}
 		go s.run(hostCtx)
 	}
 	return l.loop()

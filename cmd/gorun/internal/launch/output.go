@@ -21,7 +21,7 @@ const maxPartial = 1 << 20
 func (l *launcher) onOutput(host, stream int, data []byte) {
 	o := &l.hosts[host].output[stream]
 	if o.sink.Exceeds(len(data)) {
-		l.step(lost{host, &Failure{l.Names[host], "running the job", "gorun there has sent more output than it may", codeLost}})
+		l.onBadFrame(host, "more output than it may")
 		return
 	}
 	taken, room := o.sink.Put(o.lines(data), len(data))

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
@@ -13,11 +12,10 @@ import (
 // A session is all that happens with one host, in its own goroutine: a connection, and, if gorun has to be copied there, others before
 // it.
 type session struct {
-	config   *Config
-	host     int
-	starter  *starter
-	starting *sync.Mutex // of the starter
-	events   chan<- any
+	config  *Config
+	host    int
+	starter *starter
+	events  chan<- any
 }
 
 // run ends with the event closed.
@@ -63,8 +61,8 @@ func (s *session) serve(ctx context.Context, path string) (ending, error) {
 
 // connect starts a remote shell.
 func (s *session) connect(ctx context.Context, argv, environ []string) (*connection, error) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
+	s.starter.Lock()
+	defer s.starter.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -3,12 +3,14 @@ package launch
 import (
 	"os/exec"
 	"runtime"
+	"sync"
 )
 
 // A starter starts all processes from one thread, which lives as long as they may: they are killed when it ends.
 type starter struct {
-	commands chan *exec.Cmd
-	errors   chan error
+	sync.Mutex // of start
+	commands   chan *exec.Cmd
+	errors     chan error
 }
 
 func newStarter() *starter {
@@ -22,7 +24,7 @@ func newStarter() *starter {
 	return s
 }
 
-// start starts a process. One goroutine at a time calls it.
+// start starts a process. The mutex is held.
 func (s *starter) start(cmd *exec.Cmd) error {
 	s.commands <- cmd
 	return <-s.errors

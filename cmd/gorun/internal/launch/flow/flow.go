@@ -66,8 +66,8 @@ func (c *Credit) take(most int) int {
 	}
 }
 
-// Used reports whether nothing may be sent.
-func (c *Credit) Used() bool {
+// IsUsedUp reports whether nothing may be sent.
+func (c *Credit) IsUsedUp() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.open && c.bytes <= 0

@@ -118,7 +118,7 @@ func (a *proxy) onEnd() {
 // starved reports whether a stream has to wait for the launcher.
 func (a *proxy) starved() bool {
 	for _, c := range a.credits {
-		if c != nil && c.Used() {
+		if c != nil && c.IsUsedUp() {
 			return true
 		}
 	}
