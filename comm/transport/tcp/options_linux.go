@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nearby is the longest round trip of a network on which BBR does not pay.
-const nearby = 2 * time.Millisecond
+// shortRoundTrip is the longest round trip of a network on which BBR does not pay.
+const shortRoundTrip = 2 * time.Millisecond
 
 // mostUnsent limits the bytes that wait in the kernel to be sent. Longer queues would have left the processor's caches when they are sent. It
 // does not limit the bytes that are on the network.
@@ -41,9 +41,9 @@ func limitUnsent(c *net.TCPConn) {
 	control(c, func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent) })
 }
 
-// chooseControl replaces BBR by another congestion control on nearby connections. BBR paces what it sends by what it has measured.
-// On a short network that halves the throughput and gains nothing, because there is no queue to keep short. chooseControl does not
-// set buffer sizes: the kernel adapts them to the network unless a program sets them.
+// chooseControl replaces BBR by another congestion control if the round trip is short. BBR paces what it sends by what it has measured: here
+// that halves the throughput and gains nothing, because there is no queue to keep short. chooseControl does not set buffer sizes: the kernel
+// adapts them to the network unless a program sets them.
 func chooseControl(c *net.TCPConn) {
 	control(c, func(fd int) {
 		name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
@@ -51,7 +51,7 @@ func chooseControl(c *net.TCPConn) {
 			return
 		}
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err != nil || int64(info.Rtt) > nearby.Microseconds() {
+		if err != nil || int64(info.Rtt) > shortRoundTrip.Microseconds() {
 			return
 		}
 		for _, other := range []string{"cubic", "reno"} { // reno is always allowed
