@@ -174,7 +174,7 @@ type showReason struct{ reason string }
 
 func (a showReason) perform(d *driver) { d.config.Waiting(a.reason) }
 
-// showLimits tells the one who has started the node how many nodes a round may have.
+// showLimits tells whoever has started the node how many nodes a round may have.
 type showLimits struct{ least, most int }
 
 func (a showLimits) perform(d *driver) { d.config.Scaled(a.least, a.most) }

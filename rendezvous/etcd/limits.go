@@ -18,7 +18,7 @@ func (v *view) nodeLimits(c *Config) (least, most int) {
 	return c.Min, c.Max
 }
 
-// showLimits shows the limits if they have changed. That they are those of the flags at first is known.
+// showLimits shows the limits if they have changed. At first they are those of the flags, which whoever has started the node knows.
 func (c *connection) showLimits() {
 	if least, most := c.view.nodeLimits(c.config); least != c.least || most != c.most {
 		c.least, c.most = least, most

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// shortest and longest are for how many bytes ways are compared: of a block, and of a whole buffer. Others go by the way of the nearest length.
+	// Ways are compared from shortest bytes of a block to longest bytes of a whole buffer. Outside these, the way of the nearest length stays.
 	shortest, longest = 8, 32 << 20
-	// mostCompute is about how many chunks are simulated at most. With it, Choice takes less than 0.3 seconds of a processor.
+	// mostCompute is about the most chunks that are simulated, so that Choice takes less than 0.3 seconds of a processor.
 	mostCompute = 1 << 18
-	// fineness is into how many parts a doubling is cut to find the length from which another way is faster.
+	// fineness: the length from which another way is faster is found to within one part in so many.
 	fineness = 32
-	// clearly is by how many percent the time of the table's way exceeds that of another one that replaces it.
+	// clearly is by how many percent a way must be faster than the table's to replace it.
 	clearly = 5
 )
 
