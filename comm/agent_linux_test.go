@@ -25,14 +25,15 @@ import (
 // A testAgent plays gorun's agent with --on-failure=replace to worker processes, which are survivors: it starts them, says that a round is
 // over, and begins the next one. It does so when the test says it, and not by itself.
 type testAgent struct {
-	t       *testing.T
-	net     string   // how ranks reach each other: shm, tcp, tls or mixed
-	environ []string // of workers, besides
-	dir     string
-	hosts   *hosttest.Network // for mixed
-	round   int
-	died    []rounds.Death
-	workers []*testWorker // by rank; nil: none lives
+	t         *testing.T
+	net       string   // how ranks reach each other: shm, tcp, tls, mixed or far
+	environ   []string // of workers, besides
+	dir       string
+	hosts     *hosttest.Network // nil: all are on this one
+	hostCount int
+	round     int
+	died      []rounds.Death
+	workers   []*testWorker // by rank; nil: none lives
 }
 
 // A testWorker is a survivor, as its agent sees it.
@@ -73,22 +74,35 @@ func newTestAgent(t *testing.T, network string, size int, environ ...string) *te
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	a := &testAgent{t: t, net: network, environ: environ, dir: dir}
-	if network == "mixed" {
-		a.hosts = hosttest.New(t, hosts)
+	switch network {
+	case "mixed":
+		a.connectHosts(2, 0)
+	case "far":
+		a.connectHosts(size, farDelay)
 	}
 	a.next(size)
 	return a
 }
 
-// hosts is on how many hosts mixed ranks are.
-const hosts = 2
+// farDelay is how long a packet of a far network takes to a host, or from it.
+const farDelay = 3 * time.Millisecond
+
+// connectHosts puts the ranks on n hosts.
+func (a *testAgent) connectHosts(n int, delay time.Duration) {
+	a.hosts, a.hostCount = hosttest.New(a.t, n), n
+	for i := range n {
+		if delay > 0 {
+			a.hosts.Delay(i, delay)
+		}
+	}
+}
 
 // host returns the host of a rank.
 func (a *testAgent) host(rank int) int {
 	if a.hosts == nil {
 		return 0
 	}
-	return rank % hosts
+	return rank % a.hostCount
 }
 
 // next begins a round of size ranks, in which survivors have the ranks that they had: those that are missing are started.
@@ -126,7 +140,7 @@ func (a *testAgent) begin(size int, starts func(rank int) bool) {
 			}
 		}
 		of := env.Worker{
-			Rank: rank, WorldSize: size, LocalRank: local, LocalWorldSize: here, GroupRank: a.host(rank), GroupWorldSize: 2,
+			Rank: rank, WorldSize: size, LocalRank: local, LocalWorldSize: here, GroupRank: a.host(rank), GroupWorldSize: max(2, a.hostCount),
 			MasterAddr: master, MasterPort: port, Round: a.round, Token: fmt.Sprintf("the-secret-of-round-number-%d", a.round), MaxRestarts: 1000,
 			RestartCount: a.round - 1, TLS: a.net == "tls",
 		}

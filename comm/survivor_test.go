@@ -161,6 +161,9 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 		}
 		return strings.Join(sockets, " "), err
 	},
+	"explain": func(_ context.Context, s *survivor, args []string) (string, error) {
+		return s.world.Explain(args[0], number(args[1])), nil
+	},
 	"footprint": func(context.Context, *survivor, []string) (string, error) { return footprint() },
 }
 

@@ -6,12 +6,14 @@
 //   - claim.go: each rank is one process, and may join one world after another
 //   - meet.go: what ranks write into the store, and read from it
 //   - address.go: the addresses of a rank and of rank 0's store
+//   - links.go: whether machines are far away from each other
 //   - memory.go: whether ranks of a machine share memory
 //   - streams.go: which streams of the round before are used again
 //   - waiting.go: logs which ranks Init waits for
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,12 +180,14 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		return nil, err
 	}
 	undo = append(undo, a.Close)
+	server := kv
 	kv = store.NewPrefix(kv, fmt.Sprintf("gorun/round/%d/", p.round))
 	generation, leave, err := ownClaims.claim(ctx, kv, p)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() error { leave(); return nil })
+	me.RoundTrip = roundTrip(server)
 	waits.on(func(ctx context.Context) string { return p.missing(ctx, kv, generation) })
 	met, err := meet(ctx, kv, generation, p, me)
 	if err == nil && c.Transport == "shm" {
@@ -199,7 +203,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
 		MustShare: c.Transport == "shm", OnFallback: OnFallback(c.Log, c.Transport == "shm"),
 	}}
-	if err = c.agree(w, me, met.Ranks[0]); err != nil {
+	if err = c.agree(w, me, met); err != nil {
 		return nil, err
 	}
 	w.Transport = Nearby(&w.WorldConfig, w.ID, tcp.New(ln, tcp.Config{
@@ -210,8 +214,9 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	return w, nil
 }
 
-// agree sets what all ranks use of first, which is rank 0. It logs if this rank has something else.
-func (c *Config) agree(w *World, me, first Info) (err error) {
+// agree sets what rank 0 says for all ranks. It logs if this rank has something else.
+func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
+	first := met.Ranks[0]
 	if me.Tuning != first.Tuning && me.Tuning != "" {
 		c.Log.Warn("the tuning of rank 0 counts", "rank 0", first.Tuning, "this rank", me.Tuning)
 	}
@@ -219,8 +224,9 @@ func (c *Config) agree(w *World, me, first Info) (err error) {
 		c.Log.Warn("the links of rank 0 count", "rank 0", first.Links, "this rank", me.Links)
 	}
 	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
-		w.ByLinks = first.Links != ""
-		w.Links, err = cost.Parse(first.Links)
+		links := cmp.Or(first.Links, met.Links)
+		w.ByLinks, w.FarAway = links != "", links != first.Links
+		w.Links, err = cost.Parse(links)
 	}
 	if err != nil {
 		return fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)

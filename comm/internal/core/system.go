@@ -28,13 +28,16 @@ func (g *Group) System(ranks []int) cost.System {
 	return s
 }
 
-// model returns a model by which ranks on so many rails choose among ways; nil: the user has set no links. It chooses the same on all members.
+// model returns a model by which ranks on so many rails choose among ways; nil: the world has no links. It chooses the same on all members.
 func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.Model {
 	if !g.World.ByLinks {
 		return nil
 	}
 	return choice.Model(func(op string, _ int) choice.Choice {
 		s := g.System(ranks())
+		if g.World.FarAway && !s.HasNetwork() {
+			return nil
+		}
 		return s.Choice(ways, op, rails)
 	}).Once()
 }

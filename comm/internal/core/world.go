@@ -38,6 +38,7 @@ type WorldConfig struct {
 	ChunkSize int // how many bytes of a message of a plan travel at once
 	Links     cost.Links
 	ByLinks   bool // algorithms are chosen by what Links predict
+	FarAway   bool // Links are those of machines that are far from each other, and say nothing of ranks on one machine
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte

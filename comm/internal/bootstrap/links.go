@@ -1,0 +1,51 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gorun/gorun/comm/store"
+)
+
+// farAway is the round trip from which on a machine is far away: then the number of messages that follow one another decides how long a
+// collective takes.
+const farAway = 2 * time.Millisecond
+
+// linksOf returns the links of a world, as cost.Parse reads them: those that rank 0 has been told, or, if most ranks on other machines are far
+// away from it, links of about that latency. It is empty otherwise.
+//
+// There are few such latencies, each four times the one before: the algorithm, and with it the order of a sum, must not depend on how long a
+// packet has taken by chance. The rate is low, so that nothing is chosen that sends much to save a little time.
+func linksOf(ranks []Info) string {
+	if ranks[0].Links != "" {
+		return ranks[0].Links
+	}
+	var trips []time.Duration
+	for _, r := range ranks {
+		if !r.SameNetwork(ranks[0].Place) {
+			trips = append(trips, r.RoundTrip)
+		}
+	}
+	if len(trips) == 0 {
+		return ""
+	}
+	slices.Sort(trips)
+	median := trips[(len(trips)-1)/2]
+	if median < farAway {
+		return ""
+	}
+	latency := farAway
+	for latency < time.Second/4 && median >= 4*latency {
+		latency *= 4
+	}
+	return fmt.Sprintf("network=latency:%s,rate:1Gbit", latency)
+}
+
+// roundTrip returns how long a message to s and back takes, as far as s knows, or 0.
+func roundTrip(s store.Store) time.Duration {
+	if measures, ok := s.(interface{ RoundTrip() time.Duration }); ok {
+		return measures.RoundTrip()
+	}
+	return 0
+}

@@ -1,0 +1,48 @@
+package bootstrap
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/cost"
+	"github.com/gorun/gorun/comm/internal/machine"
+)
+
+func TestLinksOf(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		said  string // by rank 0
+		trips []time.Duration
+		want  string
+	}{
+		{want: ""},
+		{trips: []time.Duration{0, 0, 0}, want: ""},                      // unknown
+		{trips: []time.Duration{50_000, 200_000, farAway - 1}, want: ""}, // a machine room
+		{trips: []time.Duration{100 * ms, 50_000, 60_000}, want: ""},     // one is far away
+		{trips: []time.Duration{100 * ms, 50_000}, want: ""},             // half of them
+		{trips: []time.Duration{0, 0, 50 * ms}, want: ""},                // of most it is not known
+		{trips: []time.Duration{farAway, farAway}, want: "network=latency:2ms,rate:1Gbit"},
+		{trips: []time.Duration{8*ms - 1}, want: "network=latency:2ms,rate:1Gbit"},
+		{trips: []time.Duration{8 * ms}, want: "network=latency:8ms,rate:1Gbit"},
+		{trips: []time.Duration{10 * ms, 14 * ms, 90 * ms}, want: "network=latency:8ms,rate:1Gbit"},
+		{trips: []time.Duration{300 * ms}, want: "network=latency:128ms,rate:1Gbit"},
+		{trips: []time.Duration{1 << 62}, want: "network=latency:512ms,rate:1Gbit"},
+		{trips: []time.Duration{-1 << 62}, want: ""},
+		{said: "network=latency:1us", trips: []time.Duration{50 * ms}, want: "network=latency:1us"},
+	} {
+		on := func(machineName string, trip time.Duration) Info {
+			return Info{Peer: core.Peer{Place: machine.Place{Kernel: machineName, Network: "n"}}, RoundTrip: trip}
+		}
+		ranks := []Info{on("a", 10*ms), on("a", 10*ms)} // two here, which do not count
+		ranks[0].Links = c.said
+		for _, trip := range c.trips {
+			ranks = append(ranks, on("b", trip))
+		}
+		if got := linksOf(ranks); got != c.want {
+			t.Errorf("%v: %q, want %q", c.trips, got, c.want)
+		} else if _, err := cost.Parse(got); err != nil {
+			t.Error(err)
+		}
+	}
+}
