@@ -24,6 +24,9 @@ var glooSource []byte
 //go:embed peers/limit.c
 var limitSource []byte
 
+//go:embed peers/memory.c
+var memorySource []byte
+
 // A contender is one way to communicate. Its command takes the operations to measure.
 type contender struct {
 	Name      string
@@ -136,9 +139,18 @@ func limitsC(s site) ([]contender, error) {
 	}}, err
 }
 
+// limitOfMemory is what ranks could do if each could reach the buffers of all others.
+func limitOfMemory(s site) ([]contender, error) {
+	program, err := s.compile("gcc", "memory.c", memorySource)
+	return []contender{{
+		Name: "limit of memory", Transport: "shm", Version: "gcc " + version("gcc", "-dumpfullversion"),
+		command: func(ranks int) []string { return []string{program, strconv.Itoa(ranks)} }, limit: true,
+	}}, err
+}
+
 // compile compiles a program.
 func (s site) compile(compiler, name string, text []byte) (string, error) {
-	source, program := filepath.Join(s.dir, name), filepath.Join(s.dir, compiler+".bench")
+	source, program := filepath.Join(s.dir, name), filepath.Join(s.dir, compiler+"."+name+".bench")
 	if err := os.WriteFile(source, text, 0o600); err != nil {
 		return "", err
 	}

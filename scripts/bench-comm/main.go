@@ -6,7 +6,8 @@
 //	go run ./scripts/bench-comm [-quick] [-json FILE] [-svg FILE] [flags]
 //
 // The contenders "limit C" and "limit Go" show how fast one can be over TCP: they move the same bytes over raw sockets, by the best known
-// algorithms, of which they choose the fastest for each cell. See package pattern for these, and package limit for the rest.
+// algorithms, of which they choose the fastest for each cell. See package pattern for these, and package limit for the rest. The contender
+// "limit of memory" shows the same for ranks that reach each other's buffers: see peers/memory.c.
 //
 // If it may, it installs the missing packages among Debian's openmpi-bin, libopenmpi-dev, mpich, libmpich-dev, gcc and
 // python3-torch, and says what it has to do without. All sides run the same loop: worker.go for comm, peers/mpi.c and

@@ -30,8 +30,9 @@ const introduction = `# Package comm beside Open MPI, MPICH and gloo
 
 Each number is the time of the fastest peer divided by the time of comm: above 1, comm is faster. Dirty memory has just been written by
 its rank. Hot memory is still in the caches of the processor that last used it. With more ranks than processors, Open MPI yields and
-MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. For TCP, a second table shows the microseconds that raw sockets take
-for the same bytes, by the fastest of the best known algorithms, in C or Go: the limit. The command
+MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. A second table shows a limit in microseconds. For TCP, that is what raw
+sockets take for the same bytes, by the fastest of the best known algorithms, in C or Go. In memory, it is what ranks take that copy and add
+straight from the buffers of the others, each a part, with a barrier before and after: comm can do so with buffers of comm.Alloc. The command
 ` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` printed this page. The comment of that command says how it measures.
 
 `
@@ -81,7 +82,7 @@ func (r report) printContender(w io.Writer, ours contender) {
 				printRatios(w, list)
 			}
 			if len(limits) > 0 {
-				fmt.Fprintf(w, "\nMicroseconds of the fastest peer / of comm / of raw sockets (%s):\n\n", strings.Join(limits, ", "))
+				fmt.Fprintf(w, "\nMicroseconds of the fastest peer / of comm / of the limit (%s):\n\n", strings.Join(limits, ", "))
 				r.samples.printLimits(w, ours.Name, peers, limits, in)
 			}
 		}
