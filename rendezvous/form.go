@@ -235,6 +235,8 @@ func (s *State) grow(ending bool) Decision {
 		what += "; others get in for one that is lost"
 	case newcomers == 0:
 		return s.cool(what, out)
+	case len(s.selectMembers(slices.Concat(members, welcome), nil, s.Max)) < s.Min: // the limit has changed
+		what += fmt.Sprintf("; too few wait for another round: %d", newcomers)
 	case size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall):
 		return s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
 	default:

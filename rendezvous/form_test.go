@@ -303,3 +303,25 @@ func TestFewerNodes(t *testing.T) {
 	c.settle(waits)
 	c.wantRound(t, 2, "n1 n2", 0, "the job has at most 2 nodes now")
 }
+
+// TestFewerNodesThanNeeded: a round with fewer nodes than the job needs now goes on until there are enough for another one.
+func TestFewerNodesThanNeeded(t *testing.T) {
+	c := newCluster(1, 2, 0)
+	c.come(0)
+	c.settle(0)
+	c.settle(waits)
+	c.s.Min, c.s.Max = 4, 5
+	b := c.come(1)
+	wantReason(t, c.settle(waits), "round 1 is running with 1 of 4 to 5 nodes; too few wait for another round: 1")
+	d := c.come(2)
+	c.come(3)
+	c.s.Unreachable = []rendezvous.Unreachable{{From: b, To: d}}
+	wantReason(t, c.settle(waits), "round 1 is running with 1 of 4 to 5 nodes; too few wait for another round: 3")
+	c.s.Unreachable = nil
+	wantReason(t, c.settle(0), "round 1 is running with 1 of 4 to 5 nodes; ends for more in 30s")
+	c.settle(30 * time.Second)
+	c.rejoin()
+	c.settle(0)
+	c.settle(waits)
+	c.wantRound(t, 2, "n1 n2 n3 n4", 0, "more nodes have come: 3")
+}
