@@ -3,6 +3,7 @@ package launch
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -88,6 +89,25 @@ func TestScaledLate(t *testing.T) {
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{1, failed}, "drop b"},
 		turn{lost{0, broken}, "drop a"})
 	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+}
+
+// TestScaledAfter: the launcher may learn of gorun scale after a host has left because of it. The nodes know when there are enough of them.
+func TestScaledAfter(t *testing.T) {
+	b := newRunningBed(4, 4)
+	b.turns(t, turn{finished{3, stopped}, "drop d"}, turn{finished{2, drained}, "drop c"}, turn{scaled{0, 3}, ""},
+		turn{scaled{0, 2}, "warn host d has left the job with exit code 143; going on with the others, warn host c has left the job after gorun drain; going on with the others"},
+		turn{scaled{1, 2}, ""}, turn{finished{1, succeeded}, "drop b"})
+	if got := b.pass(time.Hour, 0); got != "" {
+		t.Errorf("the last host does not go on: %s", got)
+	}
+	b.turns(t, turn{finished{0, succeeded}, "drop a"})
+	b.wantResult(t, Result{})
+
+	b = newRunningBed(3, 3) // the others end with it, and the launcher sees to that
+	b.turns(t, turn{finished{2, failed}, "drop c"}, turn{finished{1, stopped}, "drop b"}, turn{scaled{0, 1}, ""})
+	if got := b.pass(time.Minute, 0); !strings.HasPrefix(got, "signal a 15") {
+		t.Errorf("the last host does not end: %s", got)
+	}
 }
 
 // TestScaledUpLate: a round goes on though it has fewer nodes than gorun scale allows from now on, and its success is that of the job.

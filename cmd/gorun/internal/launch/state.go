@@ -55,6 +55,7 @@ type stateMachine struct {
 	nodes     []node
 	endpoints []int          // hosts at which the nodes meet; nil: not known yet
 	order     []int          // hosts that have an outcome, in the order in which they had
+	missed    []int          // hosts that have left since there were enough: the nodes say whether the job ends
 	failure   *Failure       // why the launcher has ended the job; nil: it has not
 	interrupt syscall.Signal // the first one; 0: none
 	signals   int            // how many came

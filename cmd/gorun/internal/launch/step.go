@@ -19,7 +19,7 @@ func (m *stateMachine) Step(e event, now time.Time) []action {
 	case copying:
 		m.nodes[e.host].copying, m.nodes[e.host].lastSeen = e.now, now
 	case scaled:
-		m.onScaled(e)
+		return m.onScaled(e)
 	case finished:
 		return m.onFinished(e, now)
 	case lost:
@@ -90,11 +90,23 @@ func (m *stateMachine) chooseEndpoints() bool {
 func isElsewhere(n node) bool { return !isLoopback(n.hello.Addr) }
 
 // onScaled sets how many hosts the job needs. If it is to need more than are left, it needs all of these: no host comes back, and a round
-// that has fewer nodes goes on.
-func (m *stateMachine) onScaled(e scaled) {
-	if m.nodes[e.host].phase == running && !m.stopping {
-		m.least = max(1, min(e.least, m.useful()))
+// that has fewer nodes goes on. The nodes may have learned of it before one left with which there were too few, and go on then.
+func (m *stateMachine) onScaled(e scaled) (actions []action) {
+	if m.nodes[e.host].phase != running || m.stopping {
+		return nil
 	}
+	left := m.useful()
+	m.least = max(1, min(e.least, left))
+	endsJob := func(i int) bool { return m.nodes[i].endsJob() }
+	if e.least > left || slices.ContainsFunc(m.order, endsJob) {
+		return nil
+	}
+	m.stopAt = time.Time{}
+	for _, i := range m.missed {
+		actions = append(actions, m.warnLeft(i))
+	}
+	m.missed = nil
+	return actions
 }
 
 func (m *stateMachine) onFinished(e finished, now time.Time) []action {
@@ -109,19 +121,25 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	case o.Code == 0 || m.stopping:
 		return actions
 	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
-		how := fmt.Sprintf("with exit code %d", o.Code)
-		if o.Cause == frame.Drained {
-			how = "after gorun drain"
-		}
-		return append(actions, warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[e.host], how, m.outlook())})
+		return append(actions, m.warnLeft(e.host))
 	case m.rules.Shared && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
 		}
+		m.missed = append(m.missed, e.host)
 		return actions
 	default:
 		return append(actions, m.stop(syscall.SIGTERM, now)...)
 	}
+}
+
+// warnLeft says that a host has left a job that goes on.
+func (m *stateMachine) warnLeft(i int) warn {
+	how := fmt.Sprintf("with exit code %d", m.nodes[i].outcome.Code)
+	if m.nodes[i].outcome.Cause == frame.Drained {
+		how = "after gorun drain"
+	}
+	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, m.outlook())}
 }
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
