@@ -77,6 +77,18 @@ func TestScaledEtcd(t *testing.T) {
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{0, stopped}, "drop a, warn host a has left the job with exit code 143; going on with the others"})
 }
 
+// TestLostEtcd: nodes without an etcd do not learn that a worker has failed, or that there are too few of them: the launcher stops them.
+func TestLostEtcd(t *testing.T) {
+	const leaves = "drop a, warn host a has left the job with exit code 137; the others cannot meet again: the job's etcd is lost"
+	b := newRunningBed(3, 3)
+	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{0, died}, leaves}, turn{finished{2, failed}, "drop c, signal b 15"}, turn{finished{1, stopped}, "drop b"})
+	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+
+	b = newRunningBed(3, 3)
+	b.turns(t, turn{scaled{0, 2}, ""}, turn{finished{0, died}, leaves}, turn{finished{2, drained}, "drop c, signal b 15"}, turn{finished{1, stopped}, "drop b"})
+	b.wantResult(t, Result{Code: 137, Text: "gorun: host a: gorun has died (signal: killed)\n"})
+}
+
 // TestScaledLate: who has ended, or has not begun, does not say how many hosts the job needs; and what has been decided stays so.
 func TestScaledLate(t *testing.T) {
 	b := newBed(3, 3)

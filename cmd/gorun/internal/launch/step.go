@@ -122,7 +122,7 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 		return actions
 	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
 		return append(actions, m.warnLeft(e.host))
-	case m.rules.Shared && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
+	case m.rules.Shared && m.canMeet() && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
 		}
