@@ -137,7 +137,7 @@ func TestMessages(t *testing.T) {
 	if got, err := ParseOutcome(Encode(outcome)); err != nil || got != outcome {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for _, wrong := range []Outcome{{Code: 256, Cause: Other}, {Code: -1, Cause: Other}, {Code: 1}, {Cause: Other}, {Code: 1, Cause: Stopped, Signal: 65}, {Code: 1, Cause: Stopped, Killed: -1}} {
+	for _, wrong := range []Outcome{{Code: 256, Cause: Other}, {Code: -1, Cause: Other}, {Code: 1}, {Cause: Other}, {Code: 1, Cause: "new"}, {Code: 1, Cause: Stopped, Signal: 65}, {Code: 1, Cause: Stopped, Killed: -1}} {
 		if _, err := ParseOutcome(Encode(wrong)); err == nil {
 			t.Errorf("accepted: %+v", wrong)
 		}

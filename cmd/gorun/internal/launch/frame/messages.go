@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,6 +47,8 @@ const (
 	Died      Cause = "died"      // gorun itself has died, and has said nothing
 	Other     Cause = "other"
 )
+
+var causes = []Cause{None, Worker, Elsewhere, Timeout, Stopped, Drained, Died, Other}
 
 // An Outcome is how the job ended on a host.
 type Outcome struct {
@@ -110,6 +113,8 @@ func ParseOutcome(payload []byte) (Outcome, error) {
 			return fmt.Errorf("exit code %d", o.Code)
 		case (o.Code == 0) != (o.Cause == None):
 			return fmt.Errorf("exit code %d with the cause %q", o.Code, o.Cause)
+		case !slices.Contains(causes, o.Cause):
+			return fmt.Errorf("the cause %.20q, which does not exist", o.Cause)
 		case o.Signal < 0 || o.Signal > 64 || o.Killed < 0:
 			return fmt.Errorf("signal %d, %d killed", o.Signal, o.Killed)
 		}
