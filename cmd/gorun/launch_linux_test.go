@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/release"
 	"github.com/gorun/gorun/env/hosttest"
 	"github.com/gorun/gorun/env/sshtest"
 )
@@ -168,6 +169,7 @@ func TestLaunchBadHosts(t *testing.T) {
 	for name, script := range map[string]string{
 		"older":  `printf '\001gorun-agent {"protocol":1,"version":"0.0.9"}\n'; exec cat >/dev/null`,
 		"newer":  `printf '\001gorun-agent {"protocol":3,"version":"0.9.0"}\n'; exec cat >/dev/null`,
+		"same":   `printf '\001gorun-agent {"protocol":1,"version":"` + release.Version + `"}\n'; exec cat >/dev/null`,
 		"crash":  `echo "cannot load libc" >&2; exit 3`,
 		"silent": `exec sleep 60`,
 	} {
@@ -194,6 +196,7 @@ func TestLaunchBadHosts(t *testing.T) {
 		{"no gorun, bash", []string{"--hosts=h2", "--remote-path=/opt/gorun"}, 2, "host h2: starting gorun: no gorun at /opt/gorun there: .*"},
 		{"older", []string{"--hosts=h1", "--remote-path=" + dir + "/older"}, 2, "host h1: starting gorun: .*/older there is gorun 0.0.9, and this is .*: install the same version, name another one with --remote-path, or let --copy copy this one"},
 		{"newer", []string{"--hosts=h1", "--remote-path=" + dir + "/newer"}, 2, "host h1: starting gorun: .*/newer there is gorun 0.9.0, and this is .*"},
+		{"same", []string{"--hosts=h1", "--remote-path=" + dir + "/same"}, 2, `host h1: starting gorun: .*/same there is gorun \S+ \(protocol 1\), and this is \S+ \(protocol \d+\): install the same version, .*`},
 		{"crash", []string{"--hosts=h2", "--remote-path=" + dir + "/crash"}, 2, `host h2: starting gorun: .*/crash ended with exit code 3 before it said anything; on stderr: "cannot load libc"`},
 		{"no agent", []string{"--hosts=h2", "--remote-path=/bin/echo"}, 2, `host h2: starting gorun: /bin/echo is no gorun of this version; on stdout: "agent"`},
 		{"silent agent", []string{"--hosts=h2", "--connect-timeout=6", "--remote-path=" + dir + "/silent"}, 75, "host h2: connecting: no answer within 6s: check that it is up, and that ssh runs a command there without a question, or give it longer with --connect-timeout"},

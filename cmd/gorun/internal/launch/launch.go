@@ -189,9 +189,13 @@ func (l *launcher) refuse(e said) *Failure {
 	if e.hello.Protocol == frame.Protocol && e.hello.Version == l.Version {
 		return nil
 	}
+	there, here := cut(e.hello.Version), l.Version
+	if there == here { // between two releases, the version is the same
+		there, here = fmt.Sprintf("%s (protocol %d)", there, e.hello.Protocol), fmt.Sprintf("%s (protocol %d)", here, frame.Protocol)
+	}
 	return &Failure{l.Names[e.host], "starting gorun", fmt.Sprintf(
 		"%s there is gorun %s, and this is %s: install the same version, name another one with --remote-path, or let --copy copy this one",
-		l.Path, cut(e.hello.Version), l.Version), codeCorrect}
+		l.Path, there, here), codeCorrect}
 }
 
 func (l *launcher) step(e event) {
