@@ -148,7 +148,16 @@ func TestLastHost(t *testing.T) {
 	}
 	b := newRunningBed(2, 1) // nobody has succeeded
 	b.turns(t, turn{finished{1, drained}, "drop b, warn host b has left the job after gorun drain; going on with the others"}, turn{finished{0, drained}, "drop a"})
-	b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
+	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
+}
+
+// TestSparedHost: why a host has left before is not why the job ends.
+func TestSparedHost(t *testing.T) {
+	b := newRunningBed(3, 3)
+	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{2, died}, "drop c, warn host c has left the job with exit code 137; going on with the others"})
+	b.do(finished{1, stopped})
+	b.do(finished{0, stopped})
+	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by signal 15 (number of other hosts that say the same: 1)\n"})
 }
 
 // TestScaledProperties: the others go on without a host if, and only if, as many are left as the job needs at that moment. Then it is named, and

@@ -46,6 +46,7 @@ type node struct {
 	copying  bool           // gorun is being copied there
 	lastSeen time.Time      // the last sign of life; at first, when the connection began
 	outcome  *frame.Outcome // nil: none
+	spared   bool           // it has left, and the job has gone on without it
 }
 
 // stateMachine decides what a launcher does. It has no clock, goroutine, I/O or logger.

@@ -103,7 +103,7 @@ func (m *stateMachine) onScaled(e scaled) (actions []action) {
 	}
 	m.stopAt = time.Time{}
 	for _, i := range m.missed {
-		actions = append(actions, m.warnLeft(i))
+		actions = append(actions, m.goOnWithout(i))
 	}
 	m.missed = nil
 	return actions
@@ -121,7 +121,7 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	case o.Code == 0 || m.stopping:
 		return actions
 	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
-		return append(actions, m.warnLeft(e.host))
+		return append(actions, m.goOnWithout(e.host))
 	case m.rules.Shared && m.canMeet() && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
 		if m.stopAt.IsZero() { // the others learn it by themselves, and say more about it
 			m.stopAt = now.Add(m.rules.Grace + shareTimeout)
@@ -133,10 +133,12 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	}
 }
 
-// warnLeft says that a host has left a job that goes on.
-func (m *stateMachine) warnLeft(i int) warn {
-	how := fmt.Sprintf("with exit code %d", m.nodes[i].outcome.Code)
-	if m.nodes[i].outcome.Cause == frame.Drained {
+// goOnWithout says that a host has left a job that goes on.
+func (m *stateMachine) goOnWithout(i int) warn {
+	n := &m.nodes[i]
+	n.spared = m.canMeet() // else the others may end because of it
+	how := fmt.Sprintf("with exit code %d", n.outcome.Code)
+	if n.outcome.Cause == frame.Drained {
 		how = "after gorun drain"
 	}
 	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, m.outlook())}
