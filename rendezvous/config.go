@@ -19,10 +19,10 @@ type Config struct {
 	EndAsOthers bool              // a node that is started after the job has ended ends as the job did; otherwise that is an error
 	Settings    map[string]string // more of what must be the same on every node
 	Reserve     ReserveFunc
-	Waiting     func(reason string)   // gets what a node waits for
-	Scaled      func(least, most int) // gets how many nodes a round may have, whenever this node learns that it has changed; nil: nobody asks
-	Control     func(net.Conn)        // takes connections of people who hold the job's secret; nil: there are none
-	ExitCode    func(error) int       // of this node, which leaves for that reason
+	Waiting     func(reason string) // gets what a node waits for
+	Scaled      func(need int)      // gets how many nodes the job needs, whenever this node is in its round and learns that it has changed; nil: nobody asks
+	Control     func(net.Conn)      // takes connections of people who hold the job's secret; nil: there are none
+	ExitCode    func(error) int     // of this node, which leaves for that reason
 	Logger      *slog.Logger
 }
 

@@ -174,10 +174,10 @@ type showReason struct{ reason string }
 
 func (a showReason) perform(d *driver) { d.config.Waiting(a.reason) }
 
-// showLimits tells whoever has started the node how many nodes a round may have.
-type showLimits struct{ least, most int }
+// showNeed tells the one who has started the node how many nodes the job needs.
+type showNeed struct{ nodes int }
 
-func (a showLimits) perform(d *driver) { d.config.Scaled(a.least, a.most) }
+func (a showNeed) perform(d *driver) { d.config.Scaled(a.nodes) }
 
 // useSecret is by which agents know each other from now on.
 type useSecret struct{ secret string }

@@ -42,7 +42,7 @@ type connection struct {
 	lost  bool   // etcd has lost some of that
 	stale bool   // what has come of the last request is to be read before there is another one
 
-	least, most int // nodeLimits that Config.Scaled knows
+	need int // what has been shown; 0: it is to be shown again. At first, it is what the flags say
 
 	outage    time.Time // since when etcd cannot be used; zero: it can
 	usable    time.Time // since when it can

@@ -106,17 +106,17 @@ func TestDrainTogether(t *testing.T) {
 	succeed(t, agents, next)
 }
 
-// TestScale: a node that waits as a spare gets in when the job may have more nodes, and all nodes learn of it, and say so once.
+// TestScale: a node that waits as a spare gets in when the job may have more nodes. Those of the round say, once, how many the job needs.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
 	shown := make(chan string, 100)
 	start := func(id string) *agent {
 		return j.agent(id, func(c *Config) {
-			c.Scaled = func(least, most int) { shown <- fmt.Sprintf("%s: %d to %d", id, least, most) }
+			c.Scaled = func(need int) { shown <- fmt.Sprint(id, ": ", need) }
 		})
 	}
-	wantShown := func(want ...string) { // what Limits knows has been shown
+	wantShown := func(want ...string) {
 		t.Helper()
 		var got []string
 		for range len(shown) {
@@ -162,7 +162,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("%s knows the limits %d and %d", a.node.ID, least, most)
 		}
 	}
-	wantShown("n0: 3 to 3", "n1: 3 to 3", "n2: 3 to 3")
+	wantShown("n0: 3", "n1: 3", "n2: 3")
 	if err := third.Scale(t.Context(), 1, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestScale(t *testing.T) {
 	for _, a := range append(agents, third, late) {
 		await(t, a, func(m *stateMachine) bool { least, _ := m.conn.view.nodeLimits(a.driver.config); return least == 1 })
 	}
-	wantShown("n0: 1 to 3", "n1: 1 to 3", "n2: 1 to 3", "n3: 1 to 3")
+	wantShown("n0: 1", "n1: 1", "n2: 1")
 	cancel()
 	if err := <-withdrawn; !errors.Is(err, context.Canceled) {
 		t.Errorf("the one that waits: %v", err)

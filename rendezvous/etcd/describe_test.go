@@ -56,8 +56,8 @@ func describe(is any) string {
 		what = describeError(is.err)
 	case showReason:
 		what = is.reason
-	case showLimits:
-		what = fmt.Sprint(is.least, " to ", is.most)
+	case showNeed:
+		what = fmt.Sprint(is.nodes)
 	case leaveJob:
 		if what = "no report"; is.round > 0 {
 			what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.report))

@@ -135,7 +135,7 @@ func (c *Config) complete() error {
 		c.Waiting = func(string) {}
 	}
 	if c.Scaled == nil {
-		c.Scaled = func(int, int) {}
+		c.Scaled = func(int) {}
 	}
 	if c.Explain == nil {
 		c.Explain = func(context.Context) error { return nil }

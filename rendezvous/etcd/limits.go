@@ -18,11 +18,20 @@ func (v *view) nodeLimits(c *Config) (least, most int) {
 	return c.Min, c.Max
 }
 
-// showLimits shows the limits if they have changed. At first they are those of the flags, which whoever has started the node knows.
-func (c *connection) showLimits() {
-	if least, most := c.view.nodeLimits(c.config); least != c.least || most != c.most {
-		c.least, c.most = least, most
-		c.emit(showLimits{least, most})
+// showNeed shows how many nodes the job needs, if that has changed. A round with fewer nodes than gorun scale allows goes on, and needs all of
+// them. Only its members know how many it has.
+func (c *connection) showNeed() {
+	v := c.view
+	if _, member := v.assignment(c.key); !member {
+		if v.current != nil {
+			c.need = 0
+		}
+		return
+	}
+	least, _ := v.nodeLimits(c.config)
+	if need := min(least, v.round.Size); need != c.need {
+		c.need = need
+		c.emit(showNeed{need})
 	}
 }
 

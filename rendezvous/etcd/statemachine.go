@@ -43,7 +43,7 @@ type common struct {
 func newStateMachine(c *Config, key, secret string, endpoints []string, now time.Time) *stateMachine {
 	shared := &common{config: c, keys: keysOf(c.Prefix, c.RunID), key: key, now: now, pending: make(map[kind]bool)}
 	m := &stateMachine{common: shared}
-	m.conn = connection{common: shared, endpoints: endpoints, ttl: c.Lease, renewAt: now, view: new(view), readAt: now, least: c.Min, most: c.Max}
+	m.conn = connection{common: shared, endpoints: endpoints, ttl: c.Lease, renewAt: now, view: new(view), readAt: now, need: c.Min}
 	m.member = member{common: shared, conn: &m.conn, secret: secret, peers: make(map[string]*peer), ended: make(map[string]string)}
 	m.leader = leader{common: shared, conn: &m.conn, member: &m.member, connected: make(map[string]int)}
 	return m
@@ -204,7 +204,7 @@ func (m *stateMachine) follow() {
 		m.finish(&rendezvous.ClosedError{Outcome: v.state.Outcome})
 		return
 	}
-	m.conn.showLimits()
+	m.conn.showNeed()
 	m.member.follow(v)
 }
 

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,35 +51,47 @@ func TestJobChanges(t *testing.T) {
 	}
 }
 
-// TestLimitsAreShown: what a node knows of the limits is shown when it changes, unless etcd has lost the job.
-func TestLimitsAreShown(t *testing.T) {
+// TestNeedIsShown: a member shows how many nodes the job needs when that changes, unless etcd has lost the job.
+func TestNeedIsShown(t *testing.T) {
 	t.Parallel()
 	m := idle()
 	m.conn.job = "j"
-	read := func(v view) (shown []showLimits) {
+	read := func(v view) (shown []showNeed) {
 		v.rev = m.conn.view.rev + 1
 		for _, a := range m.Step(time.Now(), answered{reading, &readJob{before: m.conn.view, now: &v}, nil}) {
-			if s, ok := a.(showLimits); ok {
+			if s, ok := a.(showNeed); ok {
 				shown = append(shown, s)
 			}
 		}
 		return shown
 	}
-	job := jobConfig{configDoc: configDoc{Job: "j"}, rev: 1}
-	formed := view{config: job, current: &currentDoc{Round: 1, ID: "r"}}
-	with := func(v view, least, most int) view { v.limits = &limitsDoc{least, most}; return v }
+	none := view{config: jobConfig{configDoc: configDoc{Job: "j"}, rev: 1}}
+	round := func(id, size, least int, member bool) view {
+		v := none
+		v.current = &currentDoc{Round: id, ID: fmt.Sprint(id)}
+		if least > 0 {
+			v.limits = &limitsDoc{least, 9}
+		}
+		if member {
+			v.round = &roundDoc{ID: id, Size: size, Assignments: map[string]assignment{m.key: {}}}
+		}
+		return v
+	}
 	for i, c := range []struct {
 		v    view
-		want []showLimits
+		want []showNeed
 	}{
-		{formed, nil},
-		{with(formed, 1, 1), nil}, // as the flags say
-		{with(formed, 1, 3), []showLimits{{1, 3}}},
-		{with(formed, 1, 3), nil},
-		{with(formed, 2, 3), []showLimits{{2, 3}}},
+		{none, nil},
+		{round(1, 2, 0, true), nil},
+		{round(1, 2, 1, true), nil}, // as the flags say
+		{round(1, 2, 2, true), []showNeed{{2}}},
+		{round(1, 2, 4, true), nil}, // the round goes on
+		{round(2, 3, 4, true), []showNeed{{3}}},
 		{view{}, nil}, // it is to be put back
-		{with(formed, 2, 3), nil},
-		{formed, []showLimits{{1, 1}}},
+		{round(2, 3, 4, true), nil},
+		{round(3, 3, 3, false), nil}, // a spare does not know it
+		{round(4, 3, 3, true), []showNeed{{3}}},
+		{round(4, 3, 0, true), []showNeed{{1}}},
 	} {
 		if got := read(c.v); !slices.Equal(got, c.want) {
 			t.Errorf("read %d: %v, want %v", i, got, c.want)

@@ -41,7 +41,7 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	}
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		o.launchedOn = args[0]
-		o.scaled = func(least, _ int) { _, _ = report.Write(frame.AppendScaled(nil, least)) }
+		o.scaled = func(need int) { _, _ = report.Write(frame.AppendScaled(nil, need)) }
 		return run(ctx, o, command, stdout, stderr, etcd)
 	})
 	cmd.SetArgs(args[1:])

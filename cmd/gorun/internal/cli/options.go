@@ -71,8 +71,8 @@ type options struct {
 	dryRun, json bool
 	outside      bool // a command about a running job, which is not a node of it
 
-	launchedOn string                // the name of this host for gorun launch, which has started this node; empty: it has not
-	scaled     func(least, most int) // tells gorun launch how many nodes a round may have, if that has changed; nil: it has not started this node
+	launchedOn string         // the name of this host for gorun launch, which has started this node; empty: it has not
+	scaled     func(need int) // tells gorun launch how many nodes the job needs, if that has changed; nil: it has not started this node
 }
 
 // autoThreads stands for each worker's share of the cores.
