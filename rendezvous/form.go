@@ -77,7 +77,7 @@ func (s *State) gather() Decision {
 		}
 		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
-			limit = max(s.Min, len(s.ranks))
+			limit = min(s.Max, max(s.Min, len(s.ranks)))
 		}
 	}
 	welcome, out := s.joining()
