@@ -319,11 +319,16 @@ func TestApartProperties(t *testing.T) {
 			"cut":    func(t *rapid.T) { c.cut(some(t) + ">" + some(t)) },
 			"mend":   func(t *rapid.T) { c.s.Unreachable = c.s.Unreachable[len(c.s.Unreachable)/2:] },
 			"rejoin": func(*rapid.T) { c.rejoin() },
+			"scale": func(t *rapid.T) {
+				c.s.Min = rapid.IntRange(1, 4).Draw(t, "least")
+				c.s.Max = c.s.Min + rapid.IntRange(0, 4).Draw(t, "most")
+			},
 			"fail": func(t *rapid.T) {
 				c.report(some(t), &rendezvous.Failure{Code: 1, Unreachable: make([]rendezvous.Peer, rapid.IntRange(0, 1).Draw(t, "named"))})
 			},
 			"": func(t *rapid.T) {
 				before, rounds := c.s, len(c.formed)
+				checkEnough(t, before)
 				again := rendezvous.Form(c.s)
 				if now := rendezvous.Form(c.s); !reflect.DeepEqual(now, again) {
 					t.Fatalf("%+v follows, and %+v", now, again)
