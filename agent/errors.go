@@ -47,6 +47,11 @@ func (e *InterruptError) Unwrap() error { return e.Cause }
 // Drained reports whether the node has left a job that goes on without it, because somebody asked for that.
 func (e *InterruptError) Drained() bool { return e.By == Command{Kind: CommandDrain}.spelling() }
 
+// ByStop reports whether somebody has stopped the job, which may have other nodes.
+func (e *InterruptError) ByStop() bool {
+	return e.By == Command{Kind: CommandStop}.spelling() || e.By == Command{Kind: CommandKill}.spelling()
+}
+
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not restarted. Its Summary is
 // for people.
 type WorkerError struct {

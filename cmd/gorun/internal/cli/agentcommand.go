@@ -65,7 +65,7 @@ func nodeOutcome(err error) frame.Outcome {
 			o.Cause = frame.Elsewhere
 		}
 	} else if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
-		o.Cause, o.Signal, o.Killed = frame.Stopped, int(stopped.Signal), stopped.Killed
+		o.Cause, o.Signal, o.Killed, o.ByStop = frame.Stopped, int(stopped.Signal), stopped.Killed, stopped.ByStop()
 		switch {
 		case is[*timeoutError](err):
 			o.Cause = frame.Timeout

@@ -151,6 +151,15 @@ func TestLastHost(t *testing.T) {
 	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
 }
 
+// TestStopCommand: nobody knows whether gorun stop has stopped one host or all of them before they have ended.
+func TestStopCommand(t *testing.T) {
+	byStop := stopped
+	byStop.ByStop, byStop.Text = true, "gorun: stopped by gorun stop\n"
+	b := newRunningBed(2, 1)
+	b.turns(t, turn{finished{1, byStop}, "drop b, warn host b has left the job after gorun stop"}, turn{finished{0, byStop}, "drop a"})
+	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by gorun stop (number of other hosts that say the same: 1)\n"})
+}
+
 // TestSparedHost: why a host has left before is not why the job ends.
 func TestSparedHost(t *testing.T) {
 	b := newRunningBed(3, 3)

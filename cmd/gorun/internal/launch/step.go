@@ -137,11 +137,14 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 func (m *stateMachine) goOnWithout(i int) warn {
 	n := &m.nodes[i]
 	n.spared = m.canMeet() // else the others may end because of it
-	how := fmt.Sprintf("with exit code %d", n.outcome.Code)
-	if n.outcome.Cause == frame.Drained {
+	how, then := fmt.Sprintf("with exit code %d", n.outcome.Code), m.outlook()
+	switch {
+	case n.outcome.Cause == frame.Drained:
 		how = "after gorun drain"
+	case n.outcome.ByStop:
+		how, then = "after gorun stop", "" // the others may be about to end
 	}
-	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, m.outlook())}
+	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, then)}
 }
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.

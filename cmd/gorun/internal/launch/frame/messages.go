@@ -52,11 +52,12 @@ var causes = []Cause{None, Worker, Elsewhere, Timeout, Stopped, Drained, Died, O
 
 // An Outcome is how the job ended on a host.
 type Outcome struct {
-	Code   int    `json:"code"`             // the exit code of gorun
-	Cause  Cause  `json:"cause,omitempty"`  //
-	Text   string `json:"text,omitempty"`   // for people: what gorun says at the end, with a line break
-	Signal int    `json:"signal,omitempty"` // that stopped it
-	Killed int    `json:"killed,omitempty"` // workers that did not stop by themselves
+	Code   int    `json:"code"`              // the exit code of gorun
+	Cause  Cause  `json:"cause,omitempty"`   //
+	Text   string `json:"text,omitempty"`    // for people: what gorun says at the end, with a line break
+	Signal int    `json:"signal,omitempty"`  // that stopped it
+	Killed int    `json:"killed,omitempty"`  // workers that did not stop by themselves
+	ByStop bool   `json:"by_stop,omitempty"` // gorun stop has ended it, and may have ended it on other hosts
 }
 
 // MaxText limits the text of an Outcome, in bytes: JSON may need six for each.
