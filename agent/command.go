@@ -87,7 +87,7 @@ func (m *stateMachine) onCommand(c Command) []action {
 		return append(todo, m.onInterrupt(interrupted{syscall.SIGTERM, by})...)
 	case CommandRestart:
 		if m.state != running {
-			return refuse(fmt.Errorf("its workers do not run (%s: %s), so there is nothing to restart", m.state, m.why))
+			return refuse(fmt.Errorf("its workers do not run (%s), so there is nothing to restart", m.doing()))
 		}
 		return []action{restart{c}}
 	case CommandScale:
@@ -97,12 +97,20 @@ func (m *stateMachine) onCommand(c Command) []action {
 		return []action{scale{c}}
 	case CommandStacks:
 		if !m.gang {
-			return refuse(fmt.Errorf("no worker runs (%s: %s)", m.state, m.why))
+			return refuse(fmt.Errorf("no worker runs (%s)", m.doing()))
 		}
 		return []action{collect{c}}
 	default:
 		return refuse(fmt.Errorf("no command %q", c.Kind))
 	}
+}
+
+// doing is the state, and why the node is in it, for people.
+func (m *stateMachine) doing() string {
+	if m.why == "" { // before the first round
+		return m.state.String()
+	}
+	return m.state.String() + ": " + m.why
 }
 
 // onCommand returns the event that a command is, or the next one.

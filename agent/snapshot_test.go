@@ -124,6 +124,19 @@ func (absent) Restart(ctx context.Context, _ *rendezvous.Round, _ string) error 
 	return ctx.Err()
 }
 
+// TestCommandTooEarly: before the first round, there is nothing to say of why there are no workers.
+func TestCommandTooEarly(t *testing.T) {
+	for kind, want := range map[CommandKind]string{
+		CommandRestart: "its workers do not run (joining), so there is nothing to restart",
+		CommandStacks:  "no worker runs (joining)",
+	} {
+		var m stateMachine
+		if r, ok := m.onCommand(Command{Kind: kind})[0].(reply); !ok || r.err == nil || r.err.Error() != want {
+			t.Errorf("%s: %+v, want %s", kind, r, want)
+		}
+	}
+}
+
 // TestCommandRestartIsAnswered: also while the etcd is away.
 func TestCommandRestartIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
