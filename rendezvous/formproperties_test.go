@@ -3,6 +3,7 @@ package rendezvous_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,10 @@ func TestFormProperties(t *testing.T) {
 			"withdraw": func(t *rapid.T) { c.withdraw(some(t)) },
 			"hear":     func(t *rapid.T) { c.node(some(t)).Joining = false }, // from a node that has been cut off
 			"cut":      func(*rapid.T) { c.s.Settled = !c.s.Settled },
+			"scale": func(t *rapid.T) {
+				c.s.Min = rapid.IntRange(1, 5).Draw(t, "least")
+				c.s.Max = c.s.Min + rapid.IntRange(0, 3).Draw(t, "more")
+			},
 			"succeed": func(t *rapid.T) {
 				c.report(some(t), nil)
 			},
@@ -51,6 +56,7 @@ func TestFormProperties(t *testing.T) {
 			"": func(t *rapid.T) {
 				before := c.s
 				rounds := len(c.formed)
+				checkEnough(t, before)
 				d := c.settle(rapid.SampledFrom([]time.Duration{0, time.Second, 30 * time.Second, waits}).Draw(t, "passed"))
 				if c.closed != nil {
 					if len(c.formed) > rounds && c.closed.Failure != nil {
@@ -70,6 +76,30 @@ func TestFormProperties(t *testing.T) {
 			},
 		})
 	})
+}
+
+// checkEnough: a round that runs is not ended for newcomers or for fewer nodes, unless there are enough for another one.
+func checkEnough(t *rapid.T, s rendezvous.State) {
+	over := rendezvous.Form(s).Over
+	if over == nil || !strings.HasPrefix(over.Why, "more nodes") && !strings.HasPrefix(over.Why, "the job has at most") {
+		return
+	}
+	next := s
+	next.Over, next.Reports = over, nil
+	next.Nodes = slices.Clone(s.Nodes)
+	for _, m := range s.Last.Members {
+		i := slices.IndexFunc(next.Nodes, func(n rendezvous.Candidate) bool { return n.Key == m.Key })
+		if i < 0 {
+			return // it may come back
+		}
+		if n := &next.Nodes[i]; n.Try == m.Try {
+			n.Joining, n.Try = true, n.Try+1
+		}
+	}
+	next.Stage, next.Waited = rendezvous.Stage{Round: s.Last.ID + 1, For: rendezvous.LastCall}, waits
+	if rendezvous.Form(next).Form == nil {
+		t.Fatalf("%s: %s", over.Why, rendezvous.Form(next).Reason())
+	}
 }
 
 // checkRootCause: no job is closed with a failure that happened because of a worker whose own failure is known. Nodes have a worker each.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/release"
+	version "github.com/gorun/gorun/cmd/gorun/internal/release"
 	"github.com/gorun/gorun/env/hosttest"
 	"github.com/gorun/gorun/env/sshtest"
 )
@@ -169,7 +169,7 @@ func TestLaunchBadHosts(t *testing.T) {
 	for name, script := range map[string]string{
 		"older":  `printf '\001gorun-agent {"protocol":1,"version":"0.0.9"}\n'; exec cat >/dev/null`,
 		"newer":  `printf '\001gorun-agent {"protocol":3,"version":"0.9.0"}\n'; exec cat >/dev/null`,
-		"same":   `printf '\001gorun-agent {"protocol":1,"version":"` + release.Version + `"}\n'; exec cat >/dev/null`,
+		"same":   `printf '\001gorun-agent {"protocol":1,"version":"` + version.Version + `"}\n'; exec cat >/dev/null`,
 		"crash":  `echo "cannot load libc" >&2; exit 3`,
 		"silent": `exec sleep 60`,
 	} {

@@ -236,14 +236,11 @@ func TestLaunchedScale(t *testing.T) {
 // TestLaunchedScaleUp: a round with fewer hosts than gorun scale wants goes on, also if gorun launch learns only then that a host is lost.
 func TestLaunchedScaleUp(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 10 s and more")
-	}
+	skipIfShort(t, "takes 10 s and more")
 	h := sshtest.Start(t, sshtest.Config{Hosts: 3})
-	gorun, dir := clientOf(t, h)
-	release := filepath.Join(t.TempDir(), "release")
-	n := launchWith(t, h, []string{"XDG_RUNTIME_DIR=" + filepath.Dir(dir)}, "--hosts=h[1-3]", "--nnodes=1:3", "--rdzv-id=train", "--heartbeat-timeout=9",
-		"--rdzv-conf=ttl=3,last_call_timeout=1", "sh", "-c", "echo ready $WORLD_SIZE; until test -e "+release+"; do sleep 0.1; done")
+	c, release := newClient(t, h), newRelease(t)
+	n := c.launch("--hosts=h[1-3]", "--nnodes=1:3", "--rdzv-id=train", "--heartbeat-timeout=9", "--rdzv-conf=ttl=3,last_call_timeout=1",
+		"sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
 	for range 3 {
 		n.expect("ready 3")
 	}
@@ -251,10 +248,8 @@ func TestLaunchedScaleUp(t *testing.T) {
 	for range 2 {
 		n.expect("ready 2")
 	}
-	checked(t, gorun)(0, `^job train may have 3 to 3 nodes from now on`, "scale", "train", "3:3")
+	c.want(0, `^job train may have 3 to 3 nodes from now on`, "scale", "train", "3:3")
 	n.expect("host h3: running the job: the host is lost: no sign of life for 9s; going on with the others")
-	if err := os.WriteFile(release, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	release.create(t)
 	n.end(0)
 }
