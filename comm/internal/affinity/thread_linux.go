@@ -31,9 +31,19 @@ func Move(isWanted func(cpu uint32) bool) {
 		if left--; isWanted(uint32(cpu) + 1) {
 			one.Set(cpu)
 			if unix.SchedSetaffinity(0, &one) == nil {
-				_ = unix.SchedSetaffinity(0, &allowed) // cannot fail: these were allowed before
+				unbind(&allowed)
 			}
 			return
 		}
+	}
+}
+
+// unbind lets this thread use the processors that it was allowed to use. Linux remembers what a thread has asked for, and gives it no more
+// when its cpuset grows later. So a thread that was allowed to use its whole cpuset asks for everything.
+func unbind(allowed *unix.CPUSet) {
+	var everything, now unix.CPUSet
+	everything.Fill()
+	if unix.SchedSetaffinity(0, &everything) != nil || unix.SchedGetaffinity(0, &now) != nil || now != *allowed {
+		_ = unix.SchedSetaffinity(0, allowed)
 	}
 }
