@@ -17,10 +17,14 @@ func (i Item) memory(visit func(b []byte)) {
 	(&walk{visit: visit}).reach(i.value)
 }
 
-// A walk visits all memory to which a value points, directly or by way of other memory.
+// mostDepth is more steps than there are to any part of a value that can be encoded. A commit of a deeper one fails.
+const mostDepth = 1 << 13
+
+// A walk visits memory to which a value leads.
 type walk struct {
 	visit func(b []byte)
 	seen  map[place]bool
+	depth int // steps from the value
 }
 
 // A place is memory that the walk has visited: n elements of a type, or a map with n entries.
@@ -31,9 +35,11 @@ type place struct {
 }
 
 func (w *walk) reach(v reflect.Value) {
-	if t := v.Type(); t.Kind() != reflect.Pointer && encodesItself(t) || !mayPoint(t) {
+	if t := v.Type(); t.Kind() != reflect.Pointer && encodesItself(t) || !mayPoint(t) || w.depth == mostDepth {
 		return
 	}
+	w.depth++
+	defer func() { w.depth-- }()
 	switch v.Kind() {
 	case reflect.Pointer:
 		if w.enter(v, 1) {

@@ -69,6 +69,47 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestMemoryOfDeepValues: the walk ends before the stack does. Such a value cannot be encoded.
+func TestMemoryOfDeepValues(t *testing.T) {
+	type node struct{ Next *node }
+	var list *node
+	for range 100_000 {
+		list = &node{list}
+	}
+	item, visits := Value("list", &list), 0
+	item.memory(func([]byte) { visits++ })
+	if visits > mostDepth {
+		t.Errorf("the walk took %d steps", visits)
+	}
+	if _, err := pack(nil, []Item{item}); err == nil {
+		t.Error("the list has been encoded")
+	}
+}
+
+// TestMemoryOfTheDeepestValue that can be encoded: the walk comes to its end.
+func TestMemoryOfTheDeepestValue(t *testing.T) {
+	end := make([]int32, 1)
+	var value any = end
+	for {
+		next := any([]any{value})
+		for range 31 {
+			behind := next
+			next = &behind
+		}
+		if _, err := codec.Marshal(next); err != nil {
+			break
+		}
+		value = next
+	}
+	found := false
+	Value("deep", &value).memory(func(b []byte) {
+		found = found || unsafe.SliceData(b) == unsafe.SliceData(bytesOf(end))
+	})
+	if !found {
+		t.Error("the walk has not found it")
+	}
+}
+
 // TestCommitOfValuesDuringAnOperation: an operation that writes to what a value points to is noticed as well.
 func TestCommitOfValuesDuringAnOperation(t *testing.T) {
 	checked := make(chan struct{})
