@@ -82,6 +82,65 @@ func TestAPeerThatFloods(t *testing.T) {
 	}
 }
 
+// A lateConn is a stream whose writes return only when the test says so.
+type lateConn struct {
+	net.Conn
+	mayReturn chan struct{}
+}
+
+func (c lateConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	<-c.mayReturn
+	return n, err
+}
+
+// A peer may use a credit, or announce more, before the write returns by which it was allowed to.
+func TestAPeerThatIsFasterThanAWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		h       wire.Header
+		most    int // frames that the peer may send
+		receive int // how many are received before it may go on
+	}{
+		"credit": {wire.Header{Kind: wire.Eager, Context: 1}, wire.EagerCredit / wire.MessageCost, wire.CreditStep / wire.MessageCost},
+		"answer": {wire.Header{Kind: wire.RTS, Context: 1, Size: 1}, wire.MaxRTS, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := New(slowTransport{make(chan error)}, 1, 2, Options{})
+				comm, err := e.Open(1, []int{0, 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mine, theirs := net.Pipe()
+				late := lateConn{mine, make(chan struct{})}
+				defer func() {
+					close(late.mayReturn)
+					_ = theirs.Close()
+					if err := e.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				e.Admit(0)
+				e.Connected(0, late)
+				for i := range c.most {
+					c.h.ID = uint64(i)
+					write(t, theirs, c.h, nil)
+				}
+				synctest.Wait()
+				for range c.receive {
+					comm.Recv(0, 0, 0, call.Call{}, make([]byte, 1))
+				}
+				if _, err := readHeader(theirs); err != nil {
+					t.Fatal(err)
+				}
+				c.h.ID++
+				write(t, theirs, c.h, nil)
+				write(t, theirs, wire.Header{Kind: wire.Credit}, nil) // it is still taken
+			})
+		})
+	}
+}
+
 // An answer to what has not been announced would let a rank announce more than it may.
 func TestAnswersToNothing(t *testing.T) {
 	for _, k := range []wire.Kind{wire.CTS, wire.Decline} {

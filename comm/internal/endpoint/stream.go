@@ -53,6 +53,7 @@ func (e *Endpoint) push(p *peer) bool {
 		return false
 	}
 	n, err := p.link.Stream.TryWrite(p.out.Next(moveLimit + wire.HeaderSize))
+	p.allow(n)
 	p.wrote(n)
 	if err != nil {
 		e.cannotWrite(p, err)
@@ -129,12 +130,20 @@ func (e *Endpoint) enqueue(p *peer, f frame) {
 	}
 }
 
+// allow counts what p may send once it has got the next n bytes. It is called before anything can come that p sends then: before the mutex is
+// let go. The mutex is held.
+func (p *peer) allow(n int) {
+	frames := p.out.Completes(n)
+	for i := range frames {
+		p.received.Sent(&frames[i].Header)
+	}
+}
+
 // wrote counts n bytes that have been written, and ends the operations that they complete. The mutex is held.
 func (p *peer) wrote(n int) {
 	whole := p.out.Wrote(n)
 	for i := range whole {
 		f := &whole[i]
-		p.received.Sent(&f.Header)
 		f.CloseSent()
 		if f.Op != nil {
 			f.Op.finish(nil)
@@ -181,6 +190,7 @@ func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 			for _, b := range p.out.Next(cap(buf)) {
 				buf = append(buf, b...)
 			}
+			p.allow(len(buf))
 			e.mu.Unlock()
 			n, err := conn.Write(buf)
 			e.mu.Lock()

@@ -139,7 +139,7 @@ func (r *ReceiveCredit) Consume(n int) (credit uint64) {
 	return credit
 }
 
-// Sent says that a frame has been written to the peer, which now knows that it may go on.
+// Sent says that a frame is written to the peer, which may go on when it has got it.
 func (r *ReceiveCredit) Sent(h *Header) {
 	switch h.Kind {
 	case Credit:

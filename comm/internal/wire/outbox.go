@@ -83,14 +83,24 @@ func (o *Outbox[O]) Next(limit int) [][]byte {
 // Wrote counts n bytes that have been written, and returns the frames that they complete. They are good until the outbox changes, and
 // the caller clears them: they must not keep anybody's memory.
 func (o *Outbox[O]) Wrote(n int) (whole []Frame[O]) {
-	o.written += n
-	o.writing = 0
-	done, frames := 0, o.frames.All()
-	for done < len(frames) && o.written >= frames[done].len() {
-		o.written -= frames[done].len()
-		done++
-	}
+	done, rest := o.completed(n)
+	o.written, o.writing = rest, 0
 	return o.frames.Take(done)
+}
+
+// Completes returns the frames that the next n bytes complete. They are good until the outbox changes.
+func (o *Outbox[O]) Completes(n int) []Frame[O] {
+	done, _ := o.completed(n)
+	return o.frames.All()[:done]
+}
+
+// completed returns how many frames the next n bytes complete, and how many bytes of the frame after these they are.
+func (o *Outbox[O]) completed(n int) (frames, rest int) {
+	all := o.frames.All()
+	for rest = o.written + n; frames < len(all) && rest >= all[frames].len(); frames++ {
+		rest -= all[frames].len()
+	}
+	return frames, rest
 }
 
 // Drop takes out all frames, and returns them. Nothing need be whole any more.
