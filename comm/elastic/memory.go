@@ -7,8 +7,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/cborcodec"
 )
 
-// memory calls visit with all memory of which a commit has copies: the variable, and what it points to. Of a value that encodes itself, it
-// visits no more than the value: only its methods know what else it encodes.
+// memory calls visit with all memory that a commit of the item is made of: the variable, and what it points to. Of what encodes itself, that is
+// what it points to directly: nobody but its type knows which parts are behind that.
 func (i Item) memory(visit func(b []byte)) {
 	if !i.isValue() {
 		visit(i.bytes)
@@ -35,7 +35,11 @@ type place struct {
 }
 
 func (w *walk) reach(v reflect.Value) {
-	if t := v.Type(); t.Kind() != reflect.Pointer && encodesItself(t) || !mayPoint(t) || w.depth == mostDepth {
+	switch t := v.Type(); {
+	case !mayPoint(t) || w.depth == mostDepth:
+		return
+	case t.Kind() != reflect.Pointer && encodesItself(t):
+		w.visitHeld(v)
 		return
 	}
 	w.depth++
@@ -81,8 +85,36 @@ func (w *walk) enter(v reflect.Value, n int) bool {
 	if v.IsNil() || n == 0 || !w.isNew(place{v.UnsafePointer(), n, t}) {
 		return false
 	}
-	w.visit(unsafe.Slice((*byte)(v.UnsafePointer()), uintptr(n)*t.Size()))
+	w.visitElements(v, n)
 	return true
+}
+
+func (w *walk) visitElements(v reflect.Value, n int) {
+	w.visit(unsafe.Slice((*byte)(v.UnsafePointer()), uintptr(n)*v.Type().Elem().Size()))
+}
+
+// visitHeld visits the memory to which v points, which encodes itself, or its fields do. It reads none of that memory, which others may use.
+func (w *walk) visitHeld(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			w.visitElements(v, 1)
+		}
+	case reflect.Slice:
+		if v.Len() > 0 {
+			w.visitElements(v, v.Len())
+		}
+	case reflect.Array:
+		for _, e := range v.Seq2() {
+			w.visitHeld(e)
+		}
+	case reflect.Struct:
+		for f, e := range v.Fields() {
+			if !cborcodec.IsLeftOut(f) {
+				w.visitHeld(e)
+			}
+		}
+	}
 }
 
 func (w *walk) isNew(p place) bool {

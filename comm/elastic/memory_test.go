@@ -32,22 +32,52 @@ func newLayered() *layered {
 	return l
 }
 
+// A matrix encodes itself, and keeps its elements to itself, as those of some libraries do.
+type matrix struct {
+	rows    int
+	data    []float64
+	pairs   [2]*[4]int32
+	scratch []float64 `cbor:"-"`
+}
+
+func newMatrix() *matrix {
+	return &matrix{2, make([]float64, 4), [2]*[4]int32{nil, new([4]int32)}, make([]float64, 4)}
+}
+
+func (m matrix) MarshalBinary() ([]byte, error)  { return bytesOf(m.data), nil }
+func (m *matrix) UnmarshalBinary(b []byte) error { copy(bytesOf(m.data), b); return nil }
+
+// A vector is a slice that encodes itself.
+type vector []float64
+
+func (v vector) MarshalBinary() ([]byte, error)  { return bytesOf(v), nil }
+func (v *vector) UnmarshalBinary(b []byte) error { copy(bytesOf(*v), b); return nil }
+
 func bytesOf[T comm.Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
 // TestMemory: the memory of an item is that of everything of which a commit is made, and no other.
 func TestMemory(t *testing.T) {
-	l, at, vector := newLayered(), time.Now(), make([]float64, 4)
+	l, at, numbers := newLayered(), time.Now(), make([]float64, 4)
+	m, own := newMatrix(), vector(make([]float64, 4))
+	both := struct {
+		M matrix
+		P *[4]int32
+	}{*m, m.pairs[1]}
 	behind := &l
 	for name, c := range map[string]struct {
 		item Item
 		of   []byte
 		want bool
 	}{
-		"slice":     {Slice("x", vector), bytesOf(vector[3:]), true},
+		"slice":     {Slice("x", numbers), bytesOf(numbers[3:]), true},
 		"variable":  {Value("x", l), unsafe.Slice((*byte)(unsafe.Pointer(&l.At)), 1), true},
 		"encoded":   {Value("x", &at), unsafe.Slice((*byte)(unsafe.Pointer(&at)), 1), true},
+		"data":      {Value("x", m), bytesOf(m.data[3:]), true},
+		"pairs":     {Value("x", &both), bytesOf(m.pairs[1][3:]), true},
+		"scratch":   {Value("x", m), bytesOf(m.scratch[:1]), false},
+		"vector":    {Value("x", &own), bytesOf(own[3:]), true},
 		"elements":  {Value("x", l), bytesOf(l.Slice[3:]), true},
 		"a pointer": {Value("x", &behind), bytesOf(l.Slice[:1]), true},
 		"pointer":   {Value("x", l), bytesOf(l.Pointer[3:]), true},
@@ -56,7 +86,7 @@ func TestMemory(t *testing.T) {
 		"any":       {Value("x", l), bytesOf(l.Any.([]int16)[3:]), true},
 		"left out":  {Value("x", l), bytesOf(l.Left[:1]), false},
 		"private":   {Value("x", l), bytesOf(l.private[:1]), false},
-		"other":     {Value("x", l), bytesOf(vector[:1]), false},
+		"other":     {Value("x", l), bytesOf(numbers[:1]), false},
 	} {
 		found := false
 		c.item.memory(func(b []byte) {
