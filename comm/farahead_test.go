@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gorun/gorun/env/fulltest"
 )
@@ -76,6 +78,50 @@ func TestARankFarAhead(t *testing.T) {
 				errs = append(errs, sub.Close())
 			}
 			return errors.Join(errs...)
+		})
+	})
+}
+
+// Collectives do not hang if their ranks have already sent each other, in other groups, all that they may send ahead.
+func TestCollectivesOfRanksThatAreFarAhead(t *testing.T) {
+	const calls = 8192 // as many empty messages as the credit of a rank allows
+	size := 20
+	if raceEnabled {
+		size = 12
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := worldOver(t, "mem", size)
+		defer w.close()
+		ahead := make(chan struct{})
+		var there sync.WaitGroup
+		there.Add(size)
+		go func() {
+			there.Wait()
+			synctest.Wait()
+			close(ahead)
+		}()
+		w.run(func(ctx context.Context, g *Group) error {
+			all, err := NewGroup(ctx, g, g.Ranks(), WithTuning("barrier=pairwise;all_gather=pairwise;all_reduce=pairwise;reduce=linear;broadcast=linear"))
+			if err != nil {
+				return err
+			}
+			var own *Group
+			for r := range size { // each rank sends to those to which collectives send first
+				three, err := NewGroup(ctx, g, []int{r, (r + 1) % size, (r + 2) % size}, WithTuning("broadcast=linear"))
+				if err != nil {
+					return err
+				}
+				if r == g.Rank() {
+					own = three
+				}
+			}
+			for range calls {
+				IBroadcast[byte](own, nil, 0)
+			}
+			there.Done()
+			<-ahead
+			v := make([]int, size)
+			return errors.Join(Barrier(ctx, all), AllGather(ctx, all, v, []int{1}), AllReduce(ctx, all, v, Sum), Reduce(ctx, all, v, Sum, 1), Broadcast(ctx, all, v, 1))
 		})
 	})
 }

@@ -163,14 +163,15 @@ func (pl *Pipeline) isDue() bool {
 
 func (pl *Pipeline) isCopy(s *plan.Step) bool { return s.To == pl.rank && s.From == s.To }
 
-// sendNow sends the next chunk, if the step has one. It first waits for others if too many are under way.
+// sendNow sends the next chunk, if the step has one. It first waits for others if too many are under way. An empty message does not wait for one
+// that is not eager: a barrier sends several before it receives, and so do its peers.
 func (pl *Pipeline) sendNow() error {
 	s := &pl.task.Plan[pl.out.step]
 	if s.To == plan.None || pl.isCopy(s) {
 		pl.out = cursor{step: pl.out.step + 1}
 		return nil
 	}
-	for !pl.sent.isEmpty() && (pl.sent.isFull() || !pl.isEager(s)) {
+	for !pl.sent.isEmpty() && (pl.sent.isFull() || s.Send.Len() > 0 && !pl.isEager(s)) {
 		if err := pl.wait(pl.sent.pop().op); err != nil {
 			return err
 		}

@@ -98,14 +98,22 @@ func PairwiseAllReduce(rank, size, n int) Plan {
 	return p
 }
 
-// PairwiseBarrier sends an empty message from every rank to every other one. P-1 messages, but only one latency.
+// mostAtOnce is how many empty messages a rank sends before it waits for others. A pipeline can have so many under way, even if they wait for
+// their receivers.
+const mostAtOnce = 16
+
+// PairwiseBarrier sends an empty message from every rank to every other one. P-1 messages, but only one latency for up to mostAtOnce of
+// them.
 func PairwiseBarrier(rank, size int) Plan {
 	var p Plan
-	for s := 1; s < size; s++ {
-		p = append(p, Step{To: mod(rank+s, size), From: None})
-	}
-	for s := 1; s < size; s++ {
-		p = append(p, Step{To: None, From: mod(rank-s, size)})
+	for first := 1; first < size; first += mostAtOnce {
+		behind := min(first+mostAtOnce, size)
+		for s := first; s < behind; s++ {
+			p = append(p, Step{To: mod(rank+s, size), From: None})
+		}
+		for s := first; s < behind; s++ {
+			p = append(p, Step{To: None, From: mod(rank-s, size)})
+		}
 	}
 	return p
 }
