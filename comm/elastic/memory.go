@@ -39,7 +39,7 @@ func (w *walk) reach(v reflect.Value) {
 	case !mayPoint(t) || w.depth == mostDepth:
 		return
 	case t.Kind() != reflect.Pointer && encodesItself(t):
-		w.visitHeld(v)
+		w.held(v)
 		return
 	}
 	w.depth++
@@ -85,33 +85,33 @@ func (w *walk) enter(v reflect.Value, n int) bool {
 	if v.IsNil() || n == 0 || !w.isNew(place{v.UnsafePointer(), n, t}) {
 		return false
 	}
-	w.visitElements(v, n)
+	w.elements(v, n)
 	return true
 }
 
-func (w *walk) visitElements(v reflect.Value, n int) {
+func (w *walk) elements(v reflect.Value, n int) {
 	w.visit(unsafe.Slice((*byte)(v.UnsafePointer()), uintptr(n)*v.Type().Elem().Size()))
 }
 
-// visitHeld visits the memory to which v points, which encodes itself, or its fields do. It reads none of that memory, which others may use.
-func (w *walk) visitHeld(v reflect.Value) {
+// held visits the memory to which v, which encodes itself, or its fields point. It reads none of that memory, which others may use.
+func (w *walk) held(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			w.visitElements(v, 1)
+			w.elements(v, 1)
 		}
 	case reflect.Slice:
 		if v.Len() > 0 {
-			w.visitElements(v, v.Len())
+			w.elements(v, v.Len())
 		}
 	case reflect.Array:
 		for _, e := range v.Seq2() {
-			w.visitHeld(e)
+			w.held(e)
 		}
 	case reflect.Struct:
 		for f, e := range v.Fields() {
 			if !cborcodec.IsLeftOut(f) {
-				w.visitHeld(e)
+				w.held(e)
 			}
 		}
 	}
