@@ -58,7 +58,8 @@ func PairwiseAllToAll(p Plan, rank int, send, recv []Range) Plan {
 // PairwiseAllGather appends to p the plan that gives every rank every block. Every rank sends its block straight to every other one, and
 // no message waits for another one. The blocks may be one vector, and rank r holds blocks[r] at the start.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 4.3, with one block for all. P-1 steps, but only one latency; all blocks but one sent.
+// Thakur, Rabenseifner and Gropp 2005, section 4.3, with one block for all. P-1 steps; one latency for each 8 of them, as
+// far as a pipeline looks ahead; all blocks but one sent.
 func PairwiseAllGather(p Plan, rank int, blocks []Range) Plan {
 	size := len(blocks)
 	for s := 1; s < size; s++ {
@@ -72,7 +73,7 @@ func PairwiseAllGather(p Plan, rank int, blocks []Range) Plan {
 // vectors into extra memory after its own (see [Plan.Extent]), and then combines all of them in order of rank: all ranks get the same bits,
 // and the operation need not commute.
 //
-// NVIDIA's TensorRT-LLM calls this a one-shot all-reduce. P-1 steps, but only one latency; n(P-1) elements sent.
+// NVIDIA's TensorRT-LLM calls this a one-shot all-reduce. P-1 steps, and latencies as in PairwiseAllGather; n(P-1) elements sent.
 func PairwiseAllReduce(rank, size, n int) Plan {
 	all := Range{0, n}
 	blocks := make([]Range, size) // where the vectors are
