@@ -52,7 +52,10 @@ func (s *Streams) take(ranks []Info, me int) []transport.Stream {
 	taken := make([]transport.Stream, len(ranks))
 	for r := range ranks {
 		other := ranks[r].Streams
-		if r != me && other != nil && other.World == mine.World && other.has(mine.Rank) && mine.has(other.Rank) {
+		if r == me || other == nil || other.World != mine.World || !other.has(mine.Rank) || !mine.has(other.Rank) {
+			continue
+		}
+		if other.Rank < len(s.To) { // mine has come back from rank 0
 			taken[r], s.To[other.Rank] = s.To[other.Rank], nil
 		}
 	}

@@ -107,6 +107,12 @@ func TestStreamsOfStrangers(t *testing.T) {
 	if taken := s.take(infos, 0); taken[1] == nil || taken[2] != nil {
 		t.Errorf("%v", taken)
 	}
+	s, infos = mine() // rank 0 says that this rank has more streams than it has
+	infos[0].Streams.To = []byte{0xff, 0xff}
+	infos[1].Streams = &streamsInfo{World: 7, Rank: 9, To: []byte{1}}
+	if taken := s.take(infos, 0); taken[1] != nil {
+		t.Errorf("%v", taken)
+	}
 	if long := (&Streams{To: make([]transport.Stream, 8*longestBitmap+1)}).info(false); long != nil {
 		t.Error("an Info may be too long")
 	}
