@@ -89,8 +89,8 @@ func endRejoin() {
 }
 
 // awaitRound ends the round, unless it is over, waits for the next one, closes the world of this one, and returns those of its streams that
-// can be used again, also with an error. It does not close that world before: a rank that does not know yet that the round is over would take this rank's end for
-// the cause.
+// can be used again, also with an error. It does not close that world before: a rank that does not know yet that the round is over would take
+// this rank's end for the cause.
 func awaitRound(ctx context.Context, cfg *config) (*bootstrap.Streams, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
 	defer cancel()

@@ -15,8 +15,8 @@
 // net.Conn has two goroutines, a reader and a writer.
 //
 // The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
-// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go; how a round does: roundend.go. What ranks report of their calls and waits: calls.go,
-// stall.go, waitreport.go.
+// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go; how a round does: roundend.go. What ranks report of their
+// calls and waits: calls.go, stall.go, waitreport.go.
 package endpoint
 
 import (
