@@ -14,27 +14,39 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // TestStreamsAreUsedAgain: rounds end in the midst of whatever goes on between two ranks, one rank hears of it before the other, and there are
 // no new connections. Every message of a round is the one that was sent in it.
 func TestStreamsAreUsedAgain(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 1))
-			w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
-			for range 6 {
-				must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil)) // they are connected
-				traffic(t, w, rng)
-				first := rng.IntN(2)
-				w.ends[first].Revoke(revocation())
-				w.comms[1-first].Send(first, 3, 0, call.Call{}, make([]byte, rng.IntN(2*wire.EagerLimit)))
-				w.ends[1-first].Revoke(revocation())
-				w = w.nextRound(t)
-			}
-			must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil))
-			w.close(t)
-		})
+	identity, err := auth.NewIdentity([]byte(secret), "workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := func(net.Conn) bool { return false }
+	for name, cfg := range map[string]tcp.Config{
+		"TCP": {}, "bundles": {Connections: 3}, "TLS": {TLS: identity, Near: far}, "TLS over bundles": {TLS: identity, Near: far, Connections: 3},
+	} {
+		for seed := range uint64(fulltest.Else(20, 5)) {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 1))
+				w := tcpWorldOf(t, Options{ConnectTimeout: minute, Revocable: true}, cfg)
+				for range 6 {
+					must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil)) // they are connected
+					traffic(t, w, rng)
+					first := rng.IntN(2)
+					w.ends[first].Revoke(revocation())
+					w.comms[1-first].Send(first, 3, 0, call.Call{}, make([]byte, rng.IntN(2*wire.EagerLimit)))
+					w.ends[1-first].Revoke(revocation())
+					w = w.nextRound(t)
+				}
+				must(t, w.send(0, 1, 7, nil), w.recv(1, 0, 7, nil))
+				w.close(t)
+			})
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ func overTCPWith(t *testing.T, opt Options, body func(t *testing.T, w *testWorld
 	w.close(t)
 }
 
+const secret = "a secret of 16 bytes and more"
+
 func (w *testWorld) close(t *testing.T) {
 	for _, e := range w.ends {
 		if err := e.Close(); err != nil {
@@ -30,7 +32,10 @@ func (w *testWorld) close(t *testing.T) {
 	}
 }
 
-func tcpWorld(t *testing.T, opt Options) *testWorld {
+func tcpWorld(t *testing.T, opt Options) *testWorld { return tcpWorldOf(t, opt, tcp.Config{}) }
+
+// tcpWorldOf is tcpWorld with more settings.
+func tcpWorldOf(t *testing.T, opt Options, cfg tcp.Config) *testWorld {
 	lns, peers := make([]net.Listener, 2), make([]string, 2)
 	for r := range lns {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +46,8 @@ func tcpWorld(t *testing.T, opt Options) *testWorld {
 	}
 	w := &testWorld{}
 	for r, ln := range lns {
-		e := New(tcp.New(ln, tcp.Config{World: 1, Rank: r, Peers: peers, Token: []byte("a secret of 16 bytes and more")}), r, 2, opt)
+		cfg.World, cfg.Rank, cfg.Peers, cfg.Token = 1, r, peers, []byte(secret)
+		e := New(tcp.New(ln, cfg), r, 2, opt)
 		comm, err := e.Open(1, []int{0, 1})
 		if err != nil {
 			t.Fatal(err)
