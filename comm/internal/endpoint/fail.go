@@ -36,8 +36,12 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 	e.revoked = f
 	close(e.revoking)
+	given := e.giveUpWriting()
 	for _, c := range e.comms {
 		c.stop(f)
+	}
+	for _, p := range given {
+		e.drop(p, f)
 	}
 	for _, p := range e.peers {
 		e.sendRoundEnd(p)
@@ -99,8 +103,12 @@ func (c *Communicator) stop(f *diagnosis.Failure) bool {
 	if c.onFailure != nil {
 		c.onFailure()
 	}
+	c.queues.CancelAll()
+	for _, r := range c.members {
+		c.ep.peers[r].out.ReleaseFunc(func(op *Op) bool { return op != nil && op.comm == c })
+	}
 	for _, op := range slices.Clone(c.ops) {
-		c.end(op, f)
+		c.endTaken(op, f)
 	}
 	return true
 }
@@ -186,10 +194,17 @@ func (c *Communicator) AwaitNotified(limit time.Duration) {
 // end ends op with f, and takes it out of every queue that it may be in. The mutex is held.
 func (c *Communicator) end(op *Op, f error) {
 	c.queues.Cancel(op)
+	if op.send {
+		c.ep.peers[op.peer].out.Release(op)
+	}
+	c.endTaken(op, f)
+}
+
+// endTaken is end for an operation that is in no queue of messages or frames any more.
+func (c *Communicator) endTaken(op *Op, f error) {
 	switch {
 	case op.send:
 		delete(c.ep.sends, op.id)
-		c.ep.peers[op.peer].out.Release(op)
 	case op.source >= 0:
 		delete(c.ep.peers[op.source].inbound, op.id)
 		c.ep.peers[op.source].in.release(op)

@@ -58,7 +58,7 @@ func traffic(t *testing.T, w *testWorld, rng *rand.Rand) {
 	}
 	var begun []message
 	for i := range 1 + rng.IntN(30) {
-		n := []int{0, 1, 100, wire.EagerLimit, wire.EagerLimit + 1, 4 << 20}[rng.IntN(6)]
+		n := []int{0, 1, 100, wire.EagerLimit, wire.EagerLimit + 1, mostRest}[rng.IntN(6)]
 		from, receives := rng.IntN(2), rng.IntN(3) > 0
 		m := message{in: make([]byte, n), out: pattern(n, int(rng.Uint32N(1<<20)))}
 		w.send(from, 1-from, 100+i, bytes.Clone(m.out))
@@ -135,6 +135,65 @@ func TestStreamsThatAreNotUsedAgain(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestRevokeCopiesNoLongMessage: a long message that is being written is given up, with its stream.
+func TestRevokeCopiesNoLongMessage(t *testing.T) {
+	const long = 64 << 20
+	w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
+	out, in := make([]byte, long), make([]byte, long)
+	received := w.recv(1, 0, 0, in)
+	sent := w.send(0, 1, 0, out)
+	for !w.ends[0].isWriting(1) {
+		runtime.Gosched()
+	}
+	w.ends[1].mu.Lock() // it reads no more
+	if !w.ends[0].isWriting(1) {
+		t.Fatal("the message has arrived already")
+	}
+	w.ends[0].Revoke(revocation())
+	if w.ends[0].isWriting(1) {
+		t.Error("the rest of the message waits to be written")
+	}
+	w.ends[1].mu.Unlock()
+	if err := sent.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+		t.Errorf("the send: %v", err)
+	}
+	if s := w.ends[0].TakeStreams()[1]; s != nil {
+		t.Error("its stream is used again")
+	}
+	w.ends[1].Revoke(revocation())
+	if err := received.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+		t.Errorf("the receive: %v", err)
+	}
+	w.close(t)
+}
+
+// isWriting reports whether a long message to rank has begun.
+func (e *Endpoint) isWriting(rank int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peers[rank].out.Rest() > mostRest
+}
+
+// BenchmarkRevoke ends many operations at once.
+func BenchmarkRevoke(b *testing.B) {
+	const n = 20_000
+	for b.Loop() {
+		b.StopTimer()
+		w := tcpWorld(b, Options{ConnectTimeout: minute, Revocable: true})
+		for i := range n {
+			w.send(0, 1, i, nil)
+			w.recv(0, 1, n+i, nil)
+		}
+		b.StartTimer()
+		w.ends[0].Revoke(revocation())
+		b.StopTimer()
+		for _, e := range w.ends {
+			_ = e.Close()
+		}
+		b.StartTimer()
 	}
 }
 

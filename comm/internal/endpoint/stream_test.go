@@ -32,10 +32,10 @@ func (w *testWorld) close(t *testing.T) {
 	}
 }
 
-func tcpWorld(t *testing.T, opt Options) *testWorld { return tcpWorldOf(t, opt, tcp.Config{}) }
+func tcpWorld(t testing.TB, opt Options) *testWorld { return tcpWorldOf(t, opt, tcp.Config{}) }
 
 // tcpWorldOf is tcpWorld with more settings.
-func tcpWorldOf(t *testing.T, opt Options, cfg tcp.Config) *testWorld {
+func tcpWorldOf(t testing.TB, opt Options, cfg tcp.Config) *testWorld {
 	lns, peers := make([]net.Listener, 2), make([]string, 2)
 	for r := range lns {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

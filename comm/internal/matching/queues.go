@@ -38,6 +38,9 @@ func (q *Queues[R]) Cancel(receive R) bool {
 	return true
 }
 
+// CancelAll takes back all receives and probes.
+func (q *Queues[R]) CancelAll() { q.posted = queue.Queue[posted[R]]{} }
+
 // Receive returns the oldest receive that matches the message h from source, and its place for TakeReceive; the place is -1 if there is none.
 func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
 	all := q.posted.All()

@@ -119,6 +119,32 @@ func (o *Outbox[O]) IsWriting(op O) bool { return o.isWriting(o.index(op)) }
 
 func (o *Outbox[O]) isWriting(i int) bool { return i >= 0 && i < o.writing || i == 0 && o.written > 0 }
 
+// Rest returns how many bytes of a frame that has partly gone are still to follow.
+func (o *Outbox[O]) Rest() int {
+	if o.Len() == 0 || !o.isWriting(0) {
+		return 0
+	}
+	return o.frames.All()[0].len() - o.written
+}
+
+// ReleaseFunc is Release for all operations for which is returns true; that of no operation is not one.
+func (o *Outbox[O]) ReleaseFunc(is func(op O) bool) {
+	for i := range o.frames.All() {
+		if f := &o.frames.All()[i]; !o.isWriting(i) {
+			break
+		} else if is(f.Op) {
+			f.detach()
+		}
+	}
+	o.frames.RemoveFunc(func(f Frame[O]) bool { return is(f.Op) })
+}
+
+// detach makes the frame one of no operation.
+func (f *Frame[O]) detach() {
+	var none O
+	f.Op, f.Payload = none, bytes.Clone(f.Payload)
+}
+
 // Release takes op's buffer out of use. A frame that has partly gone must follow as a whole: its bytes are copied.
 func (o *Outbox[O]) Release(op O) {
 	i := o.index(op)
@@ -127,8 +153,6 @@ func (o *Outbox[O]) Release(op O) {
 	case !o.isWriting(i):
 		o.frames.Remove(i)
 	default:
-		var none O
-		f := &o.frames.All()[i]
-		f.Op, f.Payload = none, bytes.Clone(f.Payload)
+		o.frames.All()[i].detach()
 	}
 }

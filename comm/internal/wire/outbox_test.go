@@ -83,8 +83,24 @@ func TestAPieceEndsOutsideOfHeaders(t *testing.T) {
 
 // A frame of which a writer has bytes is written, though its operation has been given up meanwhile.
 func TestAFrameGivenUpWhileItIsWritten(t *testing.T) {
-	var o Outbox[*int]
 	ops := []*int{new(int), new(int), new(int)}
+	t.Run("each", func(t *testing.T) {
+		giveUpTwo(t, ops, func(o *Outbox[*int]) {
+			o.Release(ops[1])
+			o.Release(ops[2])
+		})
+	})
+	t.Run("all at once", func(t *testing.T) {
+		giveUpTwo(t, ops, func(o *Outbox[*int]) { o.ReleaseFunc(func(op *int) bool { return op == ops[1] || op == ops[2] }) })
+	})
+}
+
+// giveUpTwo lets giveUp give up the last two operations while the first two are being written.
+func giveUpTwo(t *testing.T, ops []*int, giveUp func(o *Outbox[*int])) {
+	var o Outbox[*int]
+	if o.Rest() != 0 {
+		t.Errorf("%d bytes are to follow", o.Rest())
+	}
 	for _, op := range ops {
 		o.Add(Frame[*int]{Header: Header{Kind: Eager, Size: 100}, Payload: pattern(100, 1), Op: op})
 	}
@@ -94,9 +110,16 @@ func TestAFrameGivenUpWhileItIsWritten(t *testing.T) {
 			t.Errorf("frame %d is being written: %v", i, i >= 2)
 		}
 	}
-	o.Release(ops[1])
-	o.Release(ops[2])
-	whole := o.Wrote(len(next))
+	if rest := o.Rest(); rest != HeaderSize+100 {
+		t.Errorf("%d bytes of the first frame are to follow", rest)
+	}
+	clear(o.Wrote(HeaderSize))
+	if rest := o.Rest(); rest != 100 {
+		t.Errorf("%d bytes of the first frame are to follow its header", rest)
+	}
+	o.Next(HeaderSize + 200)
+	giveUp(&o)
+	whole := o.Wrote(len(next) - HeaderSize)
 	if len(whole) != 2 || whole[0].Op != ops[0] || whole[1].Op != nil || o.Len() != 0 {
 		t.Errorf("%d frames are whole, and %d are left", len(whole), o.Len())
 	}

@@ -62,7 +62,7 @@ func (j job) begin(nodes int) int {
 // least returns how many nodes are enough for the job.
 func (j job) least(nodes int) int {
 	if j.enough > 0 {
-		return min(j.enough, nodes)
+		return max(1, min(j.enough, nodes-2)) // two may be told to end at once
 	}
 	return max(1, nodes-j.spare)
 }

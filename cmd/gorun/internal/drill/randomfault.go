@@ -48,14 +48,14 @@ func choosePauses(r *rand.Rand, n int) (pauses []time.Duration) {
 	return pauses
 }
 
-// chooseFaults returns one fault, or sometimes two with different targets.
+// chooseFaults returns one fault, or sometimes two with different targets. Of two nodes, only one is a target.
 func chooseFaults(r *rand.Rand, nodes, members int) []randomFault {
 	list := []randomFault{chooseFault(r, nodes, members)}
 	if r.IntN(4) > 0 {
 		return list
 	}
 	for {
-		if second := chooseFault(r, nodes, members); second.on != list[0].on {
+		if second := chooseFault(r, nodes, members); second.on != list[0].on && (nodes > 2 || second.on.etcd || list[0].on.etcd) {
 			return append(list, second)
 		}
 	}
