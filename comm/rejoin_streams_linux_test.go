@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/fulltest"
 )
 
 // TestStreamsOutliveARound: survivors use their connections again. Where a rank is slow they may make one anew, so this counts over rounds.
 func TestStreamsOutliveARound(t *testing.T) {
 	onNetworks(t, networks, func(t *testing.T, network string) {
-		const size, rounds = 4, 8
+		const size = 4
+		rounds := fulltest.Else(8, 4)
 		a := newTestAgent(t, network, size)
 		a.join()
 		used := 0

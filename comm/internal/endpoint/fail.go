@@ -36,11 +36,11 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 	e.revoked = f
 	close(e.revoking)
-	given := e.giveUpWriting()
+	abandoned := e.abandonWrites()
 	for _, c := range e.comms {
 		c.stop(f)
 	}
-	for _, p := range given {
+	for _, p := range abandoned {
 		e.drop(p, f)
 	}
 	for _, p := range e.peers {

@@ -31,19 +31,19 @@ func (e *Endpoint) sendRoundEnd(p *peer) {
 // mostRest is how many bytes of a message may follow after the end of a round, so that its stream can be used again.
 const mostRest = wire.LongestChunk
 
-// giveUpWriting drops what is to be written to ranks that are owed more than that, and returns them: their streams have to end. To copy a long
+// abandonWrites drops what is to be written to ranks that are owed more than that, and returns them: their streams have to end. To copy a long
 // message, and to write it to the end, would take longer than to connect again. The mutex is held.
-func (e *Endpoint) giveUpWriting() (given []*peer) {
+func (e *Endpoint) abandonWrites() (abandoned []*peer) {
 	for _, p := range e.peers {
 		if p.state != stateUp || p.out.Rest() <= mostRest {
 			continue
 		}
-		given = append(given, p)
+		abandoned = append(abandoned, p)
 		for _, f := range p.out.Drop() {
 			f.CloseSent()
 		}
 	}
-	return given
+	return abandoned
 }
 
 // TakeStreams takes out the streams, by rank, that may be used in the next round, after Revoke. The caller owns them. It is nil for all other

@@ -30,7 +30,7 @@ func TestStreamsAreUsedAgain(t *testing.T) {
 	for name, cfg := range map[string]tcp.Config{
 		"TCP": {}, "bundles": {Connections: 3}, "TLS": {TLS: identity, Near: far}, "TLS over bundles": {TLS: identity, Near: far, Connections: 3},
 	} {
-		for seed := range uint64(fulltest.Else(20, 5)) {
+		for seed := range uint64(fulltest.Else(20, 2)) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))
 				w := tcpWorldOf(t, Options{ConnectTimeout: minute, Revocable: true}, cfg)
