@@ -165,7 +165,7 @@ func (t *Team) readChunk(dst []byte, r, i int, p span) error {
 			if err != nil {
 				return err
 			}
-			t.pull(dst, mem, t.exceedsCaches(len(mem)))
+			t.pull(dst, mem, t.exceedsLastCache(len(mem)))
 			t.Received += uint64(len(mem))
 		}
 		if t.attached[r].mem != nil {
@@ -175,7 +175,11 @@ func (t *Team) readChunk(dst []byte, r, i int, p span) error {
 	if err := t.wait(r, filled(i)); err != nil {
 		return err
 	}
-	t.get(cut(dst, i, p.size), t.slotOf(r, i)[p.slot:], p.n)
+	whole := p.n
+	if !t.exceedsLastCache(whole) {
+		whole = 0
+	}
+	t.get(cut(dst, i, p.size), t.slotOf(r, i)[p.slot:], whole)
 	return nil
 }
 

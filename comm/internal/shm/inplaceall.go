@@ -105,7 +105,7 @@ func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) 
 // broadcastInPlace copies bufs[root] to the others. Every rank copies its slice.
 func (t *Team) broadcastInPlace(bufs [][]byte, root int) error {
 	from, to := t.slice(t.me, len(bufs[root]), 1)
-	bypass := t.exceedsCaches(len(bufs[root]))
+	bypass := t.exceedsLastCache(len(bufs[root]))
 	for lo := from; lo < to; lo += spreadBlock {
 		hi := min(lo+spreadBlock, to)
 		for r, b := range bufs {
@@ -171,6 +171,12 @@ func (t *Team) waitPushed(r, i int, exported bool) (bool, error) {
 
 // exceedsCaches reports whether buffers of n bytes, of all ranks together, are larger than the caches.
 func (t *Team) exceedsCaches(n int) bool { return n*t.n >= allCaches }
+
+// exceedsLastCache reports the same of a buffer that its rank uses again and again, such as that of a broadcast. It may be in the last-level
+// cache, and non-temporal stores to what a cache holds take twice as long as others. Much else shares that cache, other machines among it.
+func (t *Team) exceedsLastCache(n int) bool {
+	return t.exceedsCaches(n) && n*t.n >= cpu.LastLevelCache()/8
+}
 
 // push copies src to dst, which is another rank's. It uses non-temporal stores if bypass is set, or else the stores that have been
 // faster.
