@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestFarAway: where machines are far away from each other, comm finds that out, and its algorithms have few steps. A rule or links of the user's
-// overrule that.
+// TestFarAway: where machines are far away from each other, comm finds that out, and its algorithms have few steps. Links of the user's overrule that.
 func TestFarAway(t *testing.T) {
 	const size = 4
 	for name, c := range map[string]struct {
@@ -15,7 +14,6 @@ func TestFarAway(t *testing.T) {
 	}{
 		"far":             {"far", "", "pairwise"},
 		"far, with links": {"far", "GORUN_COMM_LINKS=" + linked["narrow, scattered"], "bidirectional"},
-		"far, with rules": {"far", "GORUN_COMM_TUNE=all_reduce=ring", "ring"},
 		"near":            {"mixed", "", "doubling"},
 		"on one machine":  {"tcp", "", "doubling"},
 	} {

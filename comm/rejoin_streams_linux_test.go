@@ -10,7 +10,7 @@ import (
 
 // TestStreamsOutliveARound: survivors use their connections again. Where a rank is slow they may make one anew, so this counts over rounds.
 func TestStreamsOutliveARound(t *testing.T) {
-	onNetworks(t, networks, func(t *testing.T, network string) {
+	onNetworks(t, fulltest.Else(networks, []string{"tls", "mixed"}), func(t *testing.T, network string) {
 		const size = 4
 		rounds := fulltest.Else(8, 4)
 		a := newTestAgent(t, network, size)
