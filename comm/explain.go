@@ -25,7 +25,7 @@ var latest atomic.Pointer[Group]
 // gather, the input of reduce_scatter, all_to_all and scatter.
 //
 // For each algorithm that exchanges messages, the text has the time that a model predicts: see [WithLinks]. A dash instead of the time says
-// that there are too many messages to simulate. Algorithms with a dash instead of a limit are used only if a rule names them, and
+// that there are too many messages to simulate, or too many bytes for the algorithm. Algorithms with a dash instead of a limit are used only if a rule names them, and
 // pipeline also for an AllGatherV or a ReduceScatterV between machines whose blocks have very different lengths.
 //
 // Each table says where its choice comes from: it is built in, tuned by [WithTuning], or what takes the least time by what [WithLinks] predicts.
