@@ -85,9 +85,9 @@ func TestARankFarAhead(t *testing.T) {
 // Collectives do not hang if their ranks have already sent each other, in other groups, all that they may send ahead.
 func TestCollectivesOfRanksThatAreFarAhead(t *testing.T) {
 	const calls = 8192 // as many empty messages as the credit of a rank allows
-	size := 20
-	if raceEnabled {
-		size = 12
+	const size = 20
+	if raceEnabled && !fulltest.Full() {
+		t.Skip("takes long with the race detector")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := worldOver(t, "mem", size)

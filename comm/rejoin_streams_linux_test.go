@@ -12,7 +12,7 @@ import (
 func TestStreamsOutliveARound(t *testing.T) {
 	onNetworks(t, fulltest.Else(networks, []string{"tls", "mixed"}), func(t *testing.T, network string) {
 		const size = 4
-		rounds := fulltest.Else(8, 4)
+		rounds := fulltest.Else(8, 2)
 		a := newTestAgent(t, network, size)
 		a.join()
 		used := 0
