@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFarAway: where machines are far away from each other, comm finds that out, and its algorithms have few steps. Links of the user's overrule that.
+// TestFarAway: comm finds out that machines are far away from each other, and then uses algorithms with few steps. Links that the user has set
+// overrule that.
 func TestFarAway(t *testing.T) {
 	const size = 4
 	for name, c := range map[string]struct {

@@ -43,7 +43,7 @@ func (r release) create(t *testing.T) {
 	}
 }
 
-// skipIfShort skips a test if the tests are to be quick.
+// skipIfShort skips a test under -short, and says why.
 func skipIfShort(t *testing.T, why string) {
 	t.Helper()
 	if testing.Short() {

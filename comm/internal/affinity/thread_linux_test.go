@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpusetHelper is the variable that makes this program move in the cpuset of that directory, instead of running tests.
+// cpusetHelper is a variable with the directory of a cpuset. If it is set, this program moves a thread in that cpuset, and runs no tests.
 const cpusetHelper = "GORUN_TEST_CPUSET"
 
 // A thread that has moved gets the processors that its cpuset is given later.

@@ -36,8 +36,8 @@ const (
 	// longestSleeps is the most time for which it does so.
 	longestSleeps = time.Second
 	// spinBeforeSleep is how long a rank looks before it sleeps. It is longer than a peer takes to wake up and answer: beside somebody who
-	// computes, a rank that sleeps too early pays for a wake-up with each message. If Shared is set, it sleeps at once: those who need the
-	// processor are likely its peers, and a rank that looks would hold them up.
+	// computes, a rank that sleeps too early pays for a wake-up with each message. If Shared is set, it sleeps at once: its peers
+	// probably need the processor.
 	spinBeforeSleep = 200 * time.Microsecond
 )
 

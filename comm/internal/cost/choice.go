@@ -15,7 +15,7 @@ const (
 	mostCompute = 1 << 18
 	// fineness: the length from which another way is faster is found to within one part in so many.
 	fineness = 32
-	// clearly is by how many percent a way must be faster than the table's to replace it.
+	// clearly is how much faster than the table's way another one must be to replace it, in percent.
 	clearly = 5
 )
 

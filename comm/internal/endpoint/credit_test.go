@@ -94,7 +94,7 @@ func (c lateConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A peer may use a credit, or announce more, before the write returns by which it was allowed to.
+// A peer may use its credit, or announce more, before this rank's write of that credit has returned.
 func TestAPeerThatIsFasterThanAWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		h       wire.Header

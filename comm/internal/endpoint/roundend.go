@@ -13,10 +13,10 @@ import (
 // message of one round can be taken for one of another, and no stream is used again that has become useless. TakeStreams takes such streams
 // out. Their ends use them again only if both say in the next round that they have taken them out (package bootstrap).
 
-// roundEnd is how far two ranks have come with that.
+// A roundEnd records which RoundEnd frames a rank and its peer have sent.
 type roundEnd struct {
 	sent     bool // the frame is queued, or written
-	received bool
+	received bool // the peer's has come
 }
 
 // sendRoundEnd tells p, if it is connected, that this rank's round is over. Nothing is sent to p after that. The mutex is held.
