@@ -63,7 +63,7 @@ const overhead = 1514.0 / 1448
 func (n network) bound(c cell) float64 {
 	others, bytes := float64(n.Machines-1)/float64(n.Machines), float64(c.Bytes)
 	switch c.Op {
-	case "all_reduce":
+	case "all_reduce", "buckets":
 		bytes *= 2 * others
 	case "all_gather", "reduce_scatter":
 		bytes *= others
@@ -160,7 +160,7 @@ func TestParseNetwork(t *testing.T) {
 // TestBound compares with bounds that were worked out by hand.
 func TestBound(t *testing.T) {
 	n := network{Machines: 4, Ranks: 2, Rate: 8e6} // a byte takes a microsecond
-	want := map[string]float64{"all_reduce": 1500, "reduce_scatter": 750, "all_gather": 750, "broadcast": 1000, "reduce": 1000, "all_to_all": 1500, "sendrecv": 1000, "barrier": 0}
+	want := map[string]float64{"all_reduce": 1500, "reduce_scatter": 750, "all_gather": 750, "broadcast": 1000, "reduce": 1000, "all_to_all": 1500, "buckets": 1500, "sendrecv": 1000, "barrier": 0}
 	for op, us := range want {
 		if got := n.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
 			t.Errorf("%s: %g, want %g", op, got, us)

@@ -24,9 +24,10 @@ type options struct {
 }
 
 var (
-	allOps  = []string{"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "sendrecv", "barrier"}
-	errHelp = flag.ErrHelp
-	memory  = map[string][]string{"both": {"hot", "dirty"}, "no": {"hot"}, "only": {"dirty"}}
+	usualOps = []string{"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "sendrecv", "barrier"}
+	allOps   = append(slices.Clip(usualOps), "buckets")
+	errHelp  = flag.ErrHelp
+	memory   = map[string][]string{"both": {"hot", "dirty"}, "no": {"hot"}, "only": {"dirty"}}
 )
 
 // quick holds the values that -quick sets for flags that are not given: enough to check that everything works.
@@ -37,7 +38,7 @@ func parseFlags(args []string, out io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench-comm", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	isQuick := f.Bool("quick", false, "few sizes, two ranks, one round, all operations in one launch")
-	ops := f.String("ops", strings.Join(allOps, ","), "the operations")
+	ops := f.String("ops", strings.Join(usualOps, ","), "the operations; there is also buckets")
 	sizes := f.String("sizes", "64,512,4K,32K,256K,2M,16M,64M", "the sizes in bytes; K is 1024, M 1024 K")
 	ranks := f.String("ranks", "2,4", "the numbers of ranks")
 	transports := f.String("transport", "shm,tcp", "how bytes move; gloo has tcp only")
@@ -97,6 +98,9 @@ func (o *options) check() error {
 		for _, size := range o.sizes {
 			if size%(4*ranks) != 0 {
 				return fmt.Errorf("size %d: want whole elements of 4 bytes for each of %d ranks", size, ranks)
+			}
+			if slices.Contains(o.ops, "buckets") && size%(4*buckets) != 0 {
+				return fmt.Errorf("size %d: want whole elements of 4 bytes for each of %d buckets", size, buckets)
 			}
 		}
 	}

@@ -14,7 +14,10 @@ import (
 
 const workerArg = "as-worker"
 
-const batches, few = 9, 3 // of a cell; of one whose calls are slow
+const (
+	batches, few = 9, 3 // of a cell; of one whose calls are slow
+	buckets      = 8
+)
 
 // A worker is a rank of comm's side; mpi.c and gloo.py are the same for the others.
 type worker struct {
@@ -117,6 +120,8 @@ func (w *worker) operation(op string) (call func() error, sent int) {
 	switch op {
 	case "all_reduce":
 		return func() error { return comm.AllReduce(ctx, g, a, comm.Sum) }, n
+	case "buckets":
+		return w.buckets, n
 	case "reduce":
 		return func() error { return comm.Reduce(ctx, g, a, comm.Sum, 0) }, n
 	case "broadcast":
@@ -136,6 +141,21 @@ func (w *worker) operation(op string) (call func() error, sent int) {
 		return w.pingPong, n
 	}
 	return nil, 0
+}
+
+// buckets all-reduces all of a in parts, which are under way at once.
+func (w *worker) buckets() error {
+	var works [buckets]*comm.Work
+	part := len(w.a) / buckets
+	for i := range works {
+		works[i] = comm.IAllReduce(w.world, w.a[i*part:(i+1)*part], comm.Sum)
+	}
+	for _, work := range works {
+		if err := work.Wait(w.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *worker) pingPong() error {

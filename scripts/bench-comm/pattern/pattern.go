@@ -50,14 +50,14 @@ const (
 //
 // all_reduce, reduce to rank 0 and broadcast from rank 0 work on a in place. all_gather gathers the first parts of all a in b.
 // reduce_scatter leaves a rank's part of the sum at the beginning of b. all_to_all sends the parts of a to the parts of b. sendrecv sends a
-// of rank 0 to b of rank 1, and then a of rank 1 to b of rank 0. What a is in the end is not specified, unless it is the result.
+// of rank 0 to b of rank 1, and then a of rank 1 to b of rank 0. buckets is all_reduce. What a is in the end is not specified, unless it is the result.
 func Ways(op string, rank, size, n int) ([]Way, error) {
 	if size < 2 || rank < 0 || rank >= size || n < 0 || n%(Element*size) != 0 {
 		return nil, fmt.Errorf("%s of %d bytes on rank %d of %d", op, n, rank, size)
 	}
 	c := collective{rank: rank, size: size, n: n, part: n / size, even: size&(size-1) == 0}
 	switch op {
-	case "all_reduce":
+	case "all_reduce", "buckets":
 		return c.allReduce(), nil
 	case "reduce":
 		return c.reduce(), nil

@@ -27,11 +27,17 @@ def ping_pong(a, b):
         dist.send(a, 0)
 
 
+def buckets(a):
+    for work in [dist.all_reduce(part, async_op=True) for part in a.chunk(8)]:
+        work.wait()
+
+
 def operation(op, a, b):
     """Returns the call, and what this rank sends by it."""
     part, parts = a[: len(a) // size], list(b.chunk(size))
     return {
         "all_reduce": (lambda: dist.all_reduce(a), a),
+        "buckets": (lambda: buckets(a), a),
         "reduce": (lambda: dist.reduce(a, 0), a),
         "broadcast": (lambda: dist.broadcast(a, 0), a),
         "all_gather": (lambda: dist.all_gather(parts, part), part),
