@@ -19,6 +19,8 @@ func (a aMinute) Context() context.Context { return a.ctx }
 
 func (aMinute) Remaining() time.Duration { return time.Minute }
 
+func (aMinute) Fail(error) {}
+
 // However many pieces have gone, the next ones go ahead of the order of steps: here rank 1 waits for some before it sends what
 // rank 0 waits for.
 func TestPiecesGoAheadForEver(t *testing.T) {

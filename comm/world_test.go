@@ -120,17 +120,27 @@ var placements = map[string]func(r, size int) int{
 }
 
 var (
-	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered"}
+	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered", "halves" + inPieces, "uneven" + inPieces}
 	everywhere        = append([]string{"mem", "tcp", "bundles", "shm", "chunks"}, onSeveralMachines...)
 )
 
-// worldOver makes a world on a transport, or one whose ranks share memory. In that of pieces, messages are cut into very small
+// inPieces is the end of the names of worlds in which vectors go through the stages in small pieces, several at once.
+const inPieces = ", in pieces"
+
+// worldOver makes a world on a transport, or one whose ranks share memory. In that of chunks, messages are cut into very small
 // ones.
 func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))
 		for _, g := range w.groups {
 			g.world.ChunkSize = 40
+		}
+		return w
+	}
+	if placement, is := strings.CutSuffix(name, inPieces); is {
+		w := worldOver(t, placement, size)
+		for _, g := range w.groups {
+			g.world.ChunkSize, g.world.Overlaps = 500, true
 		}
 		return w
 	}
@@ -146,7 +156,7 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 
 // machinesOf returns the machine of every rank in a placement; none if there is no such placement.
 func machinesOf(placement string, size int) []string {
-	machine := placements[placement]
+	machine := placements[strings.TrimSuffix(placement, inPieces)]
 	if machine == nil {
 		return nil
 	}

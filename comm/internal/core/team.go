@@ -57,7 +57,7 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	h := &c.g.staged
 	*h = hier.Call{
 		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Out: c.out.Buf, In: c.in.Buf,
-		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline,
+		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline, Overlaps: c.g.World.Overlaps,
 	}
 	return h
 }

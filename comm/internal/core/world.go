@@ -43,6 +43,7 @@ type WorldConfig struct {
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
 	MustShare bool // if ranks cannot share memory, calls fail
+	Overlaps  bool // a rank moves bytes in two goroutines, one in memory and one between machines
 
 	// OnFallback is called if ranks cannot share memory, with the reason. It returns an error if they must.
 	OnFallback func(reason error) error
@@ -83,6 +84,7 @@ func (w *WorldConfig) HasEnded(p Peer) bool {
 // NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
+	w.Overlaps = w.Processors().Spare()
 	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
 	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().SameProcess
 	if !opt.SharesProcess {
@@ -109,6 +111,16 @@ func (w *WorldConfig) Processors() wait.Processors {
 		p.CPUs = runtime.GOMAXPROCS(0)
 	}
 	return p
+}
+
+// block returns how many bytes at least a rank sends at once to another machine, if a long vector is cut into pieces. To send half of them
+// takes longer than until they arrive.
+func (w *World) block() int {
+	block := max(w.ChunkSize/2, 1)
+	if n := &w.Links.Network; w.ByLinks && n.Gap > 0 {
+		block = max(block, 2*int((n.Latency+2*n.Overhead).Nanoseconds()*1000/int64(n.Gap)))
+	}
+	return block
 }
 
 // hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it is the same on all ranks of the

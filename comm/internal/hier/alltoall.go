@@ -20,7 +20,7 @@ func (c *Call) AllToAll() error {
 func (c *Call) allToAllDirect(size int) error {
 	r := c.route(func() *Route {
 		blocks := plan.EqualBlocks(c.Size, size/c.Elem)
-		return &Route{Layout: c.Layout, plan: plan.PairwiseAllToAll(nil, c.Rank, blocks, blocks).Without(c.Here())}
+		return &Route{Layout: c.Layout, pieces: []piece{{plan: plan.PairwiseAllToAll(nil, c.Rank, blocks, blocks).Without(c.Here())}}}
 	})
 	sent := c.pick(c.In, c.Here(), size)
 	got := sent
@@ -29,7 +29,7 @@ func (c *Call) allToAllDirect(size int) error {
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.AllToAll(got, sent) })
 	unpack(c.Out, c.Here(), size, got)
-	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
+	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
 	return c.err
 }
 
@@ -38,7 +38,7 @@ func (c *Call) allToAllByLeaders(size int) error {
 	here, whole := len(c.Here()), len(c.In)
 	r := c.route(func() *Route {
 		blocks := c.Blocks(here * size / c.Elem)
-		return c.ofLeaders().by(plan.PairwiseAllToAll(nil, c.Node, blocks, blocks))
+		return c.ofLeaders().by(func(*piece) plan.Plan { return plan.PairwiseAllToAll(nil, c.Node, blocks, blocks) })
 	})
 	in, out := c.In, c.Out // of the ranks of this node, one after the other
 	if r.Team != nil && r.isLeader() {
@@ -63,7 +63,7 @@ func (c *Call) exchange(r *Route, out, in []byte, size int) {
 			rest = rest[pack(rest, in[from*whole:], members, size):]
 		}
 	}
-	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: packed}, Dst: pipeline.Vector{Buf: arrived}})
+	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: packed}, Dst: pipeline.Vector{Buf: arrived}})
 	rest = arrived
 	for _, from := range r.Order() { // from every node: what each rank there sends to the ranks here
 		for to := range here {

@@ -14,17 +14,36 @@ func (c *Call) Broadcast() error {
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(buf), c.Elem, plan.Range{Hi: len(buf) / c.Elem})
-		return r.by(r.choices().Broadcast(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root))
+		return r.by(func(p *piece) plan.Plan {
+			return r.choices().Broadcast(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root)
+		})
 	})
-	wire := pipeline.InPlace(nil, r.own(buf))
-	if r.Node == r.Root && r.rails > 1 {
+	rootFirst := r.Node == r.Root && r.rails > 1
+	return c.inPieces(r,
+		func(p *piece) {
+			if rootFirst {
+				c.broadcastSlices(r, p, buf)
+			}
+		},
+		func(p *piece) pipeline.Task { return pipeline.InPlace(nil, p.whole(buf, c.LocalRank)) },
+		func(p *piece) {
+			if !rootFirst {
+				c.allGatherSlices(r, p, buf)
+			}
+		})
+}
+
+// broadcastSlices is the stage in which the ranks of the root's node copy a piece of buf from the root.
+func (c *Call) broadcastSlices(r *Route, p *piece, buf []byte) {
+	if len(r.pieces) == 1 {
 		c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(buf, r.Leader()) })
-		c.onRail(r, wire)
-	} else {
-		c.onRail(r, wire)
-		c.allGatherSlices(r, buf)
+		return
 	}
-	return c.err
+	for _, s := range p.slices[0] {
+		if s.Len() > 0 {
+			c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(buf[s.Lo:s.Hi], r.Leader()) })
+		}
+	}
 }
 
 // Scatter sends block r of In of the root to Out of rank r. It is Gather in the other direction.
@@ -44,7 +63,7 @@ func (c *Call) Scatter() error {
 	case r.Team != nil && r.isLeader():
 		here = c.Scratch.Take(len(r.Here()) * len(out))
 	}
-	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}})
+	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}})
 	if atRoot && r.Team == nil {
 		copy(out, here)
 	}

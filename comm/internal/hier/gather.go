@@ -17,23 +17,30 @@ func (c *Call) AllGather() error {
 	ordered := c.inNodeOrder(c.Layout, out)
 	r := c.route(func() *Route {
 		r := c.inSlices(len(ordered), c.Elem, c.Blocks(len(in)/c.Elem)...)
-		r.slices = slices.Delete(r.slices, c.Node, c.Node+1) // the ranks of this node have its blocks by then
 		mostJoined := 0
 		if r.rails == 1 { // otherwise those of other rails are between the slices
 			mostJoined = choice.Any
 		}
-		p, _ := r.choices().AllGatherV(nil, c.Node, r.mine, c.Elem, mostJoined)
-		return r.by(p)
+		for i := range r.pieces {
+			p := &r.pieces[i]
+			p.slices = slices.Delete(p.slices, c.Node, c.Node+1) // the ranks of this node have its blocks by then
+		}
+		return r.by(func(p *piece) plan.Plan {
+			all, _ := r.choices().AllGatherV(nil, c.Node, p.mine, c.Elem, mostJoined)
+			return all
+		})
 	})
 	here := c.blocksHere(ordered, len(in))
 	if r.Team == nil {
 		copy(here, in)
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.AllGather(here, in) })
-	c.onRail(r, pipeline.InPlace(nil, ordered))
-	c.allGatherSlices(r, ordered)
+	err := c.inPieces(r,
+		func(*piece) {},
+		func(*piece) pipeline.Task { return pipeline.InPlace(nil, ordered) },
+		func(p *piece) { c.allGatherSlices(r, p, ordered) })
 	c.inRankOrder(out, ordered, len(in))
-	return c.err
+	return err
 }
 
 // Gather collects In of all ranks in Out of the root: each leader collects the blocks of its node in memory, and sends them to the root
@@ -53,7 +60,7 @@ func (c *Call) Gather() error {
 		here = c.Scratch.Take(len(r.Here()) * len(in))
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.Gather(here, in, r.Leader()) })
-	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}})
+	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}})
 	if atRoot {
 		r.inRankOrder(out, ordered, len(in))
 	}
@@ -71,6 +78,6 @@ func (c *Call) withRoot(bytes int, build func(p plan.Plan, rank, root, n int, bl
 		}
 		l = l.rootedAt(c.RootRank)
 		blocks := l.Blocks(bytes / c.Elem)
-		return l.ofLeaders().by(build(nil, l.Node, l.Root, blocks[l.Node].Len(), blocks))
+		return l.ofLeaders().by(func(*piece) plan.Plan { return build(nil, l.Node, l.Root, blocks[l.Node].Len(), blocks) })
 	})
 }

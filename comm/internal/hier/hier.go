@@ -3,7 +3,7 @@
 // hierarchical.)
 //
 // Every byte goes to another machine at most once. In each stage one rank combines an element and the others copy it, so all ranks get
-// the same bits. A stage ends before the next one begins: no chunk of a long vector is on the wire while another is combined in memory.
+// the same bits.
 //
 // plan.Nodes says what nodes, rails and slices are. The comments on the calls below give costs: what a node sends to others, for N nodes
 // and S bytes.
@@ -22,6 +22,7 @@ type Layout struct {
 	Choose  plan.Choices // chooses how many rails there are, and the algorithm if there is one
 	OnRails plan.Choices // chooses the algorithm if there are several: as many as the smallest node has ranks
 	Team    *shm.Team    // of the ranks of this node; nil if this is the only one
+	Block   int          // how many bytes of a piece each rank sends to each node; see countPieces
 }
 
 // A Call is a collective that a group carries out in stages. If a stage fails, those after it do nothing.
@@ -32,6 +33,7 @@ type Call struct {
 	Out, In    []byte
 	Route      **Route           // the cached route of such calls; nil until the first one
 	Scratch    *pipeline.Scratch // memory until the call ends
+	Overlaps   bool              // stages of several pieces may run at the same time
 
 	pipeline.Call                    // of the stage by messages
 	Pipeline      *pipeline.Pipeline // carries that out
@@ -54,20 +56,20 @@ func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) {
 }
 
 // onRail is the stage of this rank's rail, if it is on one. t has no plan yet.
-func (c *Call) onRail(r *Route, t pipeline.Task) {
-	if len(r.plan) > 0 && c.err == nil {
-		t.Plan = r.plan
+func (c *Call) onRail(p *piece, t pipeline.Task) {
+	if len(p.plan) > 0 && c.err == nil {
+		t.Plan = p.plan
 		c.err = c.Pipeline.Run(c.Call, &t)
 	}
 }
 
-// reduceSlices is the stage that combines work of the ranks of this node, and leaves this rank's slices of the result in work.
-func (c *Call) reduceSlices(r *Route, work []byte) {
+// reduceSlices is the stage that combines a piece of work of the ranks of this node, and leaves this rank's slices of the result in work.
+func (c *Call) reduceSlices(r *Route, p *piece, work []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
-			return t.Reduce(work, c.Fold, r.Leader())
+			return t.Reduce(p.whole(work, r.Leader()), c.Fold, r.Leader())
 		}
-		for _, s := range r.slices {
+		for _, s := range p.slices {
 			if err := t.ReduceScatterV(work, s, c.Fold); err != nil {
 				return err
 			}
@@ -77,13 +79,13 @@ func (c *Call) reduceSlices(r *Route, work []byte) {
 	})
 }
 
-// allGatherSlices is the stage in which the ranks of this node copy each other's slices of work.
-func (c *Call) allGatherSlices(r *Route, work []byte) {
+// allGatherSlices is the stage in which the ranks of this node copy each other's slices of a piece of work.
+func (c *Call) allGatherSlices(r *Route, p *piece, work []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
-			return t.Broadcast(work, r.Leader())
+			return t.Broadcast(p.whole(work, r.Leader()), r.Leader())
 		}
-		for _, s := range r.slices {
+		for _, s := range p.slices {
 			if err := t.AllGatherV(work, s); err != nil {
 				return err
 			}

@@ -12,12 +12,14 @@ import (
 func (c *Call) AllReduce() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.all())
-		return r.by(r.choices().AllReduce(c.Node, c.nodes(), r.mine[0].Len(), c.Elem, c.Ordered))
+		return r.by(func(p *piece) plan.Plan {
+			return r.choices().AllReduce(c.Node, c.nodes(), p.mine[0].Len(), c.Elem, c.Ordered)
+		})
 	})
-	c.reduceSlices(r, c.Operands)
-	c.onRail(r, c.combining(r.own(c.Operands)))
-	c.allGatherSlices(r, c.Operands)
-	return c.err
+	return c.inPieces(r,
+		func(p *piece) { c.reduceSlices(r, p, c.Operands) },
+		func(p *piece) pipeline.Task { return c.combining(p.whole(c.Operands, c.LocalRank)) },
+		func(p *piece) { c.allGatherSlices(r, p, c.Operands) })
 }
 
 // Reduce leaves the reduction of Operands in them on the root. It is like AllReduce, but slices go to the ranks of the root's node, and
@@ -26,14 +28,18 @@ func (c *Call) Reduce() error {
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(c.Operands), c.Elem, c.all())
-		return r.by(r.choices().Reduce(l.Node, l.nodes(), r.mine[0].Len(), c.Elem, l.Root, c.Ordered))
+		return r.by(func(p *piece) plan.Plan {
+			return r.choices().Reduce(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root, c.Ordered)
+		})
 	})
-	c.reduceSlices(r, c.Operands)
-	c.onRail(r, c.combining(r.own(c.Operands)))
-	if r.Node == r.Root && r.rails > 1 { // otherwise the root is the rail
-		c.inMemory(r, func(t *shm.Team) error { return t.GatherV(c.Operands, r.slices[0], r.Leader()) })
-	}
-	return c.err
+	return c.inPieces(r,
+		func(p *piece) { c.reduceSlices(r, p, c.Operands) },
+		func(p *piece) pipeline.Task { return c.combining(p.whole(c.Operands, c.LocalRank)) },
+		func(p *piece) {
+			if r.Node == r.Root && r.rails > 1 { // otherwise the root is the rail
+				c.inMemory(r, func(t *shm.Team) error { return t.GatherV(c.Operands, p.slices[0], r.Leader()) })
+			}
+		})
 }
 
 // ReduceScatter makes Operands this rank's block of the reduction of Operands, which have a block for every rank. It does not change the
@@ -45,15 +51,19 @@ func (c *Call) ReduceScatter() error {
 	work := c.pick(c.Operands, c.Order(), size)
 	r := c.route(func() *Route {
 		r := c.inSlices(len(work), c.Elem, c.Blocks(size/c.Elem)...)
-		return r.by(plan.ReduceScatterApart(nil, c.Node, r.mine, c.Ordered))
+		return r.by(func(p *piece) plan.Plan { return plan.ReduceScatterApart(nil, c.Node, p.mine, c.Ordered) })
 	})
-	c.reduceSlices(r, work)
-	c.onRail(r, c.combining(work))
-	if _, most := c.Sizes(); r.rails < most {
-		c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(work, r.slices[c.Node]) })
-	}
+	_, most := c.Sizes()
+	err := c.inPieces(r,
+		func(p *piece) { c.reduceSlices(r, p, work) },
+		func(*piece) pipeline.Task { return c.combining(work) },
+		func(p *piece) {
+			if r.rails < most {
+				c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(work, p.slices[c.Node]) })
+			}
+		})
 	c.Operands = c.blocksHere(work, size)[c.LocalRank*size:][:size]
-	return c.err
+	return err
 }
 
 // all returns the range of all Operands.

@@ -6,9 +6,7 @@ import "github.com/gorun/gorun/comm/internal/plan"
 type Route struct {
 	*Layout
 	rails  int
-	slices [][]plan.Range // of every range of the vector: the slices of all ranks of this node, in bytes
-	mine   []plan.Range   // of every range: this rank's slice, in elements
-	plan   plan.Plan      // of this rank's rail; empty if it is on none
+	pieces []piece // one of a call that is not cut into slices
 }
 
 // route returns the route of c: the cached one, or what build makes.
@@ -39,16 +37,15 @@ func (l *Layout) spread(root int) *Layout {
 func (l *Layout) nodes() int { return len(l.Members) }
 
 // inSlices returns the route of a vector of so many bytes, of which each range is cut into a slice for each rail. Ranges are in elements
-// of elem bytes.
+// of elem bytes, one after the other.
 func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 	r := &Route{Layout: l, rails: l.Choose.Rails(l.Nodes, bytes)}
+	r.pieces = make([]piece, l.countPieces(bytes, r.rails, len(ranges)))
 	for _, whole := range ranges {
 		slices := l.Slices(whole, r.rails)
-		r.mine = append(r.mine, slices[l.LocalRank])
-		for i, s := range slices {
-			slices[i] = plan.Range{Lo: s.Lo * elem, Hi: s.Hi * elem}
+		for i := range r.pieces {
+			r.pieces[i].add(slices, l.LocalRank, i, len(r.pieces), elem)
 		}
-		r.slices = append(r.slices, slices)
 	}
 	return r
 }
@@ -62,24 +59,21 @@ func (r *Route) choices() plan.Choices {
 }
 
 // ofLeaders returns the route of what the leaders of nodes exchange.
-func (l *Layout) ofLeaders() *Route { return &Route{Layout: l, rails: 1} }
+func (l *Layout) ofLeaders() *Route { return &Route{Layout: l, rails: 1, pieces: make([]piece, 1)} }
 
-// by sets the plan of this rank's rail: p, which numbers nodes, with ranks instead. It returns r.
-func (r *Route) by(p plan.Plan) *Route {
+// by sets the plans of this rank's rail: what build makes for each piece. They number nodes, and by numbers ranks instead. It returns r.
+func (r *Route) by(build func(p *piece) plan.Plan) *Route {
 	if ranks := r.Rail(r.rails); ranks != nil {
-		r.plan = p.Among(ranks)
+		for i := range r.pieces {
+			p := &r.pieces[i]
+			p.plan = build(p).Among(ranks)
+		}
 	}
 	return r
 }
 
 // isLeader reports whether this rank is on rail 0.
 func (r *Route) isLeader() bool { return r.LocalRank == r.Leader() }
-
-// own returns this rank's slice of work.
-func (r *Route) own(work []byte) []byte {
-	mine := r.slices[0][r.LocalRank]
-	return work[mine.Lo:mine.Hi]
-}
 
 // Between nodes, vectors with a block for every rank are in order of nodes: the blocks of one node are one range.
 

@@ -14,10 +14,10 @@ func ChainBroadcast(rank, size, n, root, messages int) Plan {
 	for i := range messages + 1 {
 		s := Step{To: None, From: None}
 		if !first && i < messages {
-			s.From, s.Recv = mod(rank-1, size), all.part(messages, i)
+			s.From, s.Recv = mod(rank-1, size), all.Part(messages, i)
 		}
 		if !last && i > 0 {
-			s.To, s.Send = mod(rank+1, size), all.part(messages, i-1)
+			s.To, s.Send = mod(rank+1, size), all.Part(messages, i-1)
 		}
 		if s.To != None || s.From != None {
 			p = append(p, s)

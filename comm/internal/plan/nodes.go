@@ -144,7 +144,7 @@ func (n Nodes) Slices(r Range, rails int) []Range {
 	for local := range slices {
 		slices[local] = Range{r.Hi, r.Hi}
 		if i := mod(local-n.Leader(), len(slices)); i < rails {
-			slices[local] = r.part(rails, i)
+			slices[local] = r.Part(rails, i)
 		}
 	}
 	return slices

@@ -19,8 +19,8 @@ func (r Range) Len() int { return r.Hi - r.Lo }
 // Overlaps reports whether r and s have elements in common.
 func (r Range) Overlaps(s Range) bool { return max(r.Lo, s.Lo) < min(r.Hi, s.Hi) }
 
-// part returns the i-th of size parts of r.
-func (r Range) part(size, i int) Range {
+// Part returns the i-th of size parts of r.
+func (r Range) Part(size, i int) Range {
 	p := Even(r.Len(), size, i)
 	return Range{r.Lo + p.Lo, r.Lo + p.Hi}
 }
@@ -57,7 +57,7 @@ type Step struct {
 
 // part returns s with the i-th of so many parts of what it moves.
 func (s Step) part(size, i int) Step {
-	s.Send, s.Recv = s.Send.part(size, i), s.Recv.part(size, i)
+	s.Send, s.Recv = s.Send.Part(size, i), s.Recv.Part(size, i)
 	return s
 }
 

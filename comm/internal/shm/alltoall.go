@@ -2,7 +2,7 @@ package shm
 
 // AllToAll copies block r of in to rank r, where it becomes the block of out whose number is this rank. Blocks are equally long.
 func (t *Team) AllToAll(out, in []byte) error {
-	if fitsLL(len(in)/t.n, t.n) {
+	if t.isShort(len(in)/t.n, t.n) {
 		return t.allToAllLL(out, in)
 	}
 	each := len(in) / t.n

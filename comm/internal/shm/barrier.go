@@ -4,7 +4,7 @@ package shm
 // dissemination barrier (Hensgen, Finkel and Manber 1988): in round k every rank signals the one 2^k further on, so no rank waits for
 // more than log2(n) others.
 func (t *Team) Barrier() error {
-	if t.n <= mostLLBarrier {
+	if t.n <= mostLLBarrier && t.isShort(0, 1) {
 		return t.allGatherLL(nil, nil)
 	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {

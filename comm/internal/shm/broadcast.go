@@ -2,7 +2,7 @@ package shm
 
 // Broadcast copies buf of rank root to buf of all ranks.
 func (t *Team) Broadcast(buf []byte, root int) error {
-	if fitsLL(len(buf), 1) {
+	if t.isShort(len(buf), 1) {
 		return t.broadcastLL(buf, root)
 	}
 	size, chunks := t.chunking(len(buf), t.slot)
@@ -23,7 +23,7 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 
 // Scatter cuts in of rank root into equal blocks and copies block r to out of rank r. On the root, out may be its own block of in.
 func (t *Team) Scatter(out, in []byte, root int) error {
-	if fitsLL(len(out), t.n) {
+	if t.isShort(len(out), t.n) {
 		return t.scatterLL(out, in, root)
 	}
 	size, chunks := t.chunking(len(out), slotPerRank(t.slot, t.n))

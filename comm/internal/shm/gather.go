@@ -2,7 +2,7 @@ package shm
 
 // Gather copies in of every rank r to block r of out of rank root; the blocks are equally long. On the root, in may be its own block of out.
 func (t *Team) Gather(out, in []byte, root int) error {
-	if fitsLL(len(in), 1) {
+	if t.isShort(len(in), 1) {
 		return t.gatherLL(out, in, root)
 	}
 	size, chunks := t.chunking(len(in), t.slot)
@@ -47,7 +47,7 @@ func (t *Team) Gather(out, in []byte, root int) error {
 
 // AllGather is a Gather to every rank.
 func (t *Team) AllGather(out, in []byte) error {
-	if fitsLL(len(in), 1) {
+	if t.isShort(len(in), 1) {
 		return t.allGatherLL(out, in)
 	}
 	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out

@@ -27,6 +27,13 @@ func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - fla
 // fitsLL reports whether count messages of n bytes each fit into an entry.
 func fitsLL(n, count int) bool { return n <= longestLL(count) }
 
+// mostLLMethods is how many methods of an operation may use the LL protocol. Their messages have the same flag, so none of them may lie
+// where another one was.
+const mostLLMethods = 2
+
+// isShort reports whether the method under way moves count messages of n bytes each by the LL protocol.
+func (t *Team) isShort(n, count int) bool { return t.methods < mostLLMethods && fitsLL(n, count) }
+
 // An llEntry is where the operation's messages are, in the LL buffer of every rank.
 type llEntry int
 

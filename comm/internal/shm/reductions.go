@@ -97,7 +97,7 @@ func (t *Team) awaitSources(own []byte, i, at, step int) ([][]byte, error) {
 
 // AllReduce combines buf of all ranks and leaves the result in buf on all of them.
 func (t *Team) AllReduce(buf []byte, red Reduction) error {
-	if fitsLL(len(buf), 1) {
+	if t.isShort(len(buf), 1) {
 		return t.allReduceLL(buf, red)
 	}
 	whole := span{n: len(buf)}
@@ -139,7 +139,7 @@ func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int) error {
 
 // Reduce is AllReduce with the result in buf of rank root only. On other ranks buf keeps its input.
 func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
-	if fitsLL(len(buf), 1) {
+	if t.isShort(len(buf), 1) {
 		return t.reduceLL(buf, red, root)
 	}
 	whole := span{n: len(buf)}
@@ -158,7 +158,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 // ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's
 // block of in.
 func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
-	if fitsLL(len(out), t.n) {
+	if t.isShort(len(out), t.n) {
 		return t.reduceScatterLL(out, in, red)
 	}
 	own := block(in, t.me, t.n)

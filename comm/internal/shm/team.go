@@ -63,6 +63,7 @@ type Team struct {
 	flag           uint64 // see flagOf
 	published      bool   // whether this rank has published the operation
 	skewBoundUntil uint64 // the last operation for which the skew is known to be bounded; see boundSkew
+	methods        int    // before the one under way, in this operation
 	base           int    // the steps of the methods before the one under way, in this operation
 	chunksBefore   uint64 // the chunks of the methods before that
 	onLongWait     OnLongWait
@@ -118,7 +119,7 @@ func (t *Team) Close() error { return t.segment.Close() }
 // ranks may wait, because to take its cache line away from them twice would cost more than a short operation.
 func (t *Team) Begin(seq uint64, call Call, history uint64) {
 	t.op++
-	t.seq, t.call, t.base, t.chunksBefore = seq, call, 0, t.chunks
+	t.seq, t.call, t.methods, t.base, t.chunksBefore = seq, call, 0, 0, t.chunks
 	t.Sent, t.Received, t.Waited = 0, 0, false
 	t.flag, t.published = flagOf(t.op, history), false
 	if uint32(t.op) == 0 {
@@ -130,6 +131,7 @@ func (t *Team) Begin(seq uint64, call Call, history uint64) {
 // calls have filled the same number of chunks, so all count alike. An exported buffer (inplace.go) belongs to the whole operation, so
 // the operations of teams that Share have only one method.
 func (t *Team) Next() {
+	t.methods++
 	t.base += stepsPerChunk*int(t.chunks-t.chunksBefore) + extraSteps
 	t.chunksBefore = t.chunks
 }

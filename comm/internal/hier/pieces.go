@@ -1,0 +1,139 @@
+package hier
+
+import (
+	"github.com/gorun/gorun/comm/internal/pipeline"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
+
+// A long vector goes through the stages in pieces. What one stage has written is then still in the caches when the next one reads it. And
+// while a piece is between machines, the ranks of a machine can combine or copy other pieces in memory. That takes a second goroutine in each
+// rank, and so pays only if there are processors to spare.
+
+// mostPieces bounds the number of stages.
+const mostPieces = 64
+
+// A piece is a part of each slice of a vector. These parts go through the stages at once.
+type piece struct {
+	slices [][]plan.Range // of every range of the vector: the parts of the slices of all ranks of this node, in bytes
+	mine   []plan.Range   // of every range: that of this rank's slice, in elements
+	plan   plan.Plan      // of this rank's rail; empty if it is on none
+}
+
+// add adds part i of so many of the slices of a range to p. me is this rank's index among them. They are in elements of elem bytes.
+func (p *piece) add(slices []plan.Range, me, i, parts, elem int) {
+	p.mine = append(p.mine, slices[me].Part(parts, i))
+	var bytes []plan.Range
+	for _, s := range slices {
+		s = s.Part(parts, i)
+		bytes = append(bytes, plan.Range{Lo: s.Lo * elem, Hi: s.Hi * elem})
+	}
+	p.slices = append(p.slices, bytes)
+}
+
+// whole returns the part of work that is p, if only the slices of one local rank are not empty.
+func (p *piece) whole(work []byte, local int) []byte {
+	first, last := p.slices[0][local], p.slices[len(p.slices)-1][local]
+	return work[first.Lo:last.Hi]
+}
+
+// countPieces returns the number of pieces of a vector of so many bytes and ranges. It is the same on all ranks. If nodes exchange a
+// piece on a ring, each message still takes longer to send than to arrive.
+func (l *Layout) countPieces(bytes, rails, ranges int) int {
+	_, most := l.Sizes()
+	if most == 1 || rails == 1 && ranges > 1 {
+		return 1
+	}
+	return min(max(bytes/(l.Block*rails*l.nodes()), 1), mostPieces)
+}
+
+// A stage of a piece in memory. It does nothing if one before it has failed.
+type stage func(p *piece)
+
+// inPieces carries out a call whose pieces each go through three stages: one in memory, one between nodes, and one in memory. between
+// returns the task of the stage between nodes, without its plan.
+func (c *Call) inPieces(r *Route, before stage, between func(p *piece) pipeline.Task, after stage) error {
+	if c.Overlaps && len(r.pieces) > 1 {
+		return c.overlapped(r, before, between, after)
+	}
+	for i := range r.pieces {
+		p := &r.pieces[i]
+		before(p)
+		c.onRail(p, between(p))
+		after(p)
+	}
+	return c.err
+}
+
+// overlapped is inPieces with another goroutine for the stage between nodes. While it exchanges a piece, this one brings the next piece
+// through its first stage, and the one before through its last.
+func (c *Call) overlapped(r *Route, before stage, between func(p *piece) pipeline.Task, after stage) error {
+	rail := c.startRail()
+	for i := range r.pieces {
+		p := &r.pieces[i]
+		if before(p); c.err != nil {
+			break
+		}
+		t := between(p)
+		t.Plan = p.plan
+		rail.start(t)
+		if i > 0 {
+			c.err = rail.await()
+			after(&r.pieces[i-1])
+		}
+	}
+	if c.err != nil {
+		c.Caller.Fail(c.err) // so that what the rail does ends
+	}
+	if err := rail.end(); c.err == nil {
+		c.err = err
+	}
+	after(&r.pieces[len(r.pieces)-1])
+	return c.err
+}
+
+// A rail carries out tasks in order in a goroutine of its own, until the first error.
+type rail struct {
+	tasks chan pipeline.Task
+	ended chan error
+	under int // how many have started, and have not been awaited
+}
+
+// mostTasks is how many tasks of a rail are started before the first one is awaited.
+const mostTasks = 2
+
+func (c *Call) startRail() *rail {
+	r := &rail{tasks: make(chan pipeline.Task, mostTasks), ended: make(chan error, mostTasks)}
+	c.Caller.Remaining() // the timeout begins here, so both goroutines only read it
+	go r.run(c.Pipeline, c.Call)
+	return r
+}
+
+func (r *rail) run(pl *pipeline.Pipeline, call pipeline.Call) {
+	var err error
+	for t := range r.tasks {
+		if len(t.Plan) > 0 && err == nil {
+			err = pl.Run(call, &t)
+		}
+		r.ended <- err
+	}
+}
+
+func (r *rail) start(t pipeline.Task) {
+	r.under++
+	r.tasks <- t
+}
+
+// await waits until the oldest task has ended.
+func (r *rail) await() error {
+	r.under--
+	return <-r.ended
+}
+
+// end waits until all tasks have ended.
+func (r *rail) end() (err error) {
+	close(r.tasks)
+	for r.under > 0 {
+		err = r.await()
+	}
+	return err
+}
