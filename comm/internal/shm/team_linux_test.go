@@ -420,6 +420,24 @@ func TestLLMessagesInARow(t *testing.T) {
 	}
 }
 
+// An operation may have many methods, and all of them may be short: none reads what an earlier one has written.
+func TestManyMethodsInOneOperation(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		teams := newTeams(t, n)
+		together(t, teams, func(team *Team) error {
+			team.Begin(1, Call{What: 1}, 1<<40)
+			for i := range 3 * llEntries {
+				op := operations[i%len(operations)]
+				if err := op.run(team, ordinary, uint64(i+1), (i*331%5000)/n*n, i%n, reductions["sum"]); err != nil {
+					return fmt.Errorf("method %d, %s: %w", i, op.name, err)
+				}
+				team.Next()
+			}
+			return nil
+		})
+	}
+}
+
 func BenchmarkAllReduce(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20, 16 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
