@@ -50,7 +50,7 @@ func (c *Collective) reduce() (err error) {
 		c.setOperands(buf, result || !c.op.Scaled) // a team does not change buf of other ranks
 		err = t.Reduce(c.operands, c.folding(), dst)
 	} else if h := c.reducesInStages(); h != nil {
-		c.setOperands(buf, result)
+		c.setOperands(buf, result || !c.op.Scaled) // it does not change buf of other ranks either
 		h.Operands = c.operands
 		err = h.Reduce()
 	} else {

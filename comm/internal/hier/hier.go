@@ -63,14 +63,15 @@ func (c *Call) onRail(p *piece, t pipeline.Task) {
 	}
 }
 
-// reduceSlices is the stage that combines a piece of work of the ranks of this node, and leaves this rank's slices of the result in work.
-func (c *Call) reduceSlices(r *Route, p *piece, work []byte) {
+// reduceSlices is the stage that combines a piece of in of the ranks of this node, and leaves this rank's slices of the result in work. If
+// there is one rail, in is work.
+func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
 			return t.Reduce(p.whole(work, r.Leader()), c.Fold, r.Leader())
 		}
 		for _, s := range p.slices {
-			if err := t.ReduceScatterV(work, s, c.Fold); err != nil {
+			if err := t.ReduceScatterV(work, in, s, c.Fold); err != nil {
 				return err
 			}
 			t.Next()

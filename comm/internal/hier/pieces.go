@@ -9,8 +9,14 @@ import (
 // while a piece is between machines, the ranks of a machine can combine or copy other pieces in memory. That takes a second goroutine in each
 // rank, and so pays only if there are processors to spare.
 
-// mostPieces bounds the number of stages.
-const mostPieces = 64
+const (
+	// mostPieces bounds the number of stages.
+	mostPieces = 64
+	// fewPieces is how many pieces are enough: only the first stage of the first one, and the last stage of the last one, overlap with nothing.
+	fewPieces = 8
+	// longBlock is how many times as long as in the shortest pieces blocks are in the longest ones.
+	longBlock = 4
+)
 
 // A piece is a part of each slice of a vector. These parts go through the stages at once.
 type piece struct {
@@ -43,7 +49,9 @@ func (l *Layout) countPieces(bytes, rails, ranges int) int {
 	if most == 1 || rails == 1 && ranges > 1 {
 		return 1
 	}
-	return min(max(bytes/(l.Block*rails*l.nodes()), 1), mostPieces)
+	each := rails * l.nodes()
+	block := min(max(bytes/(fewPieces*each), l.Block/longBlock), l.Block)
+	return min(max(bytes/(block*each), 1), mostPieces)
 }
 
 // A stage of a piece in memory. It does nothing if one before it has failed.

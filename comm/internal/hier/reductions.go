@@ -17,13 +17,14 @@ func (c *Call) AllReduce() error {
 		})
 	})
 	return c.inPieces(r,
-		func(p *piece) { c.reduceSlices(r, p, c.Operands) },
+		func(p *piece) { c.reduceSlices(r, p, c.Operands, c.Operands) },
 		func(p *piece) pipeline.Task { return c.combining(p.whole(c.Operands, c.LocalRank)) },
 		func(p *piece) { c.allGatherSlices(r, p, c.Operands) })
 }
 
-// Reduce leaves the reduction of Operands in them on the root. It is like AllReduce, but slices go to the ranks of the root's node, and
-// from there to the root in memory. A node sends S bytes at most; the root's node receives ceil(log2 N) times as many.
+// Reduce leaves the reduction of Operands in them on the root, and does not change those of other ranks. It is like AllReduce, but slices go
+// to the ranks of the root's node, and from there to the root in memory. A node sends S bytes at most; the root's node receives ceil(log2 N)
+// times as many.
 func (c *Call) Reduce() error {
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
@@ -32,12 +33,23 @@ func (c *Call) Reduce() error {
 			return r.choices().Reduce(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root, c.Ordered)
 		})
 	})
+	in := c.Operands
+	work := in
+	switch {
+	case c.Rank == c.RootRank, r.rails == 1 && !r.isLeader(): // it may be overwritten, or nothing is written to it
+	case r.rails == 1:
+		work = c.Scratch.Take(len(in))
+		copy(work, in)
+		in = work
+	default:
+		work = c.Scratch.Take(len(in))
+	}
 	return c.inPieces(r,
-		func(p *piece) { c.reduceSlices(r, p, c.Operands) },
-		func(p *piece) pipeline.Task { return c.combining(p.whole(c.Operands, c.LocalRank)) },
+		func(p *piece) { c.reduceSlices(r, p, work, in) },
+		func(p *piece) pipeline.Task { return c.combining(p.whole(work, c.LocalRank)) },
 		func(p *piece) {
 			if r.Node == r.Root && r.rails > 1 { // otherwise the root is the rail
-				c.inMemory(r, func(t *shm.Team) error { return t.GatherV(c.Operands, p.slices[0], r.Leader()) })
+				c.inMemory(r, func(t *shm.Team) error { return t.GatherV(work, p.slices[0], r.Leader()) })
 			}
 		})
 }
@@ -48,14 +60,19 @@ func (c *Call) Reduce() error {
 // equally many ranks; the least possible for any nodes.
 func (c *Call) ReduceScatter() error {
 	size := len(c.Operands) / c.Size
-	work := c.pick(c.Operands, c.Order(), size)
 	r := c.route(func() *Route {
-		r := c.inSlices(len(work), c.Elem, c.Blocks(size/c.Elem)...)
+		r := c.inSlices(len(c.Operands), c.Elem, c.Blocks(size/c.Elem)...)
 		return r.by(func(p *piece) plan.Plan { return plan.ReduceScatterApart(nil, c.Node, p.mine, c.Ordered) })
 	})
+	in := c.Operands
+	work := c.Scratch.Take(len(in))
+	if r.rails == 1 || !r.InOrder() {
+		pack(work, in, c.Order(), size)
+		in = work
+	}
 	_, most := c.Sizes()
 	err := c.inPieces(r,
-		func(p *piece) { c.reduceSlices(r, p, work) },
+		func(p *piece) { c.reduceSlices(r, p, work, in) },
 		func(*piece) pipeline.Task { return c.combining(work) },
 		func(p *piece) {
 			if r.rails < most {

@@ -212,10 +212,14 @@ var operations = []struct {
 	}},
 	{"reduce-scatter-v", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
+		out := buf
+		if seq%2 == 0 {
+			out = in(make([]byte, len(buf)))
+		}
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
-		want, own := slices.Clone(visible(buf)), parts[t.me]
+		want, own := slices.Clone(visible(out)), parts[t.me]
 		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
-		return same(t.ReduceScatterV(buf, parts, red), buf, want)
+		return same(t.ReduceScatterV(out, buf, parts, red), out, want)
 	}},
 	{"all-gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
@@ -232,7 +236,7 @@ var operations = []struct {
 	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
-		err := t.ReduceScatterV(buf, parts, red)
+		err := t.ReduceScatterV(buf, buf, parts, red)
 		t.Next()
 		if err == nil {
 			err = t.Barrier()

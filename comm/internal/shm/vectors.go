@@ -5,21 +5,20 @@ import "github.com/gorun/gorun/comm/internal/plan"
 // The vector variants, as MPI calls them: rank r has slice r of a buffer. Slices may differ in length. A rank whose slice is empty only
 // sends, or only receives. Lengths are in bytes.
 
-// ReduceScatterV combines buf of all ranks, slice by slice, and leaves slice r of the result in its place on rank r.
-func (t *Team) ReduceScatterV(buf []byte, slices []plan.Range, red Reduction) error {
+// ReduceScatterV combines in of all ranks, slice by slice, and leaves slice r of the result in its place in out of rank r. out may be in.
+func (t *Team) ReduceScatterV(out, in []byte, slices []plan.Range, red Reduction) error {
 	longest, owners := longestOf(slices)
 	if longest == 0 {
 		return t.Barrier()
 	}
 	_, before := longestOf(slices[:t.me])
-	own := rangeOf(buf, slices[t.me])
+	result, own := rangeOf(out, slices[t.me]), rangeOf(in, slices[t.me])
 	size, chunks := t.chunkingOf(longest, slotPerRank(t.slot, owners), red.Elem)
 	t.layOut(owners * size)
 	return t.pipeline(chunks, func(i int) error {
-		return t.fillBlocks(i, size, func(r int) []byte { return rangeOf(buf, slices[r]) })
+		return t.fillBlocks(i, size, func(r int) []byte { return rangeOf(in, slices[r]) })
 	}, func(i int) error {
-		chunk := cut(own, i, size)
-		return t.foldChunk(red, chunk, chunk, i, before*size)
+		return t.foldChunk(red, cut(result, i, size), cut(own, i, size), i, before*size)
 	})
 }
 
