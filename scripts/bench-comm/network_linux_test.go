@@ -129,7 +129,7 @@ func (n network) contenders(t *testing.T, s site) []contender {
 	for i, name := range peersBetween {
 		more := [][]string{nil, {"--mca", "coll_han_priority", "100", "-x", "BENCH_APART=1"}}[i]
 		all = append(all, contender{Name: name, Transport: "tcp", command: func(int) []string {
-			argv := []string{"mpirun.openmpi", "--allow-run-as-root", "-H", list, "--bind-to", "none", "--map-by", "slot", "--mca", "btl", "tcp,vader,self",
+			argv := []string{"mpirun.openmpi", "--allow-run-as-root", "-H", list, "--bind-to", "none", "--map-by", "slot", "--oversubscribe", "--mca", "btl", "tcp,vader,self",
 				"--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
 				"--mca", "btl_vader_single_copy_mechanism", "none"} // with it, Open MPI 4.1.4 crashes on such machines
 			if n.Machines*n.Ranks > 2 {

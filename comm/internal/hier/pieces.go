@@ -15,7 +15,7 @@ const (
 	// fewPieces is how many pieces are enough: only the first stage of the first one, and the last stage of the last one, overlap with nothing.
 	fewPieces = 8
 	// longBlock is how many times as long as in the shortest pieces blocks are in the longest ones.
-	longBlock = 4
+	longBlock = 8
 )
 
 // A piece is a part of each slice of a vector. These parts go through the stages at once.
