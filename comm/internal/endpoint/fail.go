@@ -36,7 +36,7 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 	e.revoked = f
 	close(e.revoking)
-	abandoned := e.abandonWrites()
+	abandoned := e.abandonWrites(f)
 	for _, c := range e.comms {
 		c.stop(f)
 	}

@@ -32,8 +32,9 @@ func (e *Endpoint) sendRoundEnd(p *peer) {
 const mostRest = wire.LongestChunk
 
 // abandonWrites drops what is to be written to ranks that are owed more than that, and returns them: their streams have to end. To copy a long
-// message, and to write it to the end, would take longer than to connect again. The mutex is held.
-func (e *Endpoint) abandonWrites() (abandoned []*peer) {
+// message, and to write it to the end, would take longer than to connect again. Sends of communicators that have been closed end with failure.
+// The mutex is held.
+func (e *Endpoint) abandonWrites(failure *diagnosis.Failure) (abandoned []*peer) {
 	for _, p := range e.peers {
 		if p.state != stateUp || p.out.Rest() <= mostRest {
 			continue
@@ -41,6 +42,9 @@ func (e *Endpoint) abandonWrites() (abandoned []*peer) {
 		abandoned = append(abandoned, p)
 		for _, f := range p.out.Drop() {
 			f.CloseSent()
+			if f.Op != nil && f.Op.comm.closed { // stop ends those of the others
+				f.Op.comm.endTaken(f.Op, failure)
+			}
 		}
 	}
 	return abandoned

@@ -140,18 +140,8 @@ func TestStreamsThatAreNotUsedAgain(t *testing.T) {
 
 // TestRevokeCopiesNoLongMessage: a long message that is being written is given up, with its stream.
 func TestRevokeCopiesNoLongMessage(t *testing.T) {
-	const long = 64 << 20
 	w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
-	out, in := make([]byte, long), make([]byte, long)
-	received := w.recv(1, 0, 0, in)
-	sent := w.send(0, 1, 0, out)
-	for !w.ends[0].isWriting(1) {
-		runtime.Gosched()
-	}
-	w.ends[1].mu.Lock() // it reads no more
-	if !w.ends[0].isWriting(1) {
-		t.Fatal("the message has arrived already")
-	}
+	sent, received := longMessage(t, w)
 	w.ends[0].Revoke(revocation())
 	if w.ends[0].isWriting(1) {
 		t.Error("the rest of the message waits to be written")
@@ -168,6 +158,44 @@ func TestRevokeCopiesNoLongMessage(t *testing.T) {
 		t.Errorf("the receive: %v", err)
 	}
 	w.close(t)
+}
+
+// TestRevokeEndsSendsOfClosedCommunicators: one waits behind a long message, which is given up.
+func TestRevokeEndsSendsOfClosedCommunicators(t *testing.T) {
+	w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
+	longMessage(t, w)
+	sub, err := w.ends[0].Open(7, []int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := sub.Send(1, 0, 0, call.Call{}, []byte("short"))
+	sub.Close()
+	if short.Ended() {
+		t.Fatalf("it has ended before: %v", short.Err())
+	}
+	w.ends[0].Revoke(revocation())
+	if !short.Ended() || !errors.Is(short.Err(), errRevoked) {
+		t.Errorf("ended: %t, error: %v", short.Ended(), short.Err())
+	}
+	w.ends[1].mu.Unlock()
+	w.ends[1].Revoke(revocation())
+	w.close(t)
+}
+
+// longMessage begins a long message from rank 0 to rank 1, and returns in the midst of it. Rank 1 reads no more: its mutex is held.
+func longMessage(t *testing.T, w *testWorld) (sent, received *Op) {
+	t.Helper()
+	const long = 64 << 20
+	received = w.recv(1, 0, 0, make([]byte, long))
+	sent = w.send(0, 1, 0, make([]byte, long))
+	for !w.ends[0].isWriting(1) {
+		runtime.Gosched()
+	}
+	w.ends[1].mu.Lock()
+	if !w.ends[0].isWriting(1) {
+		t.Fatal("the message has arrived already")
+	}
+	return sent, received
 }
 
 // isWriting reports whether a long message to rank has begun.
