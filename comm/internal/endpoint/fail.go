@@ -36,12 +36,9 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 	e.revoked = f
 	close(e.revoking)
-	abandoned := e.abandonWrites(f)
+	e.abandonWrites(f)
 	for _, c := range e.comms {
 		c.stop(f)
-	}
-	for _, p := range abandoned {
-		e.drop(p, f)
 	}
 	for _, p := range e.peers {
 		e.sendRoundEnd(p)

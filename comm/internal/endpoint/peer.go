@@ -26,7 +26,7 @@ type peer struct {
 	dialing      bool // Endpoint.dial is running
 	admitted     bool // the peer's own dial has been let in and will be handed over
 	saidGoodbye  bool // the peer has said goodbye
-	outputClosed bool // nothing more is sent to it: this rank has said goodbye, or that its round is over
+	outputClosed bool // nothing more is sent to it: this rank has said goodbye, or its round is over
 	roundEnd     roundEnd
 	cause        diagnosis.Cause // that the peer has told of
 

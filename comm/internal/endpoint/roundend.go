@@ -31,15 +31,16 @@ func (e *Endpoint) sendRoundEnd(p *peer) {
 // mostRest is how many bytes of a message may follow after the end of a round, so that its stream can be used again.
 const mostRest = wire.LongestChunk
 
-// abandonWrites drops what is to be written to ranks that are owed more than that, and returns them: their streams have to end. To copy a long
-// message, and to write it to the end, would take longer than to connect again. Sends of communicators that have been closed end with failure.
-// The mutex is held.
-func (e *Endpoint) abandonWrites(failure *diagnosis.Failure) (abandoned []*peer) {
+// abandonWrites drops what is to be written to ranks that are owed more than that. Nothing more is sent to them, not even that the round is over.
+// To copy a long message, and to write it to the end, would take longer than to connect again. Their streams stay until Close: a rank that does
+// not know yet that the round is over would take the end of its stream for the death of this rank. Sends of communicators that have been closed
+// end with failure. The mutex is held.
+func (e *Endpoint) abandonWrites(failure *diagnosis.Failure) {
 	for _, p := range e.peers {
 		if p.state != stateUp || p.out.Rest() <= mostRest {
 			continue
 		}
-		abandoned = append(abandoned, p)
+		p.outputClosed = true
 		for _, f := range p.out.Drop() {
 			f.CloseSent()
 			if f.Op != nil && f.Op.comm.closed { // stop ends those of the others
@@ -47,7 +48,6 @@ func (e *Endpoint) abandonWrites(failure *diagnosis.Failure) (abandoned []*peer)
 			}
 		}
 	}
-	return abandoned
 }
 
 // TakeStreams takes out the streams, by rank, that may be used in the next round, after Revoke. The caller owns them. It is nil for all other

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
@@ -138,7 +139,7 @@ func TestStreamsThatAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-// TestRevokeCopiesNoLongMessage: a long message that is being written is given up, with its stream.
+// TestRevokeCopiesNoLongMessage: a long message that is being written is given up. Its stream is of no use any more.
 func TestRevokeCopiesNoLongMessage(t *testing.T) {
 	w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
 	sent, received := longMessage(t, w)
@@ -180,6 +181,20 @@ func TestRevokeEndsSendsOfClosedCommunicators(t *testing.T) {
 	w.ends[1].mu.Unlock()
 	w.ends[1].Revoke(revocation())
 	w.close(t)
+}
+
+// TestRevokeKeepsTheStreamOfALongMessage: rank 1 learns late that the round is over. Meanwhile it does not take rank 0 for dead, which has given
+// up its message.
+func TestRevokeKeepsTheStreamOfALongMessage(t *testing.T) {
+	revocable(t, 2, func(t *testing.T, w *testWorld) {
+		_, received := longMessage(t, w)
+		w.ends[0].Revoke(revocation())
+		w.ends[1].mu.Unlock()
+		time.AfterFunc(10*RevokeTimeout, func() { w.ends[1].Revoke(revocation()) })
+		if err := received.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+			t.Errorf("the receive: %v", err)
+		}
+	})
 }
 
 // longMessage begins a long message from rank 0 to rank 1, and returns in the midst of it. Rank 1 reads no more: its mutex is held.
