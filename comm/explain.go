@@ -68,17 +68,16 @@ func (g *Group) Explain(op string, bytes int) string {
 
 func (g *Group) explain(e *explanation) {
 	n, at := g.Size(), g.core.Placed()
-	everybody := func() cost.System { return g.core.System(g.Ranks()) }
 	switch {
 	case n == 1:
 		e.title("1 rank")
 		e.line("a copy, where there is anything to copy")
 	case !e.has(shm.Ways):
 		e.title("%d ranks", n)
-		e.byMessages("by messages, through memory where ranks share it", n, everybody)
+		e.byMessages("by messages, through memory where ranks share it", n, g.core.SystemOfAll)
 	case !g.core.SharesMemory():
 		e.title("%d ranks that share no memory", n)
-		e.byMessages("by messages", n, everybody)
+		e.byMessages("by messages", n, g.core.SystemOfAll)
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
 		e.inMemory(g.core.InMemory(), n)

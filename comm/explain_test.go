@@ -90,6 +90,39 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainOfAGroup: what counts is where the members of the group are, in its order, and not which ranks of the world they are.
+func TestExplainOfAGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		world  string
+		size   int
+		ranks  []int
+		op     string
+		likeIn string // a world in which all ranks are where those of the group are
+	}{
+		"last ranks":          {"mem", 3, []int{1, 2}, "all_reduce", "mem"},
+		"in other order":      {"halves", 4, []int{0, 2, 1, 3}, "scan", "mixed"},
+		"in other order back": {"mixed", 4, []int{0, 2, 1, 3}, "scan", "halves"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			like := worldOver(t, c.likeIn, len(c.ranks))
+			defer like.close()
+			want := like.groups[0].Explain(c.op, 1<<20)
+			w := worldOver(t, c.world, c.size)
+			defer w.close()
+			w.run(func(ctx context.Context, world *Group) error {
+				g, err := NewGroup(ctx, world, c.ranks)
+				if err != nil || g == nil {
+					return err
+				}
+				if text := g.Explain(c.op, 1<<20); text != want {
+					return fmt.Errorf("it says\n%swant\n%s", text, want)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any other.
 func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
 	const size = 4

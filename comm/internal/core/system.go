@@ -28,6 +28,9 @@ func (g *Group) System(ranks []int) cost.System {
 	return s
 }
 
+// SystemOfAll returns System of all members.
+func (g *Group) SystemOfAll() cost.System { return g.System(identity(g.Size())) }
+
 // model returns a model by which ranks on so many rails choose among ways; nil: the world has no links. It chooses the same on all members.
 func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.Model {
 	if !g.World.ByLinks {
