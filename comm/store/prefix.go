@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 )
 
 // A prefixStore is a view of the keys of another store that begin with prefix. Its callers do not see the prefix.
@@ -63,6 +64,14 @@ func (s *prefixStore) Delete(ctx context.Context, key string) (bool, error) {
 func (s *prefixStore) Close() error {
 	s.end()
 	return nil
+}
+
+// RoundTrip returns that of the parent, as package tcpstore has it, or 0 if it has none.
+func (s *prefixStore) RoundTrip() time.Duration {
+	if measures, ok := s.parent.(interface{ RoundTrip() time.Duration }); ok {
+		return measures.RoundTrip()
+	}
+	return 0
 }
 
 // prefixCall makes one call on the parent. The call ends when ctx ends or the view is closed.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/memstore"
@@ -17,6 +18,22 @@ func TestPrefixStore(t *testing.T) {
 		return func() store.Store { return store.NewPrefix(store.NewPrefix(parent, "round/7/"), "rank/") }
 	})
 }
+
+// TestPrefixStoreHasTheRoundTripOfItsParent: comm asks for it to find out whether machines are far away from each other.
+func TestPrefixStoreHasTheRoundTripOfItsParent(t *testing.T) {
+	parent := memstore.New()
+	defer parent.Close()
+	for want, s := range map[time.Duration]store.Store{0: parent, time.Second: farStore{parent}} {
+		view, ok := store.NewPrefix(store.NewPrefix(s, "a/"), "b/").(interface{ RoundTrip() time.Duration })
+		if !ok || view.RoundTrip() != want {
+			t.Errorf("it has none, or not %v", want)
+		}
+	}
+}
+
+type farStore struct{ store.Store }
+
+func (farStore) RoundTrip() time.Duration { return time.Second }
 
 func TestPrefixesAreApart(t *testing.T) {
 	ctx := t.Context()

@@ -180,14 +180,13 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		return nil, err
 	}
 	undo = append(undo, a.Close)
-	server := kv
 	kv = store.NewPrefix(kv, fmt.Sprintf("gorun/round/%d/", p.round))
 	generation, leave, err := ownClaims.claim(ctx, kv, p)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() error { leave(); return nil })
-	me.RoundTrip = roundTrip(server)
+	me.RoundTrip = roundTrip(kv)
 	waits.on(func(ctx context.Context) string { return p.missing(ctx, kv, generation) })
 	met, err := meet(ctx, kv, generation, p, me)
 	if err == nil && c.Transport == "shm" {

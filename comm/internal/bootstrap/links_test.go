@@ -12,7 +12,8 @@ import (
 func TestLinksOf(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		said  string // by rank 0
+		said  string        // by rank 0
+		first time.Duration // of rank 0
 		trips []time.Duration
 		want  string
 	}{
@@ -29,12 +30,15 @@ func TestLinksOf(t *testing.T) {
 		{trips: []time.Duration{300 * ms}, want: "network=latency:128ms,rate:1Gbit"},
 		{trips: []time.Duration{1 << 62}, want: "network=latency:512ms,rate:1Gbit"},
 		{trips: []time.Duration{-1 << 62}, want: ""},
+		{first: farAway - 1, trips: []time.Duration{10 * ms}, want: "network=latency:8ms,rate:1Gbit"},
+		{first: farAway, trips: []time.Duration{10 * ms}, want: ""}, // the store is elsewhere
+		{said: "network=latency:1us", first: farAway, want: "network=latency:1us"},
 		{said: "network=latency:1us", trips: []time.Duration{50 * ms}, want: "network=latency:1us"},
 	} {
 		on := func(machineName string, trip time.Duration) Info {
 			return Info{Peer: core.Peer{Place: machine.Place{Kernel: machineName, Network: "n"}}, RoundTrip: trip}
 		}
-		ranks := []Info{on("a", 10*ms), on("a", 10*ms)} // two here, which do not count
+		ranks := []Info{on("a", c.first), on("a", 10*ms)} // two here, which do not count
 		ranks[0].Links = c.said
 		for _, trip := range c.trips {
 			ranks = append(ranks, on("b", trip))
