@@ -5,28 +5,36 @@ import (
 	"testing"
 )
 
-// TestFarAway: comm finds out that machines are far away from each other, and then uses algorithms with few steps. Links that the user has set
-// overrule that.
+// TestFarAway: comm finds out that machines are far away from each other, and then uses algorithms with few steps. It does not so in a group of
+// which it knows only that all are far away from rank 0. Links that the user has set overrule that.
 func TestFarAway(t *testing.T) {
 	const size = 4
 	for name, c := range map[string]struct {
 		network, environ string
 		want             string // that Explain says
+		others           string // that it says of the group of the others than rank 0; empty: does not matter
 	}{
-		"far":             {"far", "", "pairwise"},
-		"far, with links": {"far", "GORUN_COMM_LINKS=" + linked["narrow, scattered"], "bidirectional"},
-		"near":            {"mixed", "", "doubling"},
-		"on one machine":  {"tcp", "", "doubling"},
+		"far":             {network: "far", want: "pairwise", others: "doubling"},
+		"far, with links": {network: "far", environ: "GORUN_COMM_LINKS=" + linked["narrow, scattered"], want: "bidirectional", others: "bidirectional"},
+		"near":            {network: "mixed", want: "doubling"},
+		"on one machine":  {network: "tcp", want: "doubling"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newTestAgent(t, c.network, size, c.environ)
 			a.join()
-			for _, w := range a.workers {
-				w.do("explain", "all_reduce", "64")
-				if text := w.result().Text; picked(text) != c.want && !strings.HasSuffix(picked(text), " "+c.want) {
-					t.Errorf("rank %d says\n%swant %s", w.rank, text, c.want)
+			explains := func(want string, group ...string) {
+				a.begun(append([]string{"explain", "all_reduce", "64"}, group...)...)
+				for rank, r := range a.results() {
+					ways := picked(r.Text)
+					if isMember := r.Text != ""; r.Error != "" || isMember && ways != want && !strings.HasSuffix(ways, " "+want) {
+						t.Errorf("rank %d says\n%s%s\nwant %s", rank, r.Text, r.Error, want)
+					}
 				}
+			}
+			explains(c.want)
+			if c.others != "" {
+				explains(c.others, "1", "2", "3")
 			}
 		})
 	}

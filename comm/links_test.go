@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // linked are the links of worlds whose ranks choose other algorithms than those of the table: where a message takes long, and where a byte
@@ -74,6 +75,46 @@ func TestRanksChooseByLinks(t *testing.T) {
 					break
 				}
 			}
+		})
+	}
+}
+
+// Where the links are those of machines that are far away from each other, and only the distances from rank 0 are known, groups choose by them only
+// if they have near members and far ones. All members choose the same.
+func TestGroupsOfAFarWorld(t *testing.T) {
+	distances := []core.Distance{core.Near, core.Near, core.Far, core.Far, core.Far, core.Unknown}
+	machines := []string{"a", "b", "c", "d", "e", "e"}
+	cfg := config{Config: bootstrap.Config{Timeout: time.Minute, Links: linked["far"]}}
+	w := newConfiguredWorld(t, cfg, transports["mem"](t, len(distances)), machines)
+	defer w.close()
+	for _, g := range w.groups {
+		g.world.Distances = distances
+	}
+	for _, c := range []struct {
+		ranks          []int
+		want, hasLinks string
+	}{
+		{[]int{0, 2, 3}, "pairwise", "latency:100ms"},
+		{[]int{4, 3, 1}, "pairwise", "latency:100ms"},
+		{[]int{4, 3, 2}, "doubling", "latency:20us"},
+		{[]int{0, 1, 5}, "doubling", "latency:20us"},
+		{[]int{5, 2, 3}, "doubling", "latency:20us"},
+		{[]int{5, 4, 1}, "leaders doubling", "latency:100ms"}, // on two machines all ways are alike
+		{[]int{5, 4, 2}, "leaders doubling", "latency:20us"},
+	} {
+		w.run(func(ctx context.Context, world *Group) error {
+			g, err := NewGroup(ctx, world, c.ranks)
+			if err != nil || g == nil {
+				return err
+			}
+			if text := g.Explain("all_reduce", 64); picked(text) != c.want || !strings.Contains(text, c.hasLinks) {
+				return fmt.Errorf("it says\n%swant %q and %q", text, c.want, c.hasLinks)
+			}
+			sum := []int{1}
+			if err := AllReduce(ctx, g, sum, Sum); err != nil || sum[0] != len(c.ranks) {
+				return errors.Join(err, fmt.Errorf("got %d", sum[0]))
+			}
+			return g.Close()
 		})
 	}
 }

@@ -161,8 +161,19 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 		}
 		return strings.Join(sockets, " "), err
 	},
-	"explain": func(_ context.Context, s *survivor, args []string) (string, error) {
-		return s.world.Explain(args[0], number(args[1])), nil
+	// explain explains an operation of the world, or of the group of some ranks.
+	"explain": func(ctx context.Context, s *survivor, args []string) (_ string, err error) {
+		g := s.world
+		if len(args) > 2 {
+			var ranks []int
+			for _, rank := range args[2:] {
+				ranks = append(ranks, number(rank))
+			}
+			if g, err = NewGroup(ctx, s.world, ranks); err != nil || g == nil {
+				return "", err
+			}
+		}
+		return g.Explain(args[0], number(args[1])), nil
 	},
 	"footprint": func(context.Context, *survivor, []string) (string, error) { return footprint() },
 }

@@ -224,7 +224,9 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 	}
 	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
 		links := cmp.Or(first.Links, met.Links)
-		w.ByLinks, w.FarAway = links != "", links != first.Links
+		if w.ByLinks = links != ""; links != first.Links {
+			w.Distances = distances(met.Ranks)
+		}
 		w.Links, err = cost.Parse(links)
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/store"
 )
 
@@ -44,6 +45,23 @@ func linksOf(ranks []Info) string {
 		latency *= 4
 	}
 	return fmt.Sprintf("network=latency:%s,rate:1Gbit", latency)
+}
+
+// distances returns how far away ranks are from rank 0, as far as they know.
+func distances(ranks []Info) []core.Distance {
+	d := make([]core.Distance, len(ranks))
+	for i, r := range ranks {
+		switch {
+		case r.SameNetwork(ranks[0].Place):
+			d[i] = core.Near
+		case r.RoundTrip <= 0:
+		case r.RoundTrip < farAway:
+			d[i] = core.Near
+		default:
+			d[i] = core.Far
+		}
+	}
+	return d
 }
 
 // roundTrip returns how long a message to s and back takes, as far as s knows, or 0.

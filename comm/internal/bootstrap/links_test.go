@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,9 +36,6 @@ func TestLinksOf(t *testing.T) {
 		{said: "network=latency:1us", first: farAway, want: "network=latency:1us"},
 		{said: "network=latency:1us", trips: []time.Duration{50 * ms}, want: "network=latency:1us"},
 	} {
-		on := func(machineName string, trip time.Duration) Info {
-			return Info{Peer: core.Peer{Place: machine.Place{Kernel: machineName, Network: "n"}}, RoundTrip: trip}
-		}
 		ranks := []Info{on("a", c.first), on("a", 10*ms)} // two here, which do not count
 		ranks[0].Links = c.said
 		for _, trip := range c.trips {
@@ -48,5 +46,18 @@ func TestLinksOf(t *testing.T) {
 		} else if _, err := cost.Parse(got); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// on is a rank on a machine.
+func on(machineName string, trip time.Duration) Info {
+	return Info{Peer: core.Peer{Place: machine.Place{Kernel: machineName, Network: "n"}}, RoundTrip: trip}
+}
+
+func TestDistances(t *testing.T) {
+	ranks := []Info{on("a", 0), on("b", 0), on("a", time.Second), on("b", -1), on("b", farAway-1), on("b", farAway), on("c", time.Second)}
+	want := []core.Distance{core.Near, core.Unknown, core.Near, core.Unknown, core.Near, core.Far, core.Far}
+	if got := distances(ranks); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -8,9 +8,28 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
+// links returns what messages between members cost, and whether members choose algorithms by that. It is the same on all members.
+//
+// Of machines that are far away from each other, only the distances from rank 0 are known. Members that are all near rank 0 are near each other,
+// and those that are all far away from it may be so, too.
+func (g *Group) links() (l cost.Links, byLinks bool) {
+	w, are := g.World, [Far + 1]bool{}
+	if w.Distances == nil {
+		return w.Links, w.ByLinks
+	}
+	for _, r := range g.Ranks {
+		are[w.Distances[r]] = true
+	}
+	if !are[Near] || !are[Far] {
+		return cost.Default(), false
+	}
+	return w.Links, w.ByLinks
+}
+
 // System returns where ranks are, which are group ranks, and what messages between them cost. It is the same on all members.
 func (g *Group) System(ranks []int) cost.System {
-	s := cost.System{Links: g.World.Links, Chunk: g.World.ChunkSize}
+	s := cost.System{Chunk: g.World.ChunkSize}
+	s.Links, _ = g.links()
 	var cpus [][]string // by kernel
 	machines, kernels := numbering{same: machine.Place.SameNetwork}, numbering{same: machine.Place.SameKernel}
 	for _, r := range ranks {
@@ -31,14 +50,14 @@ func (g *Group) System(ranks []int) cost.System {
 // SystemOfAll returns System of all members.
 func (g *Group) SystemOfAll() cost.System { return g.System(identity(g.Size())) }
 
-// model returns a model by which ranks on so many rails choose among ways; nil: the world has no links. It chooses the same on all members.
+// model returns a model by which ranks on so many rails choose among ways; nil: they do not choose by links. It chooses the same on all members.
 func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.Model {
-	if !g.World.ByLinks {
+	if _, byLinks := g.links(); !byLinks {
 		return nil
 	}
 	return choice.Model(func(op string, _ int) choice.Choice {
 		s := g.System(ranks())
-		if g.World.FarAway && !s.HasNetwork() {
+		if g.World.Distances != nil && !s.HasNetwork() {
 			return nil
 		}
 		return s.Choice(ways, op, rails)
@@ -53,6 +72,17 @@ func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 	}
 	c.Model = g.model(ways, rails, func() []int { return at.OnRails(rails) })
 	return c
+}
+
+// block returns how many bytes at least a rank sends at once to another machine, if a long vector is cut into pieces. To send half of them
+// takes longer than until they arrive.
+func (g *Group) block() int {
+	block := max(g.World.ChunkSize/2, 1)
+	l, byLinks := g.links()
+	if n := &l.Network; byLinks && n.Gap > 0 {
+		block = max(block, 2*int((n.Latency+2*n.Overhead).Nanoseconds()*1000/int64(n.Gap)))
+	}
+	return block
 }
 
 // identity returns the ranks below n.

@@ -38,7 +38,10 @@ type WorldConfig struct {
 	ChunkSize int // how many bytes of a message of a plan travel at once
 	Links     cost.Links
 	ByLinks   bool // algorithms are chosen by what Links predict
-	FarAway   bool // Links are those of machines that are far from each other, and say nothing of ranks on one machine
+
+	// Distances of all ranks from rank 0, if Links are those of machines that are far away from each other. These say nothing of ranks on one
+	// machine. nil: the user has said what messages cost, or nothing is known.
+	Distances []Distance
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
@@ -48,6 +51,16 @@ type WorldConfig struct {
 	// OnFallback is called if ranks cannot share memory, with the reason. It returns an error if they must.
 	OnFallback func(reason error) error
 }
+
+// A Distance says how far away a rank is from rank 0.
+type Distance uint8
+
+// Distances.
+const (
+	Unknown Distance = iota
+	Near
+	Far
+)
 
 // A Peer is what groups know of a rank. Ranks exchange it when they join. Ranks of other versions read it, so the JSON names stay.
 type Peer struct {
@@ -111,16 +124,6 @@ func (w *WorldConfig) Processors() wait.Processors {
 		p.CPUs = runtime.GOMAXPROCS(0)
 	}
 	return p
-}
-
-// block returns how many bytes at least a rank sends at once to another machine, if a long vector is cut into pieces. To send half of them
-// takes longer than until they arrive.
-func (w *World) block() int {
-	block := max(w.ChunkSize/2, 1)
-	if n := &w.Links.Network; w.ByLinks && n.Gap > 0 {
-		block = max(block, 2*int((n.Latency+2*n.Overhead).Nanoseconds()*1000/int64(n.Gap)))
-	}
-	return block
 }
 
 // hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it is the same on all ranks of the
