@@ -2,11 +2,15 @@ package tcpstore
 
 import (
 	"crypto/tls"
+	"math"
 	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// unmeasured is the least round trip of a connection for which the system has measured none.
+const unmeasured = math.MaxUint32
 
 // RoundTrip returns the least time that a packet to the server and its acknowledgement have taken, or 0 if the system does not say it.
 func (c *Client) RoundTrip() time.Duration {
@@ -25,7 +29,9 @@ func (c *Client) RoundTrip() time.Duration {
 	var least time.Duration
 	if raw.Control(func(fd uintptr) {
 		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			least = time.Duration(info.Min_rtt) * time.Microsecond
+			if info.Min_rtt != unmeasured {
+				least = time.Duration(info.Min_rtt) * time.Microsecond
+			}
 		}
 	}) != nil {
 		return 0

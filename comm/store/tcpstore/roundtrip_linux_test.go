@@ -1,8 +1,12 @@
 package tcpstore
 
 import (
+	"net"
+	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/env/hosttest"
 )
@@ -39,5 +43,23 @@ func TestRoundTrip(t *testing.T) {
 				_ = client.Close()
 			}
 		})
+	}
+}
+
+// TestRoundTripThatIsNotMeasured: no packet of a connection has been acknowledged.
+func TestRoundTripThatIsNotMeasured(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "socket")
+	conn, err := net.FileConn(f)
+	_ = f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if trip := (&Client{conn: conn}).RoundTrip(); trip != 0 {
+		t.Errorf("a round trip takes %v", trip)
 	}
 }
