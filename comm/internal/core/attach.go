@@ -81,7 +81,8 @@ func (c *Collective) attach() error {
 		g.team.Store(team)
 	} else {
 		least, _ := at.Sizes()
-		g.layout = &hier.Layout{Nodes: at, Choose: g.Between(at, 1), OnRails: g.Between(at, least), Team: team, Block: g.block()}
+		g.layout = &hier.Layout{Nodes: at, Choose: g.Between(at, 1), OnRails: g.Between(at, least), Team: team}
+		g.layout.LeastBlock, g.layout.MostBlock = g.blocks()
 	}
 	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
 }

@@ -74,15 +74,36 @@ func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 	return c
 }
 
-// block returns how many bytes at least a rank sends at once to another machine, if a long vector is cut into pieces. To send half of them
-// takes longer than until they arrive.
-func (g *Group) block() int {
-	block := max(g.World.ChunkSize/2, 1)
+// blocks returns how many bytes a rank sends at once to another machine, at least and at most, if a long vector is cut into pieces. They are the
+// same on all members. To send half of them takes longer than until they arrive. Only if stages overlap, short pieces are worth more than they
+// cost.
+func (g *Group) blocks() (least, most int) {
+	w := g.World
+	least = w.ChunkSize / 2
+	if w.Overlaps {
+		least = w.ChunkSize / 16
+	}
 	l, byLinks := g.links()
 	if n := &l.Network; byLinks && n.Gap > 0 {
-		block = max(block, 2*int((n.Latency+2*n.Overhead).Nanoseconds()*1000/int64(n.Gap)))
+		least = max(least, 2*int((n.Latency+2*n.Overhead).Nanoseconds()*1000/int64(n.Gap)))
 	}
-	return block
+	least = max(least, 1)
+	return least, max(w.ChunkSize/2, least)
+}
+
+// haveSpare reports whether each rank of the world is known to have two processors. It is the same on all ranks.
+func (w *WorldConfig) haveSpare() bool {
+	ranks, cpus := map[string]int{}, map[string][]string{}
+	for _, p := range w.Peers {
+		ranks[p.Kernel]++
+		cpus[p.Kernel] = append(cpus[p.Kernel], p.CPUs)
+	}
+	for kernel, n := range ranks {
+		if wait.CountCPUs(cpus[kernel]...) < 2*n {
+			return false
+		}
+	}
+	return true
 }
 
 // identity returns the ranks below n.

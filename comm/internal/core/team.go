@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/call"
@@ -57,7 +58,8 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	h := &c.g.staged
 	*h = hier.Call{
 		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Out: c.out.Buf, In: c.in.Buf,
-		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline, Overlaps: c.g.World.Overlaps,
+		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline,
+		Overlaps: c.g.World.Overlaps && runtime.GOMAXPROCS(0) > 1,
 	}
 	return h
 }

@@ -46,7 +46,7 @@ type WorldConfig struct {
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
 	MustShare bool // if ranks cannot share memory, calls fail
-	Overlaps  bool // a rank moves bytes in two goroutines, one in memory and one between machines
+	Overlaps  bool // ranks move bytes in two goroutines, one in memory and one between machines; the same on all ranks
 
 	// OnFallback is called if ranks cannot share memory, with the reason. It returns an error if they must.
 	OnFallback func(reason error) error
@@ -97,7 +97,7 @@ func (w *WorldConfig) HasEnded(p Peer) bool {
 // NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
-	w.Overlaps = w.Processors().Spare()
+	w.Overlaps = w.haveSpare()
 	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
 	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().SameProcess
 	if !opt.SharesProcess {

@@ -22,7 +22,10 @@ type Layout struct {
 	Choose  plan.Choices // chooses how many rails there are, and the algorithm if there is one
 	OnRails plan.Choices // chooses the algorithm if there are several: as many as the smallest node has ranks
 	Team    *shm.Team    // of the ranks of this node; nil if this is the only one
-	Block   int          // how many bytes of a piece each rank sends to each node; see countPieces
+
+	LeastBlock, MostBlock int // how many bytes of a piece each rank sends to each node; the same on all ranks
+
+	rail rail // of the call under way
 }
 
 // A Call is a collective that a group carries out in stages. If a stage fails, those after it do nothing.

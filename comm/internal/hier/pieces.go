@@ -14,8 +14,6 @@ const (
 	mostPieces = 64
 	// fewPieces is how many pieces are enough: only the first stage of the first one, and the last stage of the last one, overlap with nothing.
 	fewPieces = 8
-	// longBlock is how many times as long as in the shortest pieces blocks are in the longest ones.
-	longBlock = 8
 )
 
 // A piece is a part of each slice of a vector. These parts go through the stages at once.
@@ -42,15 +40,14 @@ func (p *piece) whole(work []byte, local int) []byte {
 	return work[first.Lo:last.Hi]
 }
 
-// countPieces returns the number of pieces of a vector of so many bytes and ranges. It is the same on all ranks. If nodes exchange a
-// piece on a ring, each message still takes longer to send than to arrive.
+// countPieces returns the number of pieces of a vector of so many bytes and ranges. It is the same on all ranks.
 func (l *Layout) countPieces(bytes, rails, ranges int) int {
 	_, most := l.Sizes()
 	if most == 1 || rails == 1 && ranges > 1 {
 		return 1
 	}
 	each := rails * l.nodes()
-	block := min(max(bytes/(fewPieces*each), l.Block/longBlock), l.Block)
+	block := min(max(bytes/(fewPieces*each), l.LeastBlock), l.MostBlock)
 	return min(max(bytes/(block*each), 1), mostPieces)
 }
 
@@ -58,24 +55,11 @@ func (l *Layout) countPieces(bytes, rails, ranges int) int {
 type stage func(p *piece)
 
 // inPieces carries out a call whose pieces each go through three stages: one in memory, one between nodes, and one in memory. between
-// returns the task of the stage between nodes, without its plan.
+// returns the task of the stage between nodes, without its plan. While a piece is between nodes, the next one goes through its first stage, and
+// the one before through its last. Ranks of a node must make the same calls of their team in the same order. So the order is the same if the
+// stages of this rank do not overlap.
 func (c *Call) inPieces(r *Route, before stage, between func(p *piece) pipeline.Task, after stage) error {
-	if c.Overlaps && len(r.pieces) > 1 {
-		return c.overlapped(r, before, between, after)
-	}
-	for i := range r.pieces {
-		p := &r.pieces[i]
-		before(p)
-		c.onRail(p, between(p))
-		after(p)
-	}
-	return c.err
-}
-
-// overlapped is inPieces with another goroutine for the stage between nodes. While it exchanges a piece, this one brings the next piece
-// through its first stage, and the one before through its last.
-func (c *Call) overlapped(r *Route, before stage, between func(p *piece) pipeline.Task, after stage) error {
-	rail := c.startRail()
+	rail := c.startRail(c.Overlaps && len(r.pieces) > 1)
 	for i := range r.pieces {
 		p := &r.pieces[i]
 		if before(p); c.err != nil {
@@ -99,49 +83,81 @@ func (c *Call) overlapped(r *Route, before stage, between func(p *piece) pipelin
 	return c.err
 }
 
-// A rail carries out tasks in order in a goroutine of its own, until the first error.
+// A rail carries out the tasks of a call in order. After the first error it carries out no more.
 type rail struct {
-	tasks chan pipeline.Task
+	call    *Call
+	isAsync bool  // it does so in a goroutine of its own
+	err     error // of its tasks
+
+	// If it is asynchronous:
+	tasks chan railTask
 	ended chan error
 	under int // how many have started, and have not been awaited
+}
+
+// A railTask is a task, or the end of a call's tasks.
+type railTask struct {
+	pipeline.Task
+	isEnd bool
 }
 
 // mostTasks is how many tasks of a rail are started before the first one is awaited.
 const mostTasks = 2
 
-func (c *Call) startRail() *rail {
-	r := &rail{tasks: make(chan pipeline.Task, mostTasks), ended: make(chan error, mostTasks)}
-	c.Caller.Remaining() // the timeout begins here, so both goroutines only read it
-	go r.run(c.Pipeline, c.Call)
+// startRail begins the tasks of c.
+func (c *Call) startRail(isAsync bool) *rail {
+	r := &c.rail
+	r.call, r.isAsync, r.err = c, isAsync, nil
+	if isAsync {
+		if r.tasks == nil {
+			r.tasks, r.ended = make(chan railTask, mostTasks), make(chan error, mostTasks)
+		}
+		c.Caller.Remaining() // the timeout begins here, so both goroutines only read it
+		go r.serve()
+	}
 	return r
 }
 
-func (r *rail) run(pl *pipeline.Pipeline, call pipeline.Call) {
-	var err error
-	for t := range r.tasks {
-		if len(t.Plan) > 0 && err == nil {
-			err = pl.Run(call, &t)
-		}
-		r.ended <- err
+func (r *rail) serve() {
+	for t := <-r.tasks; !t.isEnd; t = <-r.tasks {
+		r.run(&t.Task)
+		r.ended <- r.err
+	}
+	r.ended <- r.err
+}
+
+func (r *rail) run(t *pipeline.Task) {
+	if len(t.Plan) > 0 && r.err == nil {
+		r.err = r.call.Pipeline.Run(r.call.Call, t)
 	}
 }
 
 func (r *rail) start(t pipeline.Task) {
+	if !r.isAsync {
+		r.run(&t)
+		return
+	}
 	r.under++
-	r.tasks <- t
+	r.tasks <- railTask{Task: t}
 }
 
 // await waits until the oldest task has ended.
 func (r *rail) await() error {
+	if !r.isAsync {
+		return r.err
+	}
 	r.under--
 	return <-r.ended
 }
 
-// end waits until all tasks have ended.
-func (r *rail) end() (err error) {
-	close(r.tasks)
-	for r.under > 0 {
-		err = r.await()
+// end waits until all tasks have ended, and so has the goroutine.
+func (r *rail) end() error {
+	if !r.isAsync {
+		return r.err
 	}
-	return err
+	for r.under > 0 {
+		_ = r.await() // it comes again
+	}
+	r.tasks <- railTask{isEnd: true}
+	return <-r.ended
 }

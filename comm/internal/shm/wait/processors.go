@@ -15,9 +15,6 @@ type Processors struct {
 // Oversubscribed reports whether there are more ranks than processors.
 func (p Processors) Oversubscribed() bool { return p.Ranks > p.CPUs }
 
-// Spare reports whether each rank has a second processor.
-func (p Processors) Spare() bool { return 2*p.Ranks <= p.CPUs }
-
 // ranksPerCPU is the most ranks of a team for each processor. More ranks, which wait for each other in turn, are faster with messages,
 // which the kernel keeps for them.
 const ranksPerCPU = 32
