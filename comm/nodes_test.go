@@ -165,7 +165,7 @@ func TestPipelines(t *testing.T) {
 		w := world(7)
 		defer w.close()
 		w.run(func(ctx context.Context, world *Group) error {
-			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast=pipeline;reduce=pipeline"))
+			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast=pipeline;reduce=pipeline;reduce_scatter=pipeline"))
 			if err != nil {
 				return err
 			}
@@ -183,6 +183,13 @@ func pipelines(ctx context.Context, g *Group, n int) error {
 	k, rank, size := integers[int64](), g.Rank(), g.Size()
 	sum := func(i int) int64 { return reference(Sum, 0, size, i) }
 	own := func(i int) int64 { return input(rank, i) }
+	block, in := make([]int64, n/size), k.vector(g, 0, n/size*size)
+	if err := samePeriods("ReduceScatter", ReduceScatter(ctx, g, block, in, Sum), block, func(i int) int64 { return sum(rank*len(block) + i) }); err != nil {
+		return err
+	}
+	if err := samePeriods("the input of ReduceScatter", nil, in, own); err != nil {
+		return err
+	}
 	result := composed(0, size, 1000)
 	for _, root := range []int{0, size / 2, size - 1} {
 		want := own

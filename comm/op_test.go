@@ -217,3 +217,43 @@ func TestNaNWinsMinAndMax(t *testing.T) {
 		return nil
 	})
 }
+
+// An operation that changes its second operand, though it must not, spoils nothing: results are right, and so are buffers that are only read.
+func TestOperationsThatChangeTheirOperand(t *testing.T) {
+	careless := NewOp("careless sum", true, func(acc, in []int64) {
+		for i := range acc {
+			acc[i] += in[i]
+			in[i] = -77
+		}
+	})
+	onTransports(t, []string{"mem", "shm", "halves", "uneven", "halves" + inPieces}, func(t *testing.T, world func(int) *testWorld) {
+		w := world(5)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			k, rank, size := integers[int64](), g.Rank(), g.Size()
+			own := func(i int) int64 { return input(rank, i) }
+			sum := func(i int) int64 { return reference(Sum, 0, size, i) }
+			for _, n := range []int{size, 300 * size, 20_000 * size} {
+				buf := k.vector(g, 0, n)
+				if err := samePeriods("AllReduce", AllReduce(ctx, g, buf, careless), buf, sum); err != nil {
+					return err
+				}
+				buf, want := k.vector(g, 0, n), own
+				if rank == 1 {
+					want = sum
+				}
+				if err := samePeriods("Reduce", Reduce(ctx, g, buf, careless, 1), buf, want); err != nil {
+					return err
+				}
+				in, out := k.vector(g, 0, n), make([]int64, n/size)
+				if err := samePeriods("ReduceScatter", ReduceScatter(ctx, g, out, in, careless), out, func(i int) int64 { return sum(rank*len(out) + i) }); err != nil {
+					return err
+				}
+				if err := samePeriods("the input of ReduceScatter", nil, in, own); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}

@@ -133,14 +133,14 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))
 		for _, g := range w.groups {
-			g.world.ChunkSize = 40
+			g.world.ChunkSize, g.core.Pipeline.ChunkSize = 40, 40
 		}
 		return w
 	}
 	if placement, is := strings.CutSuffix(name, inPieces); is {
 		w := worldOver(t, placement, size)
 		for _, g := range w.groups {
-			g.world.ChunkSize, g.world.Overlaps = 500, true
+			g.world.ChunkSize, g.core.Pipeline.ChunkSize, g.world.Overlaps = 500, 500, true
 		}
 		return w
 	}

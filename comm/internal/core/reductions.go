@@ -66,7 +66,7 @@ func (c *Collective) reduce() (err error) {
 // change: they send from it, or combine into other memory.
 func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
 	combined := p.Combined()
-	if result || c.isWide() || c.op.Scaled || combined > c.values(buf) {
+	if result || c.isWide() || c.op.Scaled || c.op.Own != nil || combined > c.values(buf) {
 		c.setOperands(buf, result)
 		return c.exchangeOperands(p)
 	}
@@ -129,24 +129,33 @@ func (c *Collective) reduceScatterByMessages() error {
 		mostJoined = c.g.mostJoined
 	}
 	var join bool
-	c.g.lastPlan, join = c.g.Choose.ReduceScatter(c.g.lastPlan[:0], c.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
+	var copied plan.Range
+	c.g.lastPlan, join, copied = c.g.Choose.ReduceScatter(c.g.lastPlan[:0], c.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
 	if join {
-		return c.exchangeJoined()
+		return c.exchangeJoined(copied)
 	}
 	return c.exchangeScattered()
 }
 
-// exchangeJoined is reduceScatterByMessages through other ranks. It combines in a copy of in, which is one vector.
-func (c *Collective) exchangeJoined() error {
+// exchangeJoined is reduceScatterByMessages through other ranks. It combines in other memory than in, which is one vector. There it needs a copy
+// of so many elements of in.
+func (c *Collective) exchangeJoined(copied plan.Range) error {
 	blocks, own := c.in.Blocks, c.in.Blocks[c.g.rank]
-	work := pipeline.Vector{Buf: c.g.scratch.Take(blocks[len(blocks)-1].Hi * c.elem)}
-	if len(c.in.Bufs) == 0 {
+	n := blocks[len(blocks)-1].Hi
+	work := pipeline.Vector{Buf: c.g.scratch.Take(n * c.elem)}
+	t := pipeline.Task{Plan: c.g.lastPlan, Src: work, Dst: work, Kernel: c.kernel}
+	switch {
+	case len(c.in.Bufs) > 0:
+		for i, buf := range c.in.Bufs {
+			c.copyOperands(work.At(blocks[i], c.elem), buf)
+		}
+	case c.isWide(), c.op.Scaled, c.op.Own != nil, copied.Len() == n:
 		c.copyOperands(work.Buf, c.in.Buf)
+	default:
+		t.Own = pipeline.Vector{Buf: c.in.Buf}
+		copy(work.At(copied, c.elem), t.Own.At(copied, c.elem))
 	}
-	for i, buf := range c.in.Bufs {
-		c.copyOperands(work.At(blocks[i], c.elem), buf)
-	}
-	err := c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: work, Dst: work, Kernel: c.kernel})
+	err := c.exchange(&t)
 	c.into, c.operands = c.out.Buf, work.At(own, c.elem)
 	if err == nil && !c.isWide() {
 		c.operands = c.into[:copy(c.into, c.operands)]

@@ -3,7 +3,6 @@ package hier
 import (
 	"slices"
 
-	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -17,16 +16,12 @@ func (c *Call) AllGather() error {
 	ordered := c.inNodeOrder(c.Layout, out)
 	r := c.route(func() *Route {
 		r := c.inSlices(len(ordered), c.Elem, c.Blocks(len(in)/c.Elem)...)
-		mostJoined := 0
-		if r.rails == 1 { // otherwise those of other rails are between the slices
-			mostJoined = choice.Any
-		}
 		for i := range r.pieces {
 			p := &r.pieces[i]
 			p.slices = slices.Delete(p.slices, c.Node, c.Node+1) // the ranks of this node have its blocks by then
 		}
 		return r.by(func(p *piece) plan.Plan {
-			all, _ := r.choices().AllGatherV(nil, c.Node, p.mine, c.Elem, mostJoined)
+			all, _ := r.choices().AllGatherV(nil, c.Node, p.mine, c.Elem, r.mostJoined())
 			return all
 		})
 	})

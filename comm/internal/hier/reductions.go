@@ -62,7 +62,10 @@ func (c *Call) ReduceScatter() error {
 	size := len(c.Operands) / c.Size
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.Blocks(size/c.Elem)...)
-		return r.by(func(p *piece) plan.Plan { return plan.ReduceScatterApart(nil, c.Node, p.mine, c.Ordered) })
+		return r.by(func(p *piece) plan.Plan {
+			all, _, _ := r.choices().ReduceScatter(nil, c.Node, p.mine, c.Elem, c.Ordered, r.mostJoined())
+			return all
+		})
 	})
 	in := c.Operands
 	work := c.Scratch.Take(len(in))

@@ -1,6 +1,9 @@
 package hier
 
-import "github.com/gorun/gorun/comm/internal/plan"
+import (
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/plan"
+)
 
 // A Route says how the bytes of a call get from node to node. Calls with the same arguments have the same Route, so it is cached.
 type Route struct {
@@ -56,6 +59,14 @@ func (r *Route) choices() plan.Choices {
 		return r.OnRails
 	}
 	return r.Choose
+}
+
+// mostJoined returns the most bytes of slices that travel as one message. There is no such message if those of other rails are between them.
+func (r *Route) mostJoined() int {
+	if r.rails == 1 {
+		return choice.Any
+	}
+	return 0
 }
 
 // ofLeaders returns the route of what the leaders of nodes exchange.

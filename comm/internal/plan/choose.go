@@ -155,23 +155,25 @@ func (c Choices) Barrier(rank, size int) Plan {
 
 // ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the
 // operation does not commute. If ranks combine blocks of others on the way, for which all blocks have to be one vector that is overwritten,
-// it reports that they are to be joined. Blocks of more than mostJoined bytes are joined only if some are much longer than the others.
-func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
+// it reports that they are to be joined, and which elements a rank has to copy for that. It combines all others once, before it sends them.
+// Blocks of more than mostJoined bytes are joined only on a ring.
+func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool, copied Range) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
-	switch {
-	case ordered:
-	case isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size):
-		return PipelinedReduceScatter(p, rank, blocks, messageOf(size, longest, elem)), true
-	case whole*elem <= mostJoined:
-		switch c.Pick("reduce_scatter", size, size*longest*elem) {
-		case "halving":
-			return HalvingReduceScatter(p, rank, blocks), true
-		case pipelined:
-			return PipelinedReduceScatter(p, rank, blocks, messageOf(size, longest, elem)), true
-		}
+	if ordered {
+		return ReduceScatterApart(p, rank, blocks, ordered), false, Range{}
 	}
-	return ReduceScatterApart(p, rank, blocks, ordered), false
+	way := c.Pick("reduce_scatter", size, size*longest*elem)
+	if isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size) {
+		way = pipelined
+	}
+	switch {
+	case way == pipelined:
+		return PipelinedReduceScatter(p, rank, blocks, messageOf(size, longest, elem)), true, blocks[mod(rank+1, size)]
+	case way == "halving" && whole*elem <= mostJoined:
+		return HalvingReduceScatter(p, rank, blocks), true, joined(blocks)
+	}
+	return ReduceScatterApart(p, rank, blocks, ordered), false, Range{}
 }
 
 // ReduceScatterApart appends to p the plan for a reduction of which every rank keeps a block. It writes only that block.

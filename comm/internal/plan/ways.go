@@ -37,8 +37,8 @@ const (
 // results that each has made in memory.
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps, What: "recursive doubling: fewest steps, whole vectors"},
-	{Op: "all_reduce", Way: "halving", UpTo: limit(1 << 20), What: "recursive halving and doubling: fewest bytes, few steps"},
-	{Op: "all_reduce", Way: oneWay, UpTo: ofTwo, What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
+	{Op: "all_reduce", Way: "halving", UpTo: limit(512 << 10), What: "recursive halving and doubling: fewest bytes, few steps"},
+	{Op: "all_reduce", Way: oneWay, UpTo: ofTwoOr(2 << 20), What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
 	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
 	{Op: "all_reduce", Way: "pairwise", UpTo: never, What: "pairwise exchange of whole vectors: one latency"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
@@ -51,13 +51,13 @@ var Ways = choice.Table{
 	{Op: "broadcast", Way: "linear", UpTo: never, What: "straight from root to each rank: one latency"},
 	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
-	{Op: "all_gather", Way: oneWay, UpTo: ofTwo, What: "ring: between neighbours only"},
+	{Op: "all_gather", Way: oneWay, UpTo: ofTwoOr(choice.Never), What: "ring: between neighbours only"},
 	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
 	{Op: "all_gather", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
 	{Op: "all_gather", Way: "pairwise", UpTo: never, What: "pairwise exchange, each block straight to every rank: one latency"},
 	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(256<<10, 1<<10), What: "recursive halving: fewest steps"},
-	{Op: "reduce_scatter", Way: "pairwise", What: "pairwise exchange: each block straight to its owner"},
-	{Op: "reduce_scatter", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
+	{Op: "reduce_scatter", Way: "pairwise", UpTo: mostPairwiseBlocks, What: "pairwise exchange: each block straight to its owner"},
+	{Op: "reduce_scatter", Way: pipelined, What: "ring in short messages, which overlap: between neighbours only"},
 	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
 	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
 	{Op: "gather", Way: "binomial", UpTo: shortBlocks(manyRanks), What: "binomial tree: blocks travel together"},
@@ -80,12 +80,14 @@ func nearby(ways choice.Table) choice.Table {
 		return l.Way == pipelined && (l.Op == "all_gather" || l.Op == "reduce_scatter")
 	})
 	for i := range near {
-		switch near[i].Way {
-		case oneWay, "chain":
-			near[i].UpTo = nil
-		}
-		if op := near[i].Op; near[i].Way == "binomial" && (op == "broadcast" || op == "reduce") {
-			near[i].UpTo = chunkTreeLimit
+		l := &near[i]
+		switch {
+		case l.Way == oneWay, l.Way == "chain", l.Op == "reduce_scatter" && l.Way == "pairwise":
+			l.UpTo = nil
+		case l.Op == "all_reduce" && l.Way == "halving":
+			l.UpTo = limit(1 << 20)
+		case l.Way == "binomial" && (l.Op == "broadcast" || l.Op == "reduce"):
+			l.UpTo = chunkTreeLimit
 		}
 	}
 	return near
@@ -117,12 +119,23 @@ func powerOfTwo(bytes, others int) func(int) int {
 	}
 }
 
-// ofTwo is the limit of an algorithm for two ranks, for which both directions of a ring are the same.
-func ofTwo(ranks int) int {
-	if ranks == 2 {
+// ofTwoOr returns the limit of an algorithm: none for two ranks, for which both directions of a ring are the same, and bytes for more.
+func ofTwoOr(bytes int) func(int) int {
+	return func(ranks int) int {
+		if ranks == 2 {
+			return choice.Any
+		}
+		return bytes
+	}
+}
+
+// mostPairwiseBlocks is the most bytes for which each block goes straight to its owner. With longer blocks, ranks drift apart, and then
+// several of them send to one at the same time, while others receive nothing.
+func mostPairwiseBlocks(ranks int) int {
+	if ranks <= 2 {
 		return choice.Any
 	}
-	return choice.Never
+	return ranks * 256 << 10
 }
 
 // fewSteps is the most bytes of an all-reduce for which fewer steps are faster than fewer bytes. Two ranks send the same number of bytes

@@ -52,10 +52,19 @@ func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
 	sum := sources[0][lo:hi]
 	for _, s := range sources[1 : len(sources)-1] {
 		next := t.scratchOf(len(dst))
-		red.Kernel(next, sum, s[lo:hi])
+		red.Kernel(next, sum, t.operand(red, s[lo:hi]))
 		sum = next
 	}
-	red.Kernel(dst, sum, sources[len(sources)-1][lo:hi])
+	red.Kernel(dst, sum, t.operand(red, sources[len(sources)-1][lo:hi]))
+}
+
+// operand returns s, or a copy if the operation may change it.
+func (t *Team) operand(red Reduction, s []byte) []byte {
+	if !red.Copies {
+		return s
+	}
+	t.copied = append(t.copied[:0], s...)
+	return t.copied
 }
 
 // cutAll is bytes lo to hi of the sources.

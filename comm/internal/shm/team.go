@@ -76,6 +76,7 @@ type Team struct {
 	sources [][]byte // scratch of awaitSources
 	blocks  [][]byte // scratch of cutAll
 	scratch []byte   // see scratchOf
+	copied  []byte   // scratch of operand
 }
 
 // OnLongWait is called when a wait for rank lasts so long that the caller should find out whether rank is still there. It returns nil
@@ -132,6 +133,7 @@ func (t *Team) Begin(seq uint64, call Call, history uint64) {
 // the operations of teams that Share have only one method.
 func (t *Team) Next() {
 	t.methods++
+	t.moves.Add(1)
 	t.base += stepsPerChunk*int(t.chunks-t.chunksBefore) + extraSteps
 	t.chunksBefore = t.chunks
 }
