@@ -21,8 +21,8 @@ func ExampleExplain() {
 	// by messages (built in, 2 ranks, 1048576 bytes):
 	//      up to  way            predicted  what
 	//       256K  doubling          919 us  recursive doubling: fewest steps, whole vectors
-	//   >     1M  halving           921 us  recursive halving and doubling: fewest bytes, few steps
-	//        any  ring              921 us  ring reduce-scatter and all-gather: fewest bytes, between neighbours only
+	//       512K  halving           921 us  recursive halving and doubling: fewest bytes, few steps
+	//   >    any  ring              921 us  ring reduce-scatter and all-gather: fewest bytes, between neighbours only
 	//          -  bidirectional     867 us  ring in both directions, with half of the vector each
 	//          -  pairwise          919 us  pairwise exchange of whole vectors: one latency
 	// Predicted with network=latency:20us,overhead:4us,wakeup:5us,rate:10Gbit,copy:80Gbit.

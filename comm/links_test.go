@@ -131,7 +131,7 @@ func TestOneArrow(t *testing.T) {
 	}{
 		{"all_to_all", 1 << 10, "ll pairwise"},
 		{"all_reduce", 200 << 10, "shared bidirectional"},
-		{"all_reduce", 2 << 20, "shared bidirectional"},
+		{"all_reduce", 16 << 20, "shared bidirectional"},
 		{"broadcast", 10 << 10, "slots binomial"},
 	} {
 		if text := Explain(c.op, c.bytes); picked(text) != c.want {

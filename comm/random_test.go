@@ -26,7 +26,7 @@ func TestRandomPrograms(t *testing.T) {
 			w.run(func(ctx context.Context, g *Group) error { return p.run(ctx, g, always) })
 		}
 		if seed < 32 {
-			transport := []string{"tcp", "tls", "shm", onSeveralMachines[seed%6]}[seed/8]
+			transport := []string{"tcp", "tls", "shm", onSeveralMachines[seed%uint64(len(onSeveralMachines))]}[seed/8]
 			t.Run(fmt.Sprintf("seed %d over %s", seed, transport), func(t *testing.T) { run(t, transport) })
 			continue
 		}
