@@ -241,11 +241,7 @@ func (e *explanation) onNodes(at plan.Nodes, g *core.Group) {
 		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes, predict)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
-	if e.op == "reduce_scatter" {
-		e.line("2. By messages: each slice straight to the machine that gets it.")
-	} else {
-		e.ways("2. By messages", between[rails].Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
-	}
+	e.ways("2. By messages", between[rails].Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 	e.line("Times are those of step 2.")
 	e.predictedWith("network", g.System(nil).Network)

@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 		{"mem", 4, "", "gather", -1, "", "any  linear                 -  each block straight to root"},
 		{"halves", 4, "", "all_to_all", 64, "", "Blocks are short"},
 		{"halves", 4, "", "all_to_all", 1 << 20, "", "Blocks go straight"},
-		{"halves", 4, "", "reduce_scatter", 64, "leaders", "straight to the machine that gets it"},
+		{"halves", 4, "", "reduce_scatter", 64, "leaders pairwise", "they take their blocks"},
 		{"halves", 4, "", "barrier", 0, "dissemination", "it lets them go"},
 		{"mem", 1, "", "all_reduce", 64, "", "a copy"},
 		{"mem", 2, "", "all_reduse", 64, "", `there is no operation "all_reduse": want all_reduce, `},

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFarAway: comm finds out that machines are far away from each other, and then uses algorithms with few steps. It does not so in a group of
+// TestFarMachinesGetFewSteps: comm finds out that machines are far away from each other, and then uses algorithms with few steps. It does not so in a group of
 // which it knows only that all are far away from rank 0. Links that the user has set overrule that.
-func TestFarAway(t *testing.T) {
+func TestFarMachinesGetFewSteps(t *testing.T) {
 	const size = 4
 	for name, c := range map[string]struct {
 		network, environ string

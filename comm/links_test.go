@@ -81,8 +81,8 @@ func TestRanksChooseByLinks(t *testing.T) {
 
 // Where the links are those of machines that are far away from each other, and only the distances from rank 0 are known, groups choose by them only
 // if they have near members and far ones. All members choose the same.
-func TestGroupsOfAFarWorld(t *testing.T) {
-	distances := []core.Distance{core.Near, core.Near, core.Far, core.Far, core.Far, core.Unknown}
+func TestGroupsUseMeasuredLinksOnlyIfNearAndFar(t *testing.T) {
+	distances := []core.Distance{core.Near, core.Near, core.Far, core.Far, core.Far, core.UnknownDistance}
 	machines := []string{"a", "b", "c", "d", "e", "e"}
 	cfg := config{Config: bootstrap.Config{Timeout: time.Minute, Links: linked["far"]}}
 	w := newConfiguredWorld(t, cfg, transports["mem"](t, len(distances)), machines)

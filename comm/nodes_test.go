@@ -150,7 +150,7 @@ func TestCallsThatComeAgainOnSeveralMachines(t *testing.T) {
 
 // Vectors that several rails carry, to and from every root.
 func TestLongVectorsOnSeveralMachines(t *testing.T) {
-	onTransports(t, onSeveralMachines, func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, append([]string{"uneven" + inPieces}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
 		for _, size := range []int{6, 7} { // machines with as many ranks, and with some more and some fewer
 			w := world(size)
 			w.run(longVectors)

@@ -66,8 +66,8 @@ func (o madeOp) reduction() call.Reduction { return o.Reduction }
 func PreMulSum(factor float64) Op { return madeOp{call.PreMulSum(factor)} }
 
 // NewOp returns an operation of your own on elements of type T, which has the same name on all ranks. combine sets every element of acc to
-// acc op in, and does not change in; the two are equally long parts of the vectors. The operation must be associative. If it is not commutative, it is applied
-// strictly in order of rank.
+// acc op in. It must not change in. The two are equally long parts of the vectors. The operation must be associative. If it is not commutative,
+// it is applied strictly in order of rank.
 func NewOp[T Element](name string, commutative bool, combine func(acc, in []T)) Op {
 	return NewBlockOp(name, 1, commutative, combine)
 }

@@ -19,11 +19,9 @@ func (a aMinute) Context() context.Context { return a.ctx }
 
 func (aMinute) Remaining() time.Duration { return time.Minute }
 
-func (aMinute) Fail(error) {}
-
-// However many pieces have gone, the next ones go ahead of the order of steps: here rank 1 waits for some before it sends what
+// However many chunks have gone, the next ones go ahead of the order of steps: here rank 1 waits for some before it sends what
 // rank 0 waits for.
-func TestPiecesGoAheadForEver(t *testing.T) {
+func TestChunksGoAheadHoweverManyHaveGone(t *testing.T) {
 	const before, ahead = 100, 4
 	w := worldOver(t, "tcp", 2)
 	defer w.close()

@@ -56,9 +56,6 @@ func (e *explanation) byMessages(title string, ranks int, system func() cost.Sys
 // as the smallest one.
 func (e *explanation) onRails(at plan.Nodes, system func(ranks []int) cost.System, between map[int]plan.Choices) prediction {
 	return func(c plan.Choices) (time.Duration, bool) {
-		if e.op == "reduce_scatter" {
-			c.Chooser = c.By(e.op, "pairwise", len(at.Members))
-		}
 		rails := c.Rails(at, e.bytes)
 		c.Model = between[rails].Model
 		plans, inPlace := cost.Plans(c, e.op, len(at.Members), (e.bytes+rails-1)/rails)

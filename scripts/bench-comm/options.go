@@ -38,7 +38,7 @@ func parseFlags(args []string, out io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench-comm", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	isQuick := f.Bool("quick", false, "few sizes, two ranks, one round, all operations in one launch")
-	ops := f.String("ops", strings.Join(usualOps, ","), "the operations; there is also buckets")
+	ops := f.String("ops", strings.Join(usualOps, ","), "the operations; buckets only if you name it")
 	sizes := f.String("sizes", "64,512,4K,32K,256K,2M,16M,64M", "the sizes in bytes; K is 1024, M 1024 K")
 	ranks := f.String("ranks", "2,4", "the numbers of ranks")
 	transports := f.String("transport", "shm,tcp", "how bytes move; gloo has tcp only")

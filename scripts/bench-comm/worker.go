@@ -16,7 +16,7 @@ const workerArg = "as-worker"
 
 const (
 	batches, few = 9, 3 // of a cell; of one whose calls are slow
-	buckets      = 8
+	buckets      = 8    // all-reduces at once; the same in mpi.c and gloo.py
 )
 
 // A worker is a rank of comm's side; mpi.c and gloo.py are the same for the others.

@@ -223,8 +223,9 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 		c.Log.Warn("the links of rank 0 count", "rank 0", first.Links, "this rank", me.Links)
 	}
 	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
-		links := cmp.Or(first.Links, met.Links)
-		if w.ByLinks = links != ""; links != first.Links {
+		links := cmp.Or(first.Links, met.Links) // rank 0's, or else those that ranks have measured
+		w.ByLinks = links != ""
+		if first.Links == "" && w.ByLinks {
 			w.Distances = distances(met.Ranks)
 		}
 		w.Links, err = cost.Parse(links)

@@ -14,8 +14,8 @@ import (
 const farAway = 2 * time.Millisecond
 
 // linksOf returns the links of a world, as cost.Parse reads them: those that rank 0 has been told, or, if most ranks on other machines are far
-// away from it, links of about that latency. It is empty otherwise. Ranks have measured how far away the store is. If that is far away from rank
-// 0, too, they know nothing of each other.
+// away from it, links of about that latency. It is empty otherwise. Ranks measure only the way to the store. If the store is far away from
+// rank 0, too, that says nothing about the ranks.
 //
 // There are few such latencies, each four times the one before: the algorithm, and with it the order of a sum, must not depend on how long a
 // packet has taken by chance. The rate is low, so that nothing is chosen that sends much to save a little time.

@@ -56,7 +56,7 @@ func on(machineName string, trip time.Duration) Info {
 
 func TestDistances(t *testing.T) {
 	ranks := []Info{on("a", 0), on("b", 0), on("a", time.Second), on("b", -1), on("b", farAway-1), on("b", farAway), on("c", time.Second)}
-	want := []core.Distance{core.Near, core.Unknown, core.Near, core.Unknown, core.Near, core.Far, core.Far}
+	want := []core.Distance{core.Near, core.UnknownDistance, core.Near, core.UnknownDistance, core.Near, core.Far, core.Far}
 	if got := distances(ranks); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

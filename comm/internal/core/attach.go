@@ -81,8 +81,10 @@ func (c *Collective) attach() error {
 		g.team.Store(team)
 	} else {
 		least, _ := at.Sizes()
-		g.layout = &hier.Layout{Nodes: at, Choose: g.Between(at, 1), OnRails: g.Between(at, least), Team: team}
-		g.layout.LeastBlock, g.layout.MostBlock = g.blocks()
+		leastPart, mostPart := g.partSizes()
+		g.layout = &hier.Layout{
+			Nodes: at, Choose: g.Between(at, 1), OnRails: g.Between(at, least), Team: team, LeastPart: leastPart, MostPart: mostPart,
+		}
 	}
 	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
 }

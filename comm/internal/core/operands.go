@@ -127,7 +127,6 @@ func (c *Collective) reducesInStages() *hier.Call {
 	h := c.inStages(c.op.Ordered())
 	if h != nil {
 		h.Kernel, h.Fold, h.Ordered = c.kernel, c.folding(), c.op.Ordered()
-		h.Overlaps = h.Overlaps && c.op.Own == nil // the caller's code runs in the caller's goroutine
 	}
 	return h
 }

@@ -88,7 +88,7 @@ func (c *Collective) messages() pipeline.Call {
 // Context is that of a blocking call.
 func (c *Collective) Context() context.Context { return c.ctx }
 
-// Fail makes the group fail because of err. Everything that is under way ends.
+// Fail fails the group because of err, so that the other goroutine of c does not wait any longer. fail ends c.
 func (c *Collective) Fail(err error) { c.g.Comm.Fail(c.g.teamFailure(err)) }
 
 // Remaining returns how long this rank may still wait. The group's timeout begins with the first call of Remaining.

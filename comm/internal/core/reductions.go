@@ -50,7 +50,7 @@ func (c *Collective) reduce() (err error) {
 		c.setOperands(buf, result || !c.op.Scaled) // a team does not change buf of other ranks
 		err = t.Reduce(c.operands, c.folding(), dst)
 	} else if h := c.reducesInStages(); h != nil {
-		c.setOperands(buf, result || !c.op.Scaled) // it does not change buf of other ranks either
+		c.setOperands(buf, result || !c.op.Scaled) // stages do not change buf of other ranks either
 		h.Operands = c.operands
 		err = h.Reduce()
 	} else {
@@ -137,8 +137,8 @@ func (c *Collective) reduceScatterByMessages() error {
 	return c.exchangeScattered()
 }
 
-// exchangeJoined is reduceScatterByMessages through other ranks. It combines in other memory than in, which is one vector. There it needs a copy
-// of so many elements of in.
+// exchangeJoined is reduceScatterByMessages by a plan that overwrites all blocks. It works in a copy of in, of which only copied has to be there
+// at the start: the other elements are read from in when they are combined.
 func (c *Collective) exchangeJoined(copied plan.Range) error {
 	blocks, own := c.in.Blocks, c.in.Blocks[c.g.rank]
 	n := blocks[len(blocks)-1].Hi

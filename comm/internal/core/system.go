@@ -10,17 +10,17 @@ import (
 
 // links returns what messages between members cost, and whether members choose algorithms by that. It is the same on all members.
 //
-// Of machines that are far away from each other, only the distances from rank 0 are known. Members that are all near rank 0 are near each other,
-// and those that are all far away from it may be so, too.
+// If the links have been measured, only the distances from rank 0 are known. So a group goes by them only if it has near members and far ones:
+// members that are all far away from rank 0 may be near each other.
 func (g *Group) links() (l cost.Links, byLinks bool) {
-	w, are := g.World, [Far + 1]bool{}
+	w, near, far := g.World, false, false
 	if w.Distances == nil {
 		return w.Links, w.ByLinks
 	}
 	for _, r := range g.Ranks {
-		are[w.Distances[r]] = true
+		near, far = near || w.Distances[r] == Near, far || w.Distances[r] == Far
 	}
-	if !are[Near] || !are[Far] {
+	if !near || !far {
 		return cost.Default(), false
 	}
 	return w.Links, w.ByLinks
@@ -74,13 +74,13 @@ func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 	return c
 }
 
-// blocks returns how many bytes a rank sends at once to another machine, at least and at most, if a long vector is cut into pieces. They are the
-// same on all members. To send half of them takes longer than until they arrive. Only if stages overlap, short pieces are worth more than they
-// cost.
-func (g *Group) blocks() (least, most int) {
+// partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector. They are the same on all
+// members. Sending the least takes at least twice as long as the latency and the overheads of a message. Short pieces pay only if stages
+// overlap.
+func (g *Group) partSizes() (least, most int) {
 	w := g.World
 	least = w.ChunkSize / 2
-	if w.Overlaps {
+	if w.MayOverlap {
 		least = w.ChunkSize / 16
 	}
 	l, byLinks := g.links()
@@ -89,21 +89,6 @@ func (g *Group) blocks() (least, most int) {
 	}
 	least = max(least, 1)
 	return least, max(w.ChunkSize/2, least)
-}
-
-// haveSpare reports whether each rank of the world is known to have two processors. It is the same on all ranks.
-func (w *WorldConfig) haveSpare() bool {
-	ranks, cpus := map[string]int{}, map[string][]string{}
-	for _, p := range w.Peers {
-		ranks[p.Kernel]++
-		cpus[p.Kernel] = append(cpus[p.Kernel], p.CPUs)
-	}
-	for kernel, n := range ranks {
-		if wait.CountCPUs(cpus[kernel]...) < 2*n {
-			return false
-		}
-	}
-	return true
 }
 
 // identity returns the ranks below n.

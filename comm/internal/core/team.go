@@ -59,9 +59,14 @@ func (c *Collective) inStages(ordered bool) *hier.Call {
 	*h = hier.Call{
 		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Out: c.out.Buf, In: c.in.Buf,
 		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline,
-		Overlaps: c.g.World.Overlaps && runtime.GOMAXPROCS(0) > 1,
+		Overlaps: c.overlaps(), Owner: c,
 	}
 	return h
+}
+
+// overlaps reports whether stages of c may run in two goroutines. The caller's own operations run only in the caller's.
+func (c *Collective) overlaps() bool {
+	return c.g.World.MayOverlap && runtime.GOMAXPROCS(0) > 1 && c.op.Own == nil
 }
 
 // beginInMemory begins the collective, whose call is p, with the team of the members on this machine, if there is one.

@@ -25,6 +25,9 @@ type World struct {
 	Endpoint *endpoint.Endpoint
 	Heap     *heap.Heap // of Alloc; every group retains it
 
+	// MayOverlap says that each rank of the world has two processors, so that it may move bytes in two goroutines. It is the same on all ranks.
+	MayOverlap bool
+
 	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a moment for the agent. nil:
 	// this process has no rounds.
 	WithDeath func(*diagnosis.Failure) *diagnosis.Failure
@@ -46,7 +49,6 @@ type WorldConfig struct {
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
 	MustShare bool // if ranks cannot share memory, calls fail
-	Overlaps  bool // ranks move bytes in two goroutines, one in memory and one between machines; the same on all ranks
 
 	// OnFallback is called if ranks cannot share memory, with the reason. It returns an error if they must.
 	OnFallback func(reason error) error
@@ -55,10 +57,10 @@ type WorldConfig struct {
 // A Distance says how far away a rank is from rank 0.
 type Distance uint8
 
-// Distances.
+// The distances.
 const (
-	Unknown Distance = iota
-	Near
+	UnknownDistance Distance = iota // it has not been measured
+	Near                            // on rank 0's machine, or less than 2 ms away
 	Far
 )
 
@@ -97,7 +99,7 @@ func (w *WorldConfig) HasEnded(p Peer) bool {
 // NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
-	w.Overlaps = w.haveSpare()
+	w.MayOverlap = w.haveTwoProcessors()
 	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
 	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().SameProcess
 	if !opt.SharesProcess {
@@ -128,8 +130,11 @@ func (w *WorldConfig) Processors() wait.Processors {
 
 // hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it is the same on all ranks of the
 // machine: it depends only on what they have told each other.
-func (w *WorldConfig) hasProcessors() bool {
-	ranks, here := 0, w.Peers[w.Rank].Place
+func (w *WorldConfig) hasProcessors() bool { return w.haveProcessors(w.Peers[w.Rank].Place, 1) }
+
+// haveProcessors reports whether the ranks on a machine are known to have so many processors each.
+func (w *WorldConfig) haveProcessors(here machine.Place, each int) bool {
+	ranks := 0
 	var cpus []string
 	for _, other := range w.Peers {
 		if other.SameKernel(here) {
@@ -137,7 +142,19 @@ func (w *WorldConfig) hasProcessors() bool {
 			cpus = append(cpus, other.CPUs)
 		}
 	}
-	return wait.CountCPUs(cpus...) >= ranks
+	return wait.CountCPUs(cpus...) >= each*ranks
+}
+
+// haveTwoProcessors reports whether each rank of the world is known to have two processors. It is the same on all ranks.
+func (w *WorldConfig) haveTwoProcessors() bool {
+	seen := map[string]bool{}
+	for _, p := range w.Peers {
+		if p.Kernel == "" || !seen[p.Kernel] && !w.haveProcessors(p.Place, 2) {
+			return false
+		}
+		seen[p.Kernel] = true
+	}
+	return true
 }
 
 // canShare reports whether some of ranks are on one machine, and each can share memory with the others on its machine.

@@ -9,7 +9,7 @@ import (
 )
 
 // A stream between two processes that outlive a round serves the next round, too. After Revoke, each end says that its round is over, and
-// sends nothing more. Once both have said it, and all has been written, the stream is empty in both directions, and its other end lives. So no
+// sends nothing more. An end that gives up a long message does not say it; its stream stays until Close. Once both have said it, and all has been written, the stream is empty in both directions, and its other end lives. So no
 // message of one round can be taken for one of another, and no stream is used again that has become useless. TakeStreams takes such streams
 // out. Their ends use them again only if both say in the next round that they have taken them out (package bootstrap).
 
@@ -31,7 +31,7 @@ func (e *Endpoint) sendRoundEnd(p *peer) {
 // mostRest is how many bytes of a message may follow after the end of a round, so that its stream can be used again.
 const mostRest = wire.LongestChunk
 
-// abandonWrites drops what is to be written to ranks that are owed more than that. Nothing more is sent to them, not even that the round is over.
+// abandonWrites drops what is to be written to ranks that are owed more than mostRest bytes. Nothing more is sent to them, not even that the round is over.
 // To copy a long message, and to write it to the end, would take longer than to connect again. Their streams stay until Close: a rank that does
 // not know yet that the round is over would take the end of its stream for the death of this rank. Sends of communicators that have been closed
 // end with failure. The mutex is held.

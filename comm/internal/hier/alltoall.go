@@ -29,7 +29,7 @@ func (c *Call) allToAllDirect(size int) error {
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.AllToAll(got, sent) })
 	unpack(c.Out, c.Here(), size, got)
-	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: c.In}, Dst: pipeline.Vector{Buf: c.Out}})
 	return c.err
 }
 
@@ -38,7 +38,7 @@ func (c *Call) allToAllByLeaders(size int) error {
 	here, whole := len(c.Here()), len(c.In)
 	r := c.route(func() *Route {
 		blocks := c.Blocks(here * size / c.Elem)
-		return c.ofLeaders().by(func(*piece) plan.Plan { return plan.PairwiseAllToAll(nil, c.Node, blocks, blocks) })
+		return c.ofLeaders().byOne(plan.PairwiseAllToAll(nil, c.Node, blocks, blocks))
 	})
 	in, out := c.In, c.Out // of the ranks of this node, one after the other
 	if r.Team != nil && r.isLeader() {
@@ -46,15 +46,15 @@ func (c *Call) allToAllByLeaders(size int) error {
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.Gather(in, c.In, r.Leader()) })
 	if r.isLeader() {
-		c.exchange(r, out, in, size)
+		c.exchangeByLeaders(r, out, in, size)
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.Scatter(c.Out, out, r.Leader()) })
 	return c.err
 }
 
-// exchange is what a leader does. in has In of all ranks of this node, one after the other. exchange sends it to the leaders of other nodes,
+// exchangeByLeaders is what a leader does. in has In of all ranks of this node, one after the other. It sends it to the leaders of other nodes,
 // and fills out, which becomes Out of these ranks.
-func (c *Call) exchange(r *Route, out, in []byte, size int) {
+func (c *Call) exchangeByLeaders(r *Route, out, in []byte, size int) {
 	here, whole := len(r.Here()), len(c.In)
 	packed, arrived := c.Scratch.Take(len(in)), c.Scratch.Take(len(in))
 	rest := packed
@@ -63,7 +63,7 @@ func (c *Call) exchange(r *Route, out, in []byte, size int) {
 			rest = rest[pack(rest, in[from*whole:], members, size):]
 		}
 	}
-	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: packed}, Dst: pipeline.Vector{Buf: arrived}})
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: packed}, Dst: pipeline.Vector{Buf: arrived}})
 	rest = arrived
 	for _, from := range r.Order() { // from every node: what each rank there sends to the ranks here
 		for to := range here {

@@ -2,7 +2,6 @@ package hier
 
 import (
 	"github.com/gorun/gorun/comm/internal/pipeline"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
@@ -10,10 +9,10 @@ import (
 // they release the ranks of their nodes. ceil(log2 N) steps between nodes, or one.
 func (c *Call) Barrier() error {
 	r := c.route(func() *Route {
-		return c.ofLeaders().by(func(*piece) plan.Plan { return c.Choose.Barrier(c.Node, c.nodes()) })
+		return c.ofLeaders().byOne(c.Choose.Barrier(c.Node, c.nodes()))
 	})
 	c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) })
-	c.onRail(&r.pieces[0], pipeline.Task{})
+	c.onRail(r, pipeline.Task{})
 	c.inMemory(r, func(t *shm.Team) error { return t.Broadcast(nil, r.Leader()) })
 	return c.err
 }

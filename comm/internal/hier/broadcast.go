@@ -25,7 +25,7 @@ func (c *Call) Broadcast() error {
 				c.broadcastSlices(r, p, buf)
 			}
 		},
-		func(p *piece) pipeline.Task { return pipeline.InPlace(nil, p.whole(buf, c.LocalRank)) },
+		func(p *piece) pipeline.Task { return pipeline.InPlace(nil, p.sliceOf(buf, c.LocalRank)) },
 		func(p *piece) {
 			if !rootFirst {
 				c.allGatherSlices(r, p, buf)
@@ -63,7 +63,7 @@ func (c *Call) Scatter() error {
 	case r.Team != nil && r.isLeader():
 		here = c.Scratch.Take(len(r.Here()) * len(out))
 	}
-	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}})
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: ordered}, Dst: pipeline.Vector{Buf: here}})
 	if atRoot && r.Team == nil {
 		copy(out, here)
 	}

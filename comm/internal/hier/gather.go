@@ -55,7 +55,7 @@ func (c *Call) Gather() error {
 		here = c.Scratch.Take(len(r.Here()) * len(in))
 	}
 	c.inMemory(r, func(t *shm.Team) error { return t.Gather(here, in, r.Leader()) })
-	c.onRail(&r.pieces[0], pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}})
+	c.onRail(r, pipeline.Task{Src: pipeline.Vector{Buf: here}, Dst: pipeline.Vector{Buf: ordered}})
 	if atRoot {
 		r.inRankOrder(out, ordered, len(in))
 	}
@@ -73,6 +73,6 @@ func (c *Call) withRoot(bytes int, build func(p plan.Plan, rank, root, n int, bl
 		}
 		l = l.rootedAt(c.RootRank)
 		blocks := l.Blocks(bytes / c.Elem)
-		return l.ofLeaders().by(func(*piece) plan.Plan { return build(nil, l.Node, l.Root, blocks[l.Node].Len(), blocks) })
+		return l.ofLeaders().byOne(build(nil, l.Node, l.Root, blocks[l.Node].Len(), blocks))
 	})
 }

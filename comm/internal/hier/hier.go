@@ -2,7 +2,7 @@
 // in memory that they share, and some ranks of every machine exchange the results by messages. (NCCL and Open MPI call such algorithms
 // hierarchical.)
 //
-// Every byte goes to another machine at most once. In each stage one rank combines an element and the others copy it, so all ranks get
+// No machine gets the same byte twice. In each stage one rank combines an element and the others copy it, so all ranks get
 // the same bits.
 //
 // plan.Nodes says what nodes, rails and slices are. The comments on the calls below give costs: what a node sends to others, for N nodes
@@ -23,9 +23,9 @@ type Layout struct {
 	OnRails plan.Choices // chooses the algorithm if there are several: as many as the smallest node has ranks
 	Team    *shm.Team    // of the ranks of this node; nil if this is the only one
 
-	LeastBlock, MostBlock int // how many bytes of a piece each rank sends to each node; the same on all ranks
+	LeastPart, MostPart int // how many bytes a rank sends to another node in one piece; the same on all ranks
 
-	rail rail // of the call under way
+	exchanger *exchanger // of the last call
 }
 
 // A Call is a collective that a group carries out in stages. If a stage fails, those after it do nothing.
@@ -36,7 +36,8 @@ type Call struct {
 	Out, In    []byte
 	Route      **Route           // the cached route of such calls; nil until the first one
 	Scratch    *pipeline.Scratch // memory until the call ends
-	Overlaps   bool              // stages of several pieces may run at the same time
+	Overlaps   bool              // the stage by messages may run in another goroutine than those in memory
+	Owner      Owner
 
 	pipeline.Call                    // of the stage by messages
 	Pipeline      *pipeline.Pipeline // carries that out
@@ -50,6 +51,12 @@ type Call struct {
 	Ordered  bool          // operands are combined in order of rank
 }
 
+// An Owner makes a call.
+type Owner interface {
+	// Fail makes the group fail because of err, so that what is under way in another goroutine ends.
+	Fail(err error)
+}
+
 // inMemory is the stage of the ranks of this node in memory, if there are several.
 func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) {
 	if r.Team != nil && c.err == nil {
@@ -58,20 +65,20 @@ func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) {
 	}
 }
 
-// onRail is the stage of this rank's rail, if it is on one. t has no plan yet.
-func (c *Call) onRail(p *piece, t pipeline.Task) {
-	if len(p.plan) > 0 && c.err == nil {
-		t.Plan = p.plan
+// onRail is the stage of this rank's rail, if it is on one, in a call that goes through the stages at once. t has no plan yet.
+func (c *Call) onRail(r *Route, t pipeline.Task) {
+	if p := r.pieces[0].plan; len(p) > 0 && c.err == nil {
+		t.Plan = p
 		c.err = c.Pipeline.Run(c.Call, &t)
 	}
 }
 
 // reduceSlices is the stage that combines a piece of in of the ranks of this node, and leaves this rank's slices of the result in work. If
-// there is one rail, in is work.
+// there is one rail, in must be work: the leader combines in place.
 func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
-			return t.Reduce(p.whole(work, r.Leader()), c.Fold, r.Leader())
+			return t.Reduce(p.sliceOf(work, r.Leader()), c.Fold, r.Leader())
 		}
 		for _, s := range p.slices {
 			if err := t.ReduceScatterV(work, in, s, c.Fold); err != nil {
@@ -87,7 +94,7 @@ func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 func (c *Call) allGatherSlices(r *Route, p *piece, work []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
-			return t.Broadcast(p.whole(work, r.Leader()), r.Leader())
+			return t.Broadcast(p.sliceOf(work, r.Leader()), r.Leader())
 		}
 		for _, s := range p.slices {
 			if err := t.AllGatherV(work, s); err != nil {

@@ -10,7 +10,7 @@ import (
 // rank, and so pays only if there are processors to spare.
 
 const (
-	// mostPieces bounds the number of stages.
+	// mostPieces is the most pieces of a vector.
 	mostPieces = 64
 	// fewPieces is how many pieces are enough: only the first stage of the first one, and the last stage of the last one, overlap with nothing.
 	fewPieces = 8
@@ -23,8 +23,9 @@ type piece struct {
 	plan   plan.Plan      // of this rank's rail; empty if it is on none
 }
 
-// add adds part i of so many of the slices of a range to p. me is this rank's index among them. They are in elements of elem bytes.
-func (p *piece) add(slices []plan.Range, me, i, parts, elem int) {
+// add adds to p part i, of so many, of each slice of a range. slices has a slice for each rank of this node, in elements of elem bytes; me is
+// this rank's index.
+func (p *piece) add(slices []plan.Range, i, parts, me, elem int) {
 	p.mine = append(p.mine, slices[me].Part(parts, i))
 	var bytes []plan.Range
 	for _, s := range slices {
@@ -34,8 +35,9 @@ func (p *piece) add(slices []plan.Range, me, i, parts, elem int) {
 	p.slices = append(p.slices, bytes)
 }
 
-// whole returns the part of work that is p, if only the slices of one local rank are not empty.
-func (p *piece) whole(work []byte, local int) []byte {
+// sliceOf returns work from the first to the last byte of a local rank's slices in p. Of a vector that is one range, that is the rank's part of
+// it.
+func (p *piece) sliceOf(work []byte, local int) []byte {
 	first, last := p.slices[0][local], p.slices[len(p.slices)-1][local]
 	return work[first.Lo:last.Hi]
 }
@@ -43,12 +45,12 @@ func (p *piece) whole(work []byte, local int) []byte {
 // countPieces returns the number of pieces of a vector of so many bytes and ranges. It is the same on all ranks.
 func (l *Layout) countPieces(bytes, rails, ranges int) int {
 	_, most := l.Sizes()
-	if most == 1 || rails == 1 && ranges > 1 {
+	if most == 1 || rails == 1 && ranges > 1 { // there are no stages in memory, or they take all ranges as one
 		return 1
 	}
-	each := rails * l.nodes()
-	block := min(max(bytes/(fewPieces*each), l.LeastBlock), l.MostBlock)
-	return min(max(bytes/(block*each), 1), mostPieces)
+	parts := rails * l.nodes()
+	part := min(max(bytes/(fewPieces*parts), l.LeastPart), l.MostPart)
+	return min(max(bytes/(part*parts), 1), mostPieces)
 }
 
 // A stage of a piece in memory. It does nothing if one before it has failed.
@@ -56,10 +58,11 @@ type stage func(p *piece)
 
 // inPieces carries out a call whose pieces each go through three stages: one in memory, one between nodes, and one in memory. between
 // returns the task of the stage between nodes, without its plan. While a piece is between nodes, the next one goes through its first stage, and
-// the one before through its last. Ranks of a node must make the same calls of their team in the same order. So the order is the same if the
-// stages of this rank do not overlap.
+// the one before through its last. All ranks of a node must call their team's methods in the same order. So a rank whose stages do not overlap
+// calls them in that order, too.
 func (c *Call) inPieces(r *Route, before stage, between func(p *piece) pipeline.Task, after stage) error {
-	rail := c.startRail(c.Overlaps && len(r.pieces) > 1)
+	overlaps := c.Overlaps && len(r.pieces) > 1
+	x := c.exchange(overlaps)
 	for i := range r.pieces {
 		p := &r.pieces[i]
 		if before(p); c.err != nil {
@@ -67,97 +70,18 @@ func (c *Call) inPieces(r *Route, before stage, between func(p *piece) pipeline.
 		}
 		t := between(p)
 		t.Plan = p.plan
-		rail.start(t)
+		x.start(t)
 		if i > 0 {
-			c.err = rail.await()
+			c.err = x.await()
 			after(&r.pieces[i-1])
 		}
 	}
-	if c.err != nil {
-		c.Caller.Fail(c.err) // so that what the rail does ends
+	if c.err != nil && overlaps {
+		c.Owner.Fail(c.err)
 	}
-	if err := rail.end(); c.err == nil {
+	if err := x.end(); c.err == nil {
 		c.err = err
 	}
 	after(&r.pieces[len(r.pieces)-1])
 	return c.err
-}
-
-// A rail carries out the tasks of a call in order. After the first error it carries out no more.
-type rail struct {
-	call    *Call
-	isAsync bool  // it does so in a goroutine of its own
-	err     error // of its tasks
-
-	// If it is asynchronous:
-	tasks chan railTask
-	ended chan error
-	under int // how many have started, and have not been awaited
-}
-
-// A railTask is a task, or the end of a call's tasks.
-type railTask struct {
-	pipeline.Task
-	isEnd bool
-}
-
-// mostTasks is how many tasks of a rail are started before the first one is awaited.
-const mostTasks = 2
-
-// startRail begins the tasks of c.
-func (c *Call) startRail(isAsync bool) *rail {
-	r := &c.rail
-	r.call, r.isAsync, r.err = c, isAsync, nil
-	if isAsync {
-		if r.tasks == nil {
-			r.tasks, r.ended = make(chan railTask, mostTasks), make(chan error, mostTasks)
-		}
-		c.Caller.Remaining() // the timeout begins here, so both goroutines only read it
-		go r.serve()
-	}
-	return r
-}
-
-func (r *rail) serve() {
-	for t := <-r.tasks; !t.isEnd; t = <-r.tasks {
-		r.run(&t.Task)
-		r.ended <- r.err
-	}
-	r.ended <- r.err
-}
-
-func (r *rail) run(t *pipeline.Task) {
-	if len(t.Plan) > 0 && r.err == nil {
-		r.err = r.call.Pipeline.Run(r.call.Call, t)
-	}
-}
-
-func (r *rail) start(t pipeline.Task) {
-	if !r.isAsync {
-		r.run(&t)
-		return
-	}
-	r.under++
-	r.tasks <- railTask{Task: t}
-}
-
-// await waits until the oldest task has ended.
-func (r *rail) await() error {
-	if !r.isAsync {
-		return r.err
-	}
-	r.under--
-	return <-r.ended
-}
-
-// end waits until all tasks have ended, and so has the goroutine.
-func (r *rail) end() error {
-	if !r.isAsync {
-		return r.err
-	}
-	for r.under > 0 {
-		_ = r.await() // it comes again
-	}
-	r.tasks <- railTask{isEnd: true}
-	return <-r.ended
 }

@@ -18,7 +18,7 @@ func (c *Call) AllReduce() error {
 	})
 	return c.inPieces(r,
 		func(p *piece) { c.reduceSlices(r, p, c.Operands, c.Operands) },
-		func(p *piece) pipeline.Task { return c.combining(p.whole(c.Operands, c.LocalRank)) },
+		func(p *piece) pipeline.Task { return c.combining(p.sliceOf(c.Operands, c.LocalRank)) },
 		func(p *piece) { c.allGatherSlices(r, p, c.Operands) })
 }
 
@@ -36,7 +36,8 @@ func (c *Call) Reduce() error {
 	in := c.Operands
 	work := in
 	switch {
-	case c.Rank == c.RootRank, r.rails == 1 && !r.isLeader(): // it may be overwritten, or nothing is written to it
+	case c.Rank == c.RootRank: // its operands may be overwritten
+	case r.rails == 1 && !r.isLeader(): // it only reads
 	case r.rails == 1:
 		work = c.Scratch.Take(len(in))
 		copy(work, in)
@@ -46,7 +47,7 @@ func (c *Call) Reduce() error {
 	}
 	return c.inPieces(r,
 		func(p *piece) { c.reduceSlices(r, p, work, in) },
-		func(p *piece) pipeline.Task { return c.combining(p.whole(work, c.LocalRank)) },
+		func(p *piece) pipeline.Task { return c.combining(p.sliceOf(work, c.LocalRank)) },
 		func(p *piece) {
 			if r.Node == r.Root && r.rails > 1 { // otherwise the root is the rail
 				c.inMemory(r, func(t *shm.Team) error { return t.GatherV(work, p.slices[0], r.Leader()) })
@@ -55,8 +56,8 @@ func (c *Call) Reduce() error {
 }
 
 // ReduceScatter makes Operands this rank's block of the reduction of Operands, which have a block for every rank. It does not change the
-// caller's memory. In memory the ranks of a node combine the blocks for every node, each rank on a rail its slice. The rails carry slices
-// to the nodes of their blocks, and the ranks there copy their blocks in memory, unless slices are blocks. S(N-1)/N bytes if nodes have
+// caller's memory. In memory the ranks of a node combine the blocks for every node, each rank on a rail its slice. Each rail combines
+// them, so that a node gets the slices of its own blocks, and the ranks there copy their blocks in memory, unless slices are blocks. S(N-1)/N bytes if nodes have
 // equally many ranks; the least possible for any nodes.
 func (c *Call) ReduceScatter() error {
 	size := len(c.Operands) / c.Size

@@ -9,7 +9,7 @@ import (
 type Route struct {
 	*Layout
 	rails  int
-	pieces []piece // one of a call that is not cut into slices
+	pieces []piece // a single one if the call moves blocks, or nothing
 }
 
 // route returns the route of c: the cached one, or what build makes.
@@ -47,7 +47,7 @@ func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 	for _, whole := range ranges {
 		slices := l.Slices(whole, r.rails)
 		for i := range r.pieces {
-			r.pieces[i].add(slices, l.LocalRank, i, len(r.pieces), elem)
+			r.pieces[i].add(slices, i, len(r.pieces), l.LocalRank, elem)
 		}
 	}
 	return r
@@ -55,13 +55,16 @@ func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 
 // choices returns the choices for this rank's rail.
 func (r *Route) choices() plan.Choices {
+	c := r.Choose
 	if r.rails > 1 {
-		return r.OnRails
+		c = r.OnRails
 	}
-	return r.Choose
+	c.Pieces = len(r.pieces)
+	return c
 }
 
-// mostJoined returns the most bytes of slices that travel as one message. There is no such message if those of other rails are between them.
+// mostJoined returns the most bytes of blocks that may travel as one message: none on several rails, where slices of other ranks lie between
+// them.
 func (r *Route) mostJoined() int {
 	if r.rails == 1 {
 		return choice.Any
@@ -72,7 +75,7 @@ func (r *Route) mostJoined() int {
 // ofLeaders returns the route of what the leaders of nodes exchange.
 func (l *Layout) ofLeaders() *Route { return &Route{Layout: l, rails: 1, pieces: make([]piece, 1)} }
 
-// by sets the plans of this rank's rail: what build makes for each piece. They number nodes, and by numbers ranks instead. It returns r.
+// by sets the plan of this rank's rail for each piece. build numbers nodes; by puts the rail's ranks in their place. It returns r.
 func (r *Route) by(build func(p *piece) plan.Plan) *Route {
 	if ranks := r.Rail(r.rails); ranks != nil {
 		for i := range r.pieces {
@@ -82,6 +85,9 @@ func (r *Route) by(build func(p *piece) plan.Plan) *Route {
 	}
 	return r
 }
+
+// byOne is by for a call that goes through the stages at once.
+func (r *Route) byOne(p plan.Plan) *Route { return r.by(func(*piece) plan.Plan { return p }) }
 
 // isLeader reports whether this rank is on rail 0.
 func (r *Route) isLeader() bool { return r.LocalRank == r.Leader() }

@@ -36,13 +36,11 @@ type Call struct {
 	Caller Caller
 }
 
-// A Caller is who makes a call.
+// A Caller says how long a call may last.
 type Caller interface {
 	Context() context.Context
 	// Remaining is how long the call may still wait. The time begins with the first call of Remaining.
 	Remaining() time.Duration
-	// Fail ends everything that is under way because of err.
-	Fail(err error)
 }
 
 // A Pipeline carries out the plans of a group's collectives, one at a time.

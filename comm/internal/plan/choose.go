@@ -3,17 +3,25 @@ package plan
 import "github.com/gorun/gorun/comm/internal/choice"
 
 // Choices makes plans by the chosen algorithms. The choice depends only on the call, on where the group's ranks are
-// and, if the user has set links, on what messages cost there. So it is the same on every rank.
-type Choices struct{ choice.Chooser }
+// and, if links are set or have been measured, on what messages cost there. So it is the same on every rank.
+type Choices struct {
+	choice.Chooser
+	Pieces int // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
+}
 
 // NewChoices returns the choices among ways, which tuning overrules.
 func NewChoices(ways choice.Table, tuning choice.Tuning) Choices {
-	return Choices{choice.Chooser{Table: ways, Tuning: tuning}}
+	return Choices{Chooser: choice.Chooser{Table: ways, Tuning: tuning}}
+}
+
+// Pick returns the way of op for a piece of so many bytes: that for the whole buffer.
+func (c Choices) Pick(op string, ranks, bytes int) string {
+	return c.Chooser.Pick(op, ranks, bytes*max(c.Pieces, 1))
 }
 
 // Fits reports whether size ranks may use a way of op for so many bytes. If a tuning names one that does not fit, they use another.
 func Fits(op, way string, size, bytes int) bool {
-	return op != "all_reduce" || way != "pairwise" || bytes <= mostPairwise/size
+	return op != "all_reduce" || way != "pairwise" || bytes <= mostPairwiseMemory/size
 }
 
 // AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not commute.
@@ -154,14 +162,16 @@ func (c Choices) Barrier(rank, size int) Plan {
 }
 
 // ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the
-// operation does not commute. If ranks combine blocks of others on the way, for which all blocks have to be one vector that is overwritten,
-// it reports that they are to be joined, and which elements a rank has to copy for that. It combines all others once, before it sends them.
-// Blocks of more than mostJoined bytes are joined only on a ring.
+// operation does not commute.
+//
+// If ranks combine blocks of others on the way, join is true: the plan overwrites all blocks, which are in one buffer. copied are the
+// elements that it sends before it has combined them. Only those must be in that buffer at the start; every other one is combined once.
+// Halving needs blocks of at most mostJoined bytes in all, one after the other.
 func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool, copied Range) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
 	if ordered {
-		return ReduceScatterApart(p, rank, blocks, ordered), false, Range{}
+		return OrderedReduceScatter(p, rank, blocks), false, Range{}
 	}
 	way := c.Pick("reduce_scatter", size, size*longest*elem)
 	if isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size) {
@@ -173,15 +183,7 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 	case way == "halving" && whole*elem <= mostJoined:
 		return HalvingReduceScatter(p, rank, blocks), true, joined(blocks)
 	}
-	return ReduceScatterApart(p, rank, blocks, ordered), false, Range{}
-}
-
-// ReduceScatterApart appends to p the plan for a reduction of which every rank keeps a block. It writes only that block.
-func ReduceScatterApart(p Plan, rank int, blocks []Range, ordered bool) Plan {
-	if ordered {
-		return OrderedReduceScatter(p, rank, blocks)
-	}
-	return PairwiseReduceScatter(p, rank, blocks)
+	return PairwiseReduceScatter(p, rank, blocks), false, Range{}
 }
 
 // Together reports whether the blocks of op, all_to_all, gather or scatter, of so many bytes each, travel together by way of other ranks:

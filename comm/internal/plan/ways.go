@@ -23,8 +23,8 @@ const shortBlock = 256
 // a few ranks instead of to all.
 const manyRanks = 17
 
-// mostPairwise is the most bytes of the vectors of all ranks, which each rank keeps for PairwiseAllReduce.
-const mostPairwise = 32 << 20
+// mostPairwiseMemory is the most bytes of the vectors of all ranks, which each rank keeps for PairwiseAllReduce.
+const mostPairwiseMemory = 32 << 20
 
 // The algorithms on a ring.
 const (
@@ -38,7 +38,7 @@ const (
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps, What: "recursive doubling: fewest steps, whole vectors"},
 	{Op: "all_reduce", Way: "halving", UpTo: limit(512 << 10), What: "recursive halving and doubling: fewest bytes, few steps"},
-	{Op: "all_reduce", Way: oneWay, UpTo: ofTwoOr(2 << 20), What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
+	{Op: "all_reduce", Way: oneWay, UpTo: anyForTwo(2 << 20), What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
 	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
 	{Op: "all_reduce", Way: "pairwise", UpTo: never, What: "pairwise exchange of whole vectors: one latency"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
@@ -51,12 +51,12 @@ var Ways = choice.Table{
 	{Op: "broadcast", Way: "linear", UpTo: never, What: "straight from root to each rank: one latency"},
 	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(80<<10, choice.Never), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
-	{Op: "all_gather", Way: oneWay, UpTo: ofTwoOr(choice.Never), What: "ring: between neighbours only"},
+	{Op: "all_gather", Way: oneWay, UpTo: anyForTwo(choice.Never), What: "ring: between neighbours only"},
 	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
 	{Op: "all_gather", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
 	{Op: "all_gather", Way: "pairwise", UpTo: never, What: "pairwise exchange, each block straight to every rank: one latency"},
 	{Op: "reduce_scatter", Way: "halving", UpTo: powerOfTwo(256<<10, 1<<10), What: "recursive halving: fewest steps"},
-	{Op: "reduce_scatter", Way: "pairwise", UpTo: mostPairwiseBlocks, What: "pairwise exchange: each block straight to its owner"},
+	{Op: "reduce_scatter", Way: "pairwise", UpTo: pairwiseLimit, What: "pairwise exchange: each block straight to its owner"},
 	{Op: "reduce_scatter", Way: pipelined, What: "ring in short messages, which overlap: between neighbours only"},
 	{Op: "all_to_all", Way: "bruck", UpTo: shortBlocks(4), What: "Bruck: blocks travel together, by way of other ranks"},
 	{Op: "all_to_all", Way: "pairwise", What: "pairwise exchange: each block straight to where it belongs"},
@@ -72,7 +72,8 @@ var Ways = choice.Table{
 }
 
 // WaysNearby are the algorithms of ranks that are all on one machine. Their messages use no network, only processors, for which two
-// directions of a ring are more work than one, and many messages more than few.
+// directions of a ring are more work than one, and many messages more than few. No link can be overloaded by several senders, so each block goes
+// straight to its owner.
 var WaysNearby = nearby(Ways)
 
 func nearby(ways choice.Table) choice.Table {
@@ -93,11 +94,11 @@ func nearby(ways choice.Table) choice.Table {
 	return near
 }
 
-// Unjoined returns ways without those in which several blocks of an all-gather travel as one message. On rails, where a
-// rank has a slice of each block, that is not possible.
+// Unjoined returns ways without those for which several blocks have to be one vector. On rails, where a rank has a slice of each block,
+// they are not.
 func Unjoined(ways choice.Table) choice.Table {
 	return slices.DeleteFunc(slices.Clone(ways), func(l choice.Line) bool {
-		return l.Op == "all_gather" && (l.Way == "doubling" || l.Way == "bruck")
+		return l.Op == "all_gather" && (l.Way == "doubling" || l.Way == "bruck") || l.Op == "reduce_scatter" && l.Way == "halving"
 	})
 }
 
@@ -119,19 +120,19 @@ func powerOfTwo(bytes, others int) func(int) int {
 	}
 }
 
-// ofTwoOr returns the limit of an algorithm: none for two ranks, for which both directions of a ring are the same, and bytes for more.
-func ofTwoOr(bytes int) func(int) int {
+// anyForTwo returns the limit of an algorithm: none for two ranks, for which both directions of a ring are the same, and others for more.
+func anyForTwo(others int) func(int) int {
 	return func(ranks int) int {
 		if ranks == 2 {
 			return choice.Any
 		}
-		return bytes
+		return others
 	}
 }
 
-// mostPairwiseBlocks is the most bytes for which each block goes straight to its owner. With longer blocks, ranks drift apart, and then
+// pairwiseLimit is the most bytes for which each block goes straight to its owner. With longer blocks, ranks drift apart, and then
 // several of them send to one at the same time, while others receive nothing.
-func mostPairwiseBlocks(ranks int) int {
+func pairwiseLimit(ranks int) int {
 	if ranks <= 2 {
 		return choice.Any
 	}

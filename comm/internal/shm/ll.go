@@ -27,8 +27,8 @@ func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - fla
 // fitsLL reports whether count messages of n bytes each fit into an entry.
 func fitsLL(n, count int) bool { return n <= longestLL(count) }
 
-// mostLLMethods is how many methods of an operation may use the LL protocol. Their messages have the same flag, so none of them may lie
-// where another one was.
+// mostLLMethods is how many methods of an operation may use the LL protocol. They all write the same flag, so no entry may lie where an earlier
+// one of the operation was. The buffer guarantees that only for an entry and the one before it.
 const mostLLMethods = 2
 
 // isShort reports whether the method under way moves count messages of n bytes each by the LL protocol.

@@ -2,7 +2,8 @@ package shm
 
 import "github.com/gorun/gorun/comm/internal/cpu"
 
-// A Kernel sets every value of dst to a op b. dst is a, b, or neither. A Kernel changes nothing else.
+// A Kernel sets every value of dst to a op b. dst is a, b, or neither. It changes nothing else, but an operation
+// of the caller's own may change b by mistake: see Reduction.Copies.
 type Kernel func(dst, a, b []byte)
 
 // A Reduction combines values of Elem bytes in order of rank.

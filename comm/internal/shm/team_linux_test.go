@@ -425,7 +425,7 @@ func TestLLMessagesInARow(t *testing.T) {
 }
 
 // An operation may have many methods, and all of them may be short: none reads what an earlier one has written.
-func TestManyMethodsInOneOperation(t *testing.T) {
+func TestManyShortMethodsDoNotReadEachOther(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		teams := newTeams(t, n)
 		together(t, teams, func(team *Team) error {
