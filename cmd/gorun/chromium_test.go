@@ -56,7 +56,7 @@ func inBrowser(t *testing.T, addr string) *httptest.Server {
 // browse runs Chromium without a window, and returns what it prints.
 func browse(t *testing.T, chromium string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // on a busy machine it takes half a minute to start
 	defer cancel()
 	cmd := exec.CommandContext(ctx, chromium, append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--user-data-dir=" + t.TempDir()}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
