@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/logtest"
 )
 
 func TestMain(m *testing.M) {
@@ -128,10 +128,15 @@ type testRank struct {
 	rank  int
 	round *testRound
 
+	log logtest.Log // of its worlds
+
 	mu     sync.Mutex
 	world  *comm.Group
 	killed bool
 }
+
+// aMinute is much longer than the ranks of a round take to learn that it is over.
+const aMinute = time.Minute
 
 // kill ends a rank at any time: all its calls fail, and those of the others that need it.
 func (p *testRank) kill() {
@@ -162,7 +167,7 @@ func (p *testRank) init(ctx context.Context) (*comm.Group, error) {
 		}
 	}()
 	world, err := comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(p.job.transport),
-		comm.WithTimeout(time.Minute), comm.WithLogger(slog.New(slog.DiscardHandler)))
+		comm.WithTimeout(time.Minute), comm.WithLogger(p.log.Logger()))
 	if err != nil && errors.Is(context.Cause(during), comm.ErrRoundOver) {
 		err = fmt.Errorf("%w: %w", comm.ErrRoundOver, err)
 	}
@@ -183,6 +188,8 @@ func (p *testRank) rejoin(ctx context.Context) (*comm.Group, error) {
 	case <-p.round.over:
 	case <-p.job.ended:
 		return nil, errJobEnded
+	case <-time.After(aMinute):
+		return nil, fmt.Errorf("rank %d rejoins, and no rank of round %d has been killed: %s", p.rank, p.round.number, &p.log)
 	}
 	p.job.mu.Lock()
 	p.round = p.job.round

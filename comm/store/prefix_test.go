@@ -23,10 +23,13 @@ func TestPrefixStore(t *testing.T) {
 func TestPrefixStoreHasTheRoundTripOfItsParent(t *testing.T) {
 	parent := memstore.New()
 	defer parent.Close()
-	for want, s := range map[time.Duration]store.Store{0: parent, time.Second: farStore{parent}} {
-		view, ok := store.NewPrefix(store.NewPrefix(s, "a/"), "b/").(interface{ RoundTrip() time.Duration })
-		if !ok || view.RoundTrip() != want {
-			t.Errorf("it has none, or not %v", want)
+	for _, c := range []struct {
+		parent store.Store
+		want   time.Duration
+	}{{parent, 0}, {farStore{parent}, time.Second}} {
+		view := store.NewPrefix(store.NewPrefix(c.parent, "a/"), "b/").(interface{ RoundTrip() time.Duration })
+		if got := view.RoundTrip(); got != c.want {
+			t.Errorf("%v, want %v", got, c.want)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (n network) contenders(t *testing.T, s site) []contender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range peersBetween {
+	for i, name := range peersBetween { // mpi.c says what BENCH_APART is for
 		more := [][]string{nil, {"--mca", "coll_han_priority", "100", "-x", "BENCH_APART=1"}}[i]
 		all = append(all, contender{Name: name, Transport: "tcp", command: func(int) []string {
 			argv := []string{"mpirun.openmpi", "--allow-run-as-root", "-H", list, "--bind-to", "none", "--map-by", "slot", "--oversubscribe", "--mca", "btl", "tcp,vader,self",

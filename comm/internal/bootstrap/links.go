@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/store"
 )
 
@@ -47,22 +48,27 @@ func linksOf(ranks []Info) string {
 	return fmt.Sprintf("network=latency:%s,rate:1Gbit", latency)
 }
 
-// distances returns how far away ranks are from rank 0, as far as they know.
+// distances returns how far away ranks are from rank 0, as far as they know. Those of one machine are as far away as the first of them that
+// knows.
 func distances(ranks []Info) []core.Distance {
+	known := map[machine.Place]core.Distance{networkOf(ranks[0]): core.Near}
+	for _, r := range ranks {
+		if at := networkOf(r); known[at] == core.UnknownDistance && r.RoundTrip > 0 {
+			known[at] = core.Near
+			if r.RoundTrip >= farAway {
+				known[at] = core.Far
+			}
+		}
+	}
 	d := make([]core.Distance, len(ranks))
 	for i, r := range ranks {
-		switch {
-		case r.SameNetwork(ranks[0].Place):
-			d[i] = core.Near
-		case r.RoundTrip <= 0:
-		case r.RoundTrip < farAway:
-			d[i] = core.Near
-		default:
-			d[i] = core.Far
-		}
+		d[i] = known[networkOf(r)]
 	}
 	return d
 }
+
+// networkOf is the same for ranks of one network.
+func networkOf(r Info) machine.Place { return machine.Place{Kernel: r.Kernel, Network: r.Network} }
 
 // roundTrip returns how long a message to s and back takes, as far as s knows, or 0.
 func roundTrip(s store.Store) time.Duration {

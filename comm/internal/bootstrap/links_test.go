@@ -55,8 +55,8 @@ func on(machineName string, trip time.Duration) Info {
 }
 
 func TestDistances(t *testing.T) {
-	ranks := []Info{on("a", 0), on("b", 0), on("a", time.Second), on("b", -1), on("b", farAway-1), on("b", farAway), on("c", time.Second)}
-	want := []core.Distance{core.Near, core.UnknownDistance, core.Near, core.UnknownDistance, core.Near, core.Far, core.Far}
+	ranks := []Info{on("a", 0), on("b", 0), on("a", time.Second), on("b", -1), on("b", farAway-1), on("b", farAway), on("c", farAway), on("d", 0)}
+	want := []core.Distance{core.Near, core.Near, core.Near, core.Near, core.Near, core.Near, core.Far, core.UnknownDistance}
 	if got := distances(ranks); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -57,9 +57,6 @@ func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.M
 	}
 	return choice.Model(func(op string, _ int) choice.Choice {
 		s := g.System(ranks())
-		if g.World.Distances != nil && !s.HasNetwork() {
-			return nil
-		}
 		return s.Choice(ways, op, rails)
 	}).Once()
 }
