@@ -32,7 +32,7 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))
 		for _, g := range w.groups {
-			g.world.ChunkSize, g.core.Pipeline.ChunkSize = 40, 40
+			g.world.ChunkSize, g.core.Pipeline.ChunkSize = 400, 400
 		}
 		return w
 	}
