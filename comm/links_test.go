@@ -79,8 +79,8 @@ func TestRanksChooseByLinks(t *testing.T) {
 	}
 }
 
-// Where the links are those of machines that are far away from each other, and only the distances from rank 0 are known, groups choose by them only
-// if they have near members and far ones. All members choose the same.
+// Ranks measure only how far away rank 0 is. So a group chooses by measured links only if it has near members and far ones. All members choose
+// the same.
 func TestGroupsUseMeasuredLinksOnlyIfNearAndFar(t *testing.T) {
 	distances := []core.Distance{core.Near, core.Near, core.Far, core.Far, core.Far, core.UnknownDistance}
 	machines := []string{"a", "b", "c", "d", "e", "e"}

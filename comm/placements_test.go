@@ -26,8 +26,8 @@ var (
 // inPieces is the end of the names of worlds in which vectors go through the stages in small pieces, several at once.
 const inPieces = ", in pieces"
 
-// worldOver makes a world on a transport, or one whose ranks share memory. In that of chunks, messages are cut into very small
-// ones.
+// worldOver makes a world on a transport, or one whose ranks share memory. In the world "chunks", messages are cut into very
+// small chunks.
 func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))

@@ -15,8 +15,8 @@
 //
 // Elements are float32, and the operation is the sum. Sizes are in bytes of the whole buffer: the buffer of all_reduce,
 // reduce and broadcast, the output of all_gather, the input of reduce_scatter and all_to_all, or one message of sendrecv,
-// whose time is half the round trip between two ranks. The operation buckets, which is measured only if you name it, is eight all-reduces at
-// once, of an eighth of the buffer each, as DDP makes them. The time of a cell is the slowest rank's mean in a batch of calls,
+// whose time is half the round trip between two ranks. The operation buckets makes eight all-reduces at once, of an
+// eighth of the buffer each, as DDP does; it is measured only if you name it. The time of a cell is the slowest rank's mean in a batch of calls,
 // the median of that over batches, and the median over rounds; each round starts every contender again for each operation.
 // Between two calls, memory is hot, that is, still in the caches of the rank that uses it; or dirty: every rank has just
 // written what it is about to send, as programs do. The time for writing is measured separately and subtracted.

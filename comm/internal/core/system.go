@@ -10,8 +10,8 @@ import (
 
 // links returns what messages between members cost, and whether members choose algorithms by that. It is the same on all members.
 //
-// If the links have been measured, only the distances from rank 0 are known. So a group goes by them only if it has near members and far ones:
-// members that are all far away from rank 0 may be near each other.
+// If links have been measured, that was only the way to rank 0. So a group uses them only if it has members near rank 0 and members far away from
+// it: those that are all far away may be near each other.
 func (g *Group) links() (l cost.Links, byLinks bool) {
 	w, near, far := g.World, false, false
 	if w.Distances == nil {

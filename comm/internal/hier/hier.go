@@ -65,7 +65,7 @@ func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) {
 	}
 }
 
-// onRail is the stage of this rank's rail, if it is on one, in a call that goes through the stages at once. t has no plan yet.
+// onRail carries out t, the stage between nodes of a call that is one piece, if this rank is on a rail. t has no plan yet.
 func (c *Call) onRail(r *Route, t pipeline.Task) {
 	if p := r.pieces[0].plan; len(p) > 0 && c.err == nil {
 		t.Plan = p

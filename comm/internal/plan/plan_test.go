@@ -212,6 +212,17 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 	}
 }
 
+// A piece of a buffer uses the algorithm of the whole buffer, which Explain shows, whatever the length of the piece.
+func TestPiecesUseTheAlgorithmOfTheWhole(t *testing.T) {
+	const size, n, pieces = 4, 4 << 20, 8
+	c := chosen
+	c.Pieces = pieces
+	short, long := chosen.AllReduce(1, size, n/pieces, 1, false), RingAllReduce(1, size, n/pieces, 1)
+	if got := c.AllReduce(1, size, n/pieces, 1, false); !slices.Equal(got, long) || slices.Equal(short, long) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestBlocksOfDifferentLengths(t *testing.T) {
 	const kilo = 1 << 10
 	blocks := func(lengths ...int) (blocks []Range) {

@@ -2,8 +2,8 @@ package shm
 
 import "github.com/gorun/gorun/comm/internal/cpu"
 
-// A Kernel sets every value of dst to a op b. dst is a, b, or neither. It changes nothing else, but an operation
-// of the caller's own may change b by mistake: see Reduction.Copies.
+// A Kernel sets every value of dst to a op b. dst is a, b, or neither. It changes nothing else. Only an operation of NewOp
+// may change b, by mistake: see Reduction.Copies.
 type Kernel func(dst, a, b []byte)
 
 // A Reduction combines values of Elem bytes in order of rank.
