@@ -169,10 +169,10 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	answered := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, err := t.dialOnce(ctx, rank)
-		switch silent := noAnswer(err); {
-		case !silent:
+		switch {
+		case answers(err):
 			answered = time.Now()
-		case time.Since(answered) >= keepalive.Limit:
+		case isSilent(err) && time.Since(answered) >= keepalive.Limit:
 			return nil, fmt.Errorf("its machine did not answer for half a minute: %w", err)
 		}
 		var refused *auth.RefusedError
@@ -188,8 +188,15 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	}
 }
 
-// noAnswer reports whether err says that the other machine does not answer.
-func noAnswer(err error) bool {
+// answers reports whether err, which a call has ended with, shows that the other machine is there. This machine's own errors, such as too many
+// open files, say nothing about the other one: they neither answer nor are they silence.
+func answers(err error) bool {
+	call, ok := errors.AsType[*net.OpError](err)
+	return !ok || call.Op != "dial" || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// isSilent reports whether err says that the other machine does not answer.
+func isSilent(err error) bool {
 	call, ok := errors.AsType[*net.OpError](err)
 	return ok && call.Op == "dial" && (call.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
 }
