@@ -80,6 +80,8 @@ func TestAVanishedHost(t *testing.T) {
 	}
 	t.Parallel()
 	w := hosttest.New(t, 2)
+	w.Limit(1, "20mbit", 64<<10)
+	const long = 32 << 20 // it takes 13 s
 	var start time.Time
 	cut, all := make(chan struct{}), sync.WaitGroup{}
 	for what, begin := range map[string]func(p pair) *endpoint.Op{
@@ -88,8 +90,8 @@ func TestAVanishedHost(t *testing.T) {
 			return p.comms[0].Recv(1, 9, 0, call.Call{}, nil)
 		},
 		"send": func(p pair) *endpoint.Op {
-			go func() { _ = p.comms[1].Recv(0, 9, 0, call.Call{}, make([]byte, 1<<30)).Wait(t.Context(), 0) }()
-			return p.comms[0].Send(1, 9, 0, call.Call{}, make([]byte, 1<<30))
+			go func() { _ = p.comms[1].Recv(0, 9, 0, call.Call{}, make([]byte, long)).Wait(t.Context(), 0) }()
+			return p.comms[0].Send(1, 9, 0, call.Call{}, make([]byte, long))
 		},
 		"do neither": func(p pair) *endpoint.Op {
 			<-cut
