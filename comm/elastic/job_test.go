@@ -56,10 +56,11 @@ type testRound struct {
 	size   int
 	store  comm.Store
 	over   chan struct{}
+	failed bool // for a rank, which rejoins; under the job's lock
 }
 
 func (j *testJob) newRound(number uint64, size int) *testRound {
-	return &testRound{number, size, comm.NewMemStore(), make(chan struct{})}
+	return &testRound{number: number, size: size, store: comm.NewMemStore(), over: make(chan struct{})}
 }
 
 // runJob runs program as each rank of a job, once more for each rank that is killed, and returns the errors of the ranks. A program makes a State and
@@ -99,22 +100,36 @@ func (j *testJob) start(rank int, round *testRound, program func(run runFunc) er
 		err := program(func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
 			return runner{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, f)
 		})
-		if errors.Is(err, errKilled) || err != nil && p.isKilled() {
-			j.start(rank, j.over(p.round), program)
-			return
-		}
+		p.again = func() { j.start(rank, j.over(p.round), program) }
 		j.mu.Lock()
 		defer j.mu.Unlock()
+		if errors.Is(err, errKilled) || p.isKilled() && (err != nil || p.round.failed) {
+			p.again()
+			return
+		}
+		p.returned = true
 		if j.errs[rank] = err; err != nil {
 			j.end.Do(func() { close(j.ended) })
 		}
 	})
 }
 
-// over ends a round, if it is the present one, and returns the next.
-func (j *testJob) over(r *testRound) *testRound {
+// fail notes that a round has failed for one of its ranks. A rank that was killed after it knew that all have returned starts again if
+// others did not know that yet.
+func (j *testJob) fail(r *testRound) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	r.failed = true
+	for _, p := range j.alive {
+		if p.round == r && p.returned && p.isKilled() {
+			p.returned = false
+			p.again()
+		}
+	}
+}
+
+// over ends a round, if it is the present one, and returns the next. The job is locked.
+func (j *testJob) over(r *testRound) *testRound {
 	if j.round == r {
 		j.round = j.newRound(r.number+1, r.size)
 		close(r.over)
@@ -129,6 +144,9 @@ type testRank struct {
 	round *testRound
 
 	log logtest.Log // of its worlds
+
+	returned bool   // from the program; under the job's lock
+	again    func() // starts the rank again, in the next round
 
 	mu     sync.Mutex
 	world  *comm.Group
@@ -184,6 +202,7 @@ func (p *testRank) rejoin(ctx context.Context) (*comm.Group, error) {
 		return nil, errKilled
 	}
 	_ = p.world.Close()
+	p.job.fail(p.round)
 	select {
 	case <-p.round.over:
 	case <-p.job.ended:
