@@ -68,9 +68,8 @@ func (w *Network) Shrink(i, mtu int) {
 // Limit gives host i a link of a rate, in the form of tc, such as 1gbit, in each direction. burst is how many bytes pass at once.
 func (w *Network) Limit(i int, rate string, burst int) {
 	w.t.Helper()
-	shape := fmt.Sprintf("tc qdisc replace dev %%s root tbf rate %s burst %d limit %d", rate, burst, max(4*burst, 1<<20))
-	w.hosts[i].run(w.t, fmt.Sprintf(shape, "eth0"))
-	w.bridge.run(w.t, fmt.Sprintf(shape, link(i)))
+	w.hosts[i].run(w.t, shape("eth0", rate, burst))
+	w.bridge.run(w.t, shape(link(i), rate, burst))
 }
 
 // Run runs a command of the shell on host i.

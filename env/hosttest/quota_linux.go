@@ -1,0 +1,93 @@
+package hosttest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/cgroup"
+)
+
+// quotaPeriod is how often a machine with a quota gets processor time anew: when it has used its part, it stands still for the rest.
+const quotaPeriod = 10 * time.Millisecond
+
+// Quota makes a slow machine: its processes, and those that they start, get the time of so many processors together, as in a container with a CPU
+// limit. Commands that the test starts on the machine afterwards are not among them. If there is no cgroup for that, the test is skipped.
+func (m *Machine) Quota(t testing.TB, processors float64) {
+	t.Helper()
+	dir, files := m.quotaFiles(t, processors)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("a machine with a quota of processor time takes a cgroup: %v", err)
+	}
+	t.Cleanup(func() { m.removeGroup(t, dir) })
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Skipf("a cgroup cannot have a quota: %v", err)
+		}
+	}
+	for _, pid := range m.processes(t) {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// quotaFiles returns the directory of the group that the machine gets, and what its files say.
+func (m *Machine) quotaFiles(t testing.TB, processors float64) (dir string, files map[string]string) {
+	t.Helper()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	groups := cgroup.Groups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "cpu")
+	if len(groups) == 0 {
+		t.Skip("a machine with a quota of processor time takes a cgroup")
+	}
+	period := quotaPeriod.Microseconds()
+	quota := int64(processors * float64(period))
+	dir = filepath.Join(groups[0].Dirs[0], fmt.Sprintf("hosttest-%d-%d", os.Getpid(), m.init.Process.Pid))
+	if groups[0].V1 {
+		return dir, map[string]string{"cpu.cfs_period_us": fmt.Sprint(period), "cpu.cfs_quota_us": fmt.Sprint(quota)}
+	}
+	return dir, map[string]string{"cpu.max": fmt.Sprint(quota, " ", period)}
+}
+
+// processes returns the machine's processes, by the numbers that they have outside.
+func (m *Machine) processes(t testing.TB) (pids []int) {
+	t.Helper()
+	namespace := func(pid string) string {
+		name, _ := os.Readlink("/proc/" + pid + "/ns/pid") // "" if it has just ended
+		return name
+	}
+	own := namespace(strconv.Itoa(m.init.Process.Pid))
+	list, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range list {
+		pid := filepath.Base(path)
+		if n, err := strconv.Atoi(pid); err == nil && own != "" && namespace(pid) == own {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+// removeGroup kills the machine, or its group could not be removed.
+func (m *Machine) removeGroup(t testing.TB, dir string) {
+	m.Kill()
+	var err error
+	for range 1000 { // those that were killed leave it one after the other
+		if err = os.Remove(dir); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error(err)
+}
