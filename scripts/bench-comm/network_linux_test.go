@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms; empty: a small one, for a moment")
+	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms (parseNetwork says all); empty: a small one, for a moment")
 	networkChart  = flag.String("network-svg", "", "file for a chart of the first network")
 	networkLaunch = flag.String("network-launch", "", "more flags of gorun launch for comm, such as --worker-tls or --env=GORUN_COMM_LINKS=network=latency:5ms")
 	networkFlags  = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
@@ -91,14 +91,30 @@ func (n network) start(t *testing.T) *sshtest.Hosts {
 		t.Skip("links of a rate take the command tc")
 	}
 	h := sshtest.Start(t, sshtest.Config{Hosts: n.Machines, MaxStartups: "100"})
-	for _, m := range h.List {
+	last := n.Machines - 1
+	for i, m := range h.List {
 		if n.Latency > 0 {
 			m.Delay(n.Latency / 2) // there are two links from one machine to another
 		}
-		// What the system hands to the link at once, up to 64 KiB, has to fit into a burst, or each packet costs processor time.
-		m.Limit(fmt.Sprintf("%.0fbit", n.Rate), int(max(96<<10, n.Rate/8*200e-6)))
+		rate := n.Rate
+		if n.SlowLink > 0 && i == last {
+			rate = n.SlowLink
+		}
+		m.Limit(linkRate(rate))
+	}
+	if n.Core > 0 {
+		h.List[n.Machines/2].Split(linkRate(n.Core))
+	}
+	if n.SlowMachine > 0 {
+		h.List[last].Quota(t, n.SlowMachine)
 	}
 	return h
+}
+
+// linkRate returns a rate in the form of tc, and a burst. What the system hands to a link at once, up to 64 KiB, has to fit into a burst, or each packet
+// costs processor time.
+func linkRate(rate float64) (text string, burst int) {
+	return fmt.Sprintf("%.0fbit", rate), int(max(96<<10, rate/8*200e-6))
 }
 
 // contenders are those that have been installed. None binds ranks to processors, since the machines share them.

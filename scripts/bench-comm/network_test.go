@@ -12,34 +12,56 @@ import (
 	"time"
 )
 
-// A network is machines that links of one rate join to a switch.
+// A network is machines that links join to a switch, or to two switches.
 type network struct {
 	Machines, Ranks int           // ranks of each machine
 	Rate            float64       // of a link in each direction, in bits a second
 	Latency         time.Duration // from one machine to another; 0: that of this machine's kernel
+	Core            float64       // rate of the link between two switches, each with half of the machines; 0: there is one switch
+	SlowLink        float64       // rate of the last machine's link; 0: as the others
+	SlowMachine     float64       // processors that the last machine's ranks share, as in a container with a CPU limit; 0: no limit
 }
 
-// parseNetwork takes MACHINESxRANKS@RATE or MACHINESxRANKS@RATE+LATENCY, such as 4x2@10Gbit or 8x1@1Gbit+5ms.
+// parseNetwork takes MACHINESxRANKS@RATE, such as 4x2@10Gbit, and what follows it: +LATENCY, such as +5ms, +core=RATE, +slow-link=RATE, and
+// +slow-machine=PROCESSORS.
 func parseNetwork(text string) (n network, err error) {
-	text, latency, delayed := strings.Cut(text, "+")
-	shape, rate, ok := strings.Cut(text, "@")
-	machines, ranks, also := strings.Cut(shape, "x")
-	digits, gbit := strings.CutSuffix(rate, "Gbit")
-	if ok && also && gbit {
-		var failed [4]error
-		n.Machines, failed[0] = strconv.Atoi(machines)
-		n.Ranks, failed[1] = strconv.Atoi(ranks)
-		n.Rate, failed[2] = strconv.ParseFloat(digits, 64)
-		n.Rate *= 1e9
-		if delayed {
-			n.Latency, failed[3] = time.ParseDuration(latency)
+	parts := strings.Split(text, "+")
+	shape, rate, _ := strings.Cut(parts[0], "@")
+	machines, ranks, _ := strings.Cut(shape, "x")
+	ok := positive(machines, &n.Machines, strconv.Atoi) && positive(ranks, &n.Ranks, strconv.Atoi) && positive(rate, &n.Rate, parseRate) && n.Machines > 1
+	for _, part := range parts[1:] {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "core":
+			ok = ok && positive(value, &n.Core, parseRate)
+		case "slow-link":
+			ok = ok && positive(value, &n.SlowLink, parseRate)
+		case "slow-machine":
+			ok = ok && positive(value, &n.SlowMachine, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+		default:
+			ok = ok && positive(part, &n.Latency, time.ParseDuration)
 		}
-		ok = failed == [4]error{} && n.Latency >= 0
 	}
-	if !ok || !gbit || n.Machines < 2 || n.Ranks < 1 || n.Rate <= 0 {
-		return n, fmt.Errorf("network %q: want MACHINESxRANKS@RATE, such as 4x2@10Gbit, or with +LATENCY", text)
+	if !ok {
+		return n, fmt.Errorf("network %q: want MACHINESxRANKS@RATE, such as 4x2@10Gbit, or with +LATENCY, +core=RATE, +slow-link=RATE or +slow-machine=PROCESSORS", text)
 	}
 	return n, nil
+}
+
+// positive sets value to what text says, if that is more than 0.
+func positive[T int | float64 | time.Duration](text string, value *T, parse func(string) (T, error)) bool {
+	var err error
+	*value, err = parse(text)
+	return err == nil && *value > 0
+}
+
+func parseRate(text string) (float64, error) {
+	digits, ok := strings.CutSuffix(text, "Gbit")
+	if !ok {
+		return 0, fmt.Errorf("rate %q: want one in Gbit", text)
+	}
+	rate, err := strconv.ParseFloat(digits, 64)
+	return rate * 1e9, err
 }
 
 func (n network) String() string {
@@ -51,6 +73,15 @@ func (n network) String() string {
 	if n.Latency > 0 {
 		text += fmt.Sprintf(", %v from one to another", n.Latency)
 	}
+	if n.Core > 0 {
+		text += fmt.Sprintf(", at two switches with %g Gbit/s between them", n.Core/1e9)
+	}
+	if n.SlowLink > 0 {
+		text += fmt.Sprintf(", but the last one's link %g Gbit/s", n.SlowLink/1e9)
+	}
+	if n.SlowMachine > 0 {
+		text += fmt.Sprintf(", the last one with %g processors", n.SlowMachine)
+	}
 	return text
 }
 
@@ -58,21 +89,34 @@ func (n network) String() string {
 const overhead = 1514.0 / 1448
 
 // bound is the least time, in microseconds, in which the links can carry what an operation has to move between machines, by the best
-// known bound: in a reduction over N machines, a link carries (N-1)/N of the vector into each machine, and as much out of it. It is 0 if
-// there is no bound.
+// known bound: in a reduction over N machines, a link carries (N-1)/N of the vector into each machine, and as much out of it. The link
+// between two switches carries the same for two machines that have the ranks of all. It is 0 if there is no bound.
 func (n network) bound(c cell) float64 {
-	others, bytes := float64(n.Machines-1)/float64(n.Machines), float64(c.Bytes)
+	rate := n.Rate
+	if n.SlowLink > 0 && (c.Op != "sendrecv" || n.Machines == 2) { // between the first two ranks
+		rate = min(rate, n.SlowLink)
+	}
+	bound := transfer(c, n.Machines, float64(n.Ranks), rate)
+	if n.Core > 0 && c.Op != "sendrecv" {
+		bound = max(bound, transfer(c, 2, float64(n.Machines*n.Ranks)/2, n.Core))
+	}
+	return bound
+}
+
+// transfer is the bound of machines whose links have one rate, in bits a second.
+func transfer(c cell, machines int, ranks, rate float64) float64 {
+	others, bytes := float64(machines-1)/float64(machines), float64(c.Bytes)
 	switch c.Op {
 	case "all_reduce", "buckets":
 		bytes *= 2 * others
 	case "all_gather", "reduce_scatter":
 		bytes *= others
 	case "all_to_all":
-		bytes *= others * float64(n.Ranks)
+		bytes *= others * ranks
 	case "barrier":
 		return 0
 	}
-	return bytes * overhead * 8 / n.Rate * 1e6
+	return bytes * overhead * 8 / rate * 1e6
 }
 
 // A networkResult is what was measured on a network.
@@ -144,13 +188,19 @@ func share(x float64) string {
 }
 
 func TestParseNetwork(t *testing.T) {
-	if n, err := parseNetwork("4x2@2.5Gbit"); err != nil || n != (network{4, 2, 2.5e9, 0}) {
-		t.Errorf("%+v, %v", n, err)
+	for text, want := range map[string]network{
+		"4x2@2.5Gbit":                    {Machines: 4, Ranks: 2, Rate: 2.5e9},
+		"8x1@1Gbit+5ms":                  {Machines: 8, Ranks: 1, Rate: 1e9, Latency: 5 * time.Millisecond},
+		"8x1@1Gbit+core=2Gbit":           {Machines: 8, Ranks: 1, Rate: 1e9, Core: 2e9},
+		"4x1@1Gbit+slow-link=0.25Gbit":   {Machines: 4, Ranks: 1, Rate: 1e9, SlowLink: 0.25e9},
+		"4x1@1Gbit+1ms+slow-machine=0.5": {Machines: 4, Ranks: 1, Rate: 1e9, Latency: time.Millisecond, SlowMachine: 0.5},
+	} {
+		if n, err := parseNetwork(text); err != nil || n != want {
+			t.Errorf("%q: %+v, %v", text, n, err)
+		}
 	}
-	if n, err := parseNetwork("8x1@1Gbit+5ms"); err != nil || n != (network{8, 1, 1e9, 5 * time.Millisecond}) {
-		t.Errorf("%+v, %v", n, err)
-	}
-	for _, text := range []string{"", "4x1@1Gbit+", "4x1@1Gbit+5", "4x1@1Gbit+-1ms", "4@1Gbit", "4x2", "1x1@1Gbit", "4x0@1Gbit", "4x1@0Gbit", "4x1@1", "ax1@1Gbit", "4x1@-1Gbit"} {
+	for _, text := range []string{"", "4x1@1Gbit+", "4x1@1Gbit+5", "4x1@1Gbit+-1ms", "4@1Gbit", "4x2", "1x1@1Gbit", "4x0@1Gbit", "4x1@0Gbit", "4x1@1", "ax1@1Gbit", "4x1@-1Gbit",
+		"4x1@1Gbit+core", "4x1@1Gbit+core=1", "4x1@1Gbit+slow-link=0Gbit", "4x1@1Gbit+slow-machine=-1", "4x1@1Gbit+fast=1"} {
 		if n, err := parseNetwork(text); err == nil {
 			t.Errorf("%q is %v", text, n)
 		}
@@ -164,6 +214,18 @@ func TestBound(t *testing.T) {
 	for op, us := range want {
 		if got := n.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
 			t.Errorf("%s: %g, want %g", op, got, us)
+		}
+	}
+	core, slow := n, n
+	core.Core, slow.SlowLink = 4e6, 2e6 // a byte takes 2 and 4 microseconds
+	for op, us := range map[string]float64{"all_reduce": 2000, "reduce_scatter": 1000, "broadcast": 2000, "all_to_all": 4000, "sendrecv": 1000} {
+		if got := core.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
+			t.Errorf("%s between two switches: %g, want %g", op, got, us)
+		}
+	}
+	for op, us := range map[string]float64{"all_reduce": 6000, "broadcast": 4000, "sendrecv": 1000} {
+		if got := slow.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
+			t.Errorf("%s with a slow link: %g, want %g", op, got, us)
 		}
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(allOps)), slices.Sorted(slices.Values(keys(want)))) {
@@ -181,7 +243,7 @@ func TestNetworkChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svg := networkResult{network{2, 1, 1e9, 0}, s}.chart(o)
+	svg := networkResult{network{Machines: 2, Ranks: 1, Rate: 1e9}, s}.chart(o)
 	for _, want := range []string{"comm", "limit Go", "Open MPI", "Open MPI han", "the link"} {
 		if !strings.Contains(svg, ">"+want+"<") || strings.Count(svg, "<circle") != 5 {
 			t.Errorf("no %s, or other points than 5: %s", want, svg)
