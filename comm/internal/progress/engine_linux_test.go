@@ -231,3 +231,21 @@ func TestWhoPollsNoticesOthers(t *testing.T) {
 		t.Errorf("%d yields, and it takes the processor for its own", yields)
 	}
 }
+
+// TestWhoWaitsBesideOthersSleepsInThePoll, alone with its thread: it has not parked when a message comes after some milliseconds.
+func TestWhoWaitsBesideOthersSleepsInThePoll(t *testing.T) {
+	withEngine(t, Options{Oversubscribed: true}, func(t *testing.T, s *end, other int) {
+		for range 100 { // a busy machine may let the message come too late
+			r := s.request()
+			time.AfterFunc(sleepTime/2, func() { _, _ = io.WriteString(writer(other), "x") })
+			s.engine.mu.Lock()
+			s.engine.Poll(r, s.engine.Conn(1))
+			s.engine.mu.Unlock()
+			if r.Ended() {
+				return
+			}
+			s.await(r)
+		}
+		t.Error("it always parks before")
+	})
+}

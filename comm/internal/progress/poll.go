@@ -12,11 +12,17 @@ const (
 	// spinTime is how long a goroutine polls while nothing comes. It is longer than a peer takes to wake up and answer. Otherwise two
 	// ranks that have parked once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
-	// sharedSpinTime is spinTime where others want the processor: the goroutine yields or sleeps in between.
+	// sharedSpinTime is spinTime where others want the processor: the goroutine yields in between.
 	sharedSpinTime = time.Millisecond
 	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
-	// and again before the thread that it waits for, or only after all threads that do not yield.
+	// and again before the thread that it waits for, or only after all threads that do not yield. Linux may divide a processor between
+	// sessions or containers, not threads: then a yield does nothing until the session has had its part.
 	mostYields = 100
+	// sleepTime is how long it does that before it parks. To park takes three threads, each of which the kernel may let wait until others
+	// have had their time slices; a thread that sleeps in the poll is alone, and costs nobody anything.
+	sleepTime = 10 * time.Millisecond
+	// longestSleep is the longest of these sleeps, after which other goroutines get their turn.
+	longestSleep = time.Millisecond
 	// goschedTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
 	goschedTime = 50 * time.Microsecond
 	// memoryTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
@@ -58,7 +64,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		now := time.Since(start)
 		if idleSince == 0 {
 			idleSince, goschedAt = now, now
-		} else if now-idleSince > e.spinTime() {
+		} else if now-idleSince > e.pollTime(other) {
 			break
 		}
 		if yields == acknowledgeTurns {
@@ -74,9 +80,12 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 			action = contention.Sleep
 		}
 		if action == contention.Sleep && !gosched {
-			e.sleep(sharedSpinTime)
+			moved := e.sleep(longestSleep)
 			yields = 0
-			continue
+			if moved {
+				continue
+			}
+			gosched = true
 		}
 		e.mu.Unlock()
 		if gosched {
@@ -91,12 +100,15 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	e.passTurn()
 }
 
-// spinTime is how long a goroutine polls while nothing comes.
-func (e *Engine) spinTime() time.Duration {
-	if e.contention.IsShared() {
+// pollTime is how long a goroutine polls c while nothing comes.
+func (e *Engine) pollTime(c *Conn) time.Duration {
+	switch {
+	case !e.contention.IsShared():
+		return spinTime
+	case c.Memory != nil || e.opt.SharesProcess: // it does not sleep
 		return sharedSpinTime
 	}
-	return spinTime
+	return sleepTime
 }
 
 // yield lets another thread run on this processor, if one waits for it.
@@ -132,9 +144,9 @@ func (e *Engine) turn(c, other *Conn, both bool) bool {
 	return moved
 }
 
-// sleep waits, with the thread, until a stream is ready, at most for limit, and moves what there is. The mutex is held, and let
-// go meanwhile.
-func (e *Engine) sleep(limit time.Duration) {
+// sleep waits, with the thread, until a stream is ready, at most for limit, moves what there is, and reports whether there was a stream. The mutex is
+// held, and let go meanwhile.
+func (e *Engine) sleep(limit time.Duration) bool {
 	e.few.Clear()
 	for _, c := range e.conns {
 		if !c.Ended {
@@ -149,4 +161,5 @@ func (e *Engine) sleep(limit time.Duration) {
 			c.mover.Move()
 		}
 	}
+	return len(ready) > 0
 }
