@@ -136,7 +136,7 @@ func pairwiseLimit(ranks int) int {
 	if ranks <= 2 {
 		return choice.Any
 	}
-	return ranks * 128 << 10
+	return ranks * 64 << 10
 }
 
 // fewSteps is the most bytes of an all-reduce for which fewer steps are faster than fewer bytes. Two ranks send the same number of bytes
