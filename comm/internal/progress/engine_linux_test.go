@@ -232,18 +232,32 @@ func TestWhoPollsNoticesOthers(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsBesideOthersSleepsInThePoll, alone with its thread: it has not parked when a message comes after some milliseconds.
+// TestWhoWaitsBesideOthersSleepsInThePoll before it parks: it yields, then sleeps again and again until a message comes.
 func TestWhoWaitsBesideOthersSleepsInThePoll(t *testing.T) {
 	withEngine(t, Options{Oversubscribed: true}, func(t *testing.T, s *end, other int) {
-		for range 100 { // a busy machine may let the message come too late
+		e := s.engine
+		e.hasProcessors = true
+		for range 100 { // a busy machine may let it wait for too long
+			yields, sleeps := 0, 0
+			e.yieldTo = func() { yields++ }
+			e.waitFor = func(time.Duration) []int {
+				if sleeps++; sleeps < 3 {
+					return nil
+				}
+				_, _ = io.WriteString(writer(other), "x")
+				return []int{1}
+			}
 			r := s.request()
-			time.AfterFunc(sleepTime/2, func() { _, _ = io.WriteString(writer(other), "x") })
-			s.engine.mu.Lock()
-			s.engine.Poll(r, s.engine.Conn(1))
-			s.engine.mu.Unlock()
+			e.mu.Lock()
+			e.Poll(r, e.Conn(1))
+			e.mu.Unlock()
 			if r.Ended() {
+				if sleeps != 3 || yields > mostYields {
+					t.Errorf("%d sleeps, %d yields", sleeps, yields)
+				}
 				return
 			}
+			_, _ = io.WriteString(writer(other), "x")
 			s.await(r)
 		}
 		t.Error("it always parks before")

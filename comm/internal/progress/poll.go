@@ -2,6 +2,7 @@ package progress
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/affinity"
@@ -12,16 +13,16 @@ const (
 	// spinTime is how long a goroutine polls while nothing comes. It is longer than a peer takes to wake up and answer. Otherwise two
 	// ranks that have parked once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
-	// sharedSpinTime is spinTime where others want the processor: the goroutine yields in between.
+	// sharedSpinTime is spinTime if others want the processor. The goroutine then yields between two looks.
 	sharedSpinTime = time.Millisecond
-	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
-	// and again before the thread that it waits for, or only after all threads that do not yield. Linux may divide a processor between
-	// sessions or containers, not threads: then a yield does nothing until the session has had its part.
+	// mostYields is how often it yields before it sleeps instead, if a look takes a system call. A thread that only yields may run again
+	// and again before the thread that it waits for, or only after all threads that do not yield. Linux may also divide a processor between
+	// sessions or containers instead of threads: then a yield does nothing until the session has had its part.
 	mostYields = 100
-	// sleepTime is how long it does that before it parks. To park takes three threads, each of which the kernel may let wait until others
-	// have had their time slices; a thread that sleeps in the poll is alone, and costs nobody anything.
-	sleepTime = 10 * time.Millisecond
-	// longestSleep is the longest of these sleeps, after which other goroutines get their turn.
+	// sleepingPollTime is how long the goroutine polls with such sleeps before it parks. To wake a parked goroutine takes several threads, each of
+	// which may have to wait for a time slice. A thread that sleeps in the poll wakes by itself.
+	sleepingPollTime = 10 * time.Millisecond
+	// longestSleep is the longest of these sleeps. After it, other goroutines get their turn.
 	longestSleep = time.Millisecond
 	// goschedTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
 	goschedTime = 50 * time.Microsecond
@@ -48,6 +49,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	}
 	e.polling = true
 	e.polls++
+	looksTakeCalls := !e.isMemory(c)
 	var idleSince, goschedAt time.Duration // when bytes, and the turn of other goroutines, came last, from start; 0: not yet
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
@@ -64,7 +66,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		now := time.Since(start)
 		if idleSince == 0 {
 			idleSince, goschedAt = now, now
-		} else if now-idleSince > e.pollTime(other) {
+		} else if now-idleSince > e.pollTime(looksTakeCalls) {
 			break
 		}
 		if yields == acknowledgeTurns {
@@ -76,13 +78,12 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		}
 		e.woken = false
 		action := e.contention.Next(now, now-idleSince)
-		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && other.Memory == nil {
+		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && looksTakeCalls {
 			action = contention.Sleep
 		}
 		if action == contention.Sleep && !gosched {
-			moved := e.sleep(longestSleep)
-			yields = 0
-			if moved {
+			if e.sleep(longestSleep) {
+				idleSince, yields = 0, 0
 				continue
 			}
 			gosched = true
@@ -100,15 +101,23 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	e.passTurn()
 }
 
-// pollTime is how long a goroutine polls c while nothing comes.
-func (e *Engine) pollTime(c *Conn) time.Duration {
+// isMemory reports whether c, or one of all streams if c is nil, is in shared memory, where a look takes no system call.
+func (e *Engine) isMemory(c *Conn) bool {
+	if c != nil {
+		return c.Memory != nil
+	}
+	return slices.ContainsFunc(e.conns, func(c *Conn) bool { return c.Memory != nil })
+}
+
+// pollTime is how long a goroutine polls while nothing comes.
+func (e *Engine) pollTime(looksTakeCalls bool) time.Duration {
 	switch {
 	case !e.contention.IsShared():
 		return spinTime
-	case c.Memory != nil || e.opt.SharesProcess: // it does not sleep
-		return sharedSpinTime
+	case looksTakeCalls && !e.opt.SharesProcess && e.hasProcessors: // who sleeps keeps one from other goroutines
+		return sleepingPollTime
 	}
-	return sleepTime
+	return sharedSpinTime
 }
 
 // yield lets another thread run on this processor, if one waits for it.
@@ -144,9 +153,9 @@ func (e *Engine) turn(c, other *Conn, both bool) bool {
 	return moved
 }
 
-// sleep waits, with the thread, until a stream is ready, at most for limit, moves what there is, and reports whether there was a stream. The mutex is
-// held, and let go meanwhile.
-func (e *Engine) sleep(limit time.Duration) bool {
+// sleep lets the thread sleep until a stream is ready, or for limit, moves what has come, and reports whether there was any. The mutex is held, and
+// let go meanwhile.
+func (e *Engine) sleep(limit time.Duration) (moved bool) {
 	e.few.Clear()
 	for _, c := range e.conns {
 		if !c.Ended {
@@ -154,12 +163,12 @@ func (e *Engine) sleep(limit time.Duration) bool {
 		}
 	}
 	e.mu.Unlock()
-	ready := e.few.Wait(limit)
+	ready := e.waitFor(limit)
 	e.mu.Lock()
 	for _, rank := range ready {
 		if c := e.Conn(rank); c.Stream != nil {
-			c.mover.Move()
+			moved = c.mover.Move() || moved
 		}
 	}
-	return len(ready) > 0
+	return moved
 }
