@@ -166,13 +166,11 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	defer time.AfterFunc(firstWarning, func() {
 		t.cfg.Log.Warn("waiting for a connection", "to_rank", rank, "at", t.cfg.Peers[rank], "rank", t.cfg.Rank)
 	}).Stop()
-	answered := time.Now()
+	var silence silence
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		began := time.Now()
 		conn, err := t.dialOnce(ctx, rank)
-		switch {
-		case answers(err):
-			answered = time.Now()
-		case isSilent(err) && time.Since(answered) >= keepalive.Limit:
+		if silence.note(err, began, time.Now()) >= keepalive.Limit {
 			return nil, fmt.Errorf("its machine did not answer for half a minute: %w", err)
 		}
 		var refused *auth.RefusedError
@@ -186,19 +184,6 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 			return nil, fmt.Errorf("%w (last error: %w)", context.Cause(ctx), err)
 		}
 	}
-}
-
-// answers reports whether err, which a call has ended with, shows that the other machine is there. This machine's own errors, such as too many
-// open files, say nothing about the other one: they neither answer nor are they silence.
-func answers(err error) bool {
-	call, ok := errors.AsType[*net.OpError](err)
-	return !ok || call.Op != "dial" || errors.Is(err, syscall.ECONNREFUSED)
-}
-
-// isSilent reports whether err says that the other machine does not answer.
-func isSilent(err error) bool {
-	call, ok := errors.AsType[*net.OpError](err)
-	return ok && call.Op == "dial" && (call.Timeout() || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH))
 }
 
 // dialOnce opens all connections of a stream to rank. The hello of the first one says how many there are.

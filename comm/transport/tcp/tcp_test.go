@@ -3,12 +3,9 @@ package tcp
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -113,33 +110,5 @@ func TestAStrangerIsLoggedAndDisturbsNobody(t *testing.T) {
 	}
 	if text := log.String(); strings.Count(text, "turned away a connection") != 1 || !strings.Contains(text, "turned away more connections\" rank=1 number=1 ") {
 		t.Errorf("the log says of two strangers:\n%s", text)
-	}
-}
-
-// Only what the other machine has sent is an answer, and only what it has not is silence: an error of this machine is neither.
-func TestAnswers(t *testing.T) {
-	dial := func(err error) error { return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", err)} }
-	for _, c := range []struct {
-		err             error
-		answers, silent bool
-	}{
-		{nil, true, false},
-		{dial(syscall.ECONNREFUSED), true, false},
-		{transport.ErrCrossed, true, false},
-		{fmt.Errorf("handshake: %w", &net.OpError{Op: "read", Err: io.EOF}), true, false},
-		{dial(syscall.EHOSTUNREACH), false, true},
-		{dial(syscall.ENETUNREACH), false, true},
-		{dial(syscall.ETIMEDOUT), false, true},
-		{&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, false, true},
-		{dial(syscall.EMFILE), false, false},
-		{dial(syscall.EACCES), false, false},
-		{dial(syscall.EADDRNOTAVAIL), false, false},
-	} {
-		if got := answers(c.err); got != c.answers {
-			t.Errorf("%v answers: %t", c.err, got)
-		}
-		if got := isSilent(c.err); got != c.silent {
-			t.Errorf("%v is silent: %t", c.err, got)
-		}
 	}
 }

@@ -1,0 +1,45 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// A silence is how long another machine has not answered. The zero value is none.
+type silence struct{ since time.Time }
+
+// note takes the result of a call that began and ended at these times, and returns how long the silence lasts that the call is a part of; 0 if it is
+// none. Errors of this machine, such as too many open files, are neither an answer nor a silence.
+func (s *silence) note(err error, began, ended time.Time) time.Duration {
+	switch {
+	case answers(err):
+		*s = silence{}
+		return 0
+	case !isSilent(err):
+		return 0
+	case s.since.IsZero():
+		s.since = began
+	}
+	return ended.Sub(s.since)
+}
+
+// answers reports whether a call that ended with err has heard from the other machine.
+func answers(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return !ok || op.Op != "dial" || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// isSilent reports whether err says that the other machine does not answer, or that no way leads to it.
+func isSilent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if _, named := errors.AsType[*net.DNSError](err); named || !ok || op.Op != "dial" { // then the name server is silent
+		return false
+	}
+	return op.Timeout() || slices.ContainsFunc(unreachable, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
+}
+
+// unreachable are the errors by which this machine, or one on the way, says that it knows no way to the other machine.
+var unreachable = []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN}
