@@ -56,11 +56,10 @@ type testRound struct {
 	size   int
 	store  comm.Store
 	over   chan struct{}
-	failed bool // for a rank, which rejoins; under the job's lock
 }
 
 func (j *testJob) newRound(number uint64, size int) *testRound {
-	return &testRound{number: number, size: size, store: comm.NewMemStore(), over: make(chan struct{})}
+	return &testRound{number, size, comm.NewMemStore(), make(chan struct{})}
 }
 
 // runJob runs program as each rank of a job, once more for each rank that is killed, and returns the errors of the ranks. A program makes a State and
@@ -98,38 +97,24 @@ func (j *testJob) start(rank int, round *testRound, program func(run runFunc) er
 		j.alive[rank] = p
 		j.mu.Unlock()
 		err := program(func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
-			return runner{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, f)
+			return runner{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, p.program(f))
 		})
-		p.again = func() { j.start(rank, j.over(p.round), program) }
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		if errors.Is(err, errKilled) || p.isKilled() && (err != nil || p.round.failed) {
-			p.again()
+		if errors.Is(err, errKilled) || err != nil && p.isKilled() {
+			j.start(rank, j.over(p.round), program)
 			return
 		}
-		p.returned = true
+		j.mu.Lock()
+		defer j.mu.Unlock()
 		if j.errs[rank] = err; err != nil {
 			j.end.Do(func() { close(j.ended) })
 		}
 	})
 }
 
-// fail notes that a round has failed for one of its ranks. A rank that was killed after it knew that all have returned starts again if
-// others did not know that yet.
-func (j *testJob) fail(r *testRound) {
+// over ends a round, if it is the present one, and returns the next.
+func (j *testJob) over(r *testRound) *testRound {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r.failed = true
-	for _, p := range j.alive {
-		if p.round == r && p.returned && p.isKilled() {
-			p.returned = false
-			p.again()
-		}
-	}
-}
-
-// over ends a round, if it is the present one, and returns the next. The job is locked.
-func (j *testJob) over(r *testRound) *testRound {
 	if j.round == r {
 		j.round = j.newRound(r.number+1, r.size)
 		close(r.over)
@@ -145,24 +130,38 @@ type testRank struct {
 
 	log logtest.Log // of its worlds
 
-	returned bool   // from the program; under the job's lock
-	again    func() // starts the rank again, in the next round
+	mu       sync.Mutex
+	world    *comm.Group
+	killed   bool
+	returned bool // from what it runs in this world
+}
 
-	mu     sync.Mutex
-	world  *comm.Group
-	killed bool
+// program is f, which a rank runs in each world. A rank that has returned from it is not killed: others may know that all have returned, and end.
+func (p *testRank) program(f func(ctx context.Context, world *comm.Group) error) func(ctx context.Context, world *comm.Group) error {
+	setReturned := func(returned bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.returned = returned
+	}
+	return func(ctx context.Context, world *comm.Group) error {
+		setReturned(false)
+		err := f(ctx, world)
+		setReturned(err == nil)
+		return err
+	}
 }
 
 // aMinute is much longer than the ranks of a round take to learn that it is over.
 const aMinute = time.Minute
 
-// kill ends a rank at any time: all its calls fail, and those of the others that need it.
+// kill ends a rank at any time before it has returned: all its calls fail, and those of the others that need it.
 func (p *testRank) kill() {
 	p.mu.Lock()
-	p.killed = true
-	world := p.world
-	p.mu.Unlock()
-	world.Abort(errKilled)
+	defer p.mu.Unlock()
+	if !p.returned {
+		p.killed = true
+		p.world.Abort(errKilled)
+	}
 }
 
 func (p *testRank) isKilled() bool {
@@ -202,7 +201,6 @@ func (p *testRank) rejoin(ctx context.Context) (*comm.Group, error) {
 		return nil, errKilled
 	}
 	_ = p.world.Close()
-	p.job.fail(p.round)
 	select {
 	case <-p.round.over:
 	case <-p.job.ended:
