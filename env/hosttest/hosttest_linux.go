@@ -68,8 +68,14 @@ func (w *Network) Shrink(i, mtu int) {
 // Limit gives host i a link of a rate, in the form of tc, such as 1gbit, in each direction. burst is how many bytes pass at once.
 func (w *Network) Limit(i int, rate string, burst int) {
 	w.t.Helper()
+	Need(w.t, "tc", "iproute2")
 	w.hosts[i].run(w.t, shape("eth0", rate, burst))
 	w.bridge.run(w.t, shape(link(i), rate, burst))
+}
+
+// shape is a command that limits what is sent on a device.
+func shape(device, rate string, burst int) string {
+	return fmt.Sprintf("tc qdisc replace dev %s root tbf rate %s burst %d limit %d", device, rate, burst, max(4*burst, 1<<20))
 }
 
 // Run runs a command of the shell on host i.

@@ -1,10 +1,12 @@
 package hosttest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,8 +16,12 @@ import (
 // quotaPeriod is how often a machine with a quota gets processor time anew: when it has used its part, it stands still for the rest.
 const quotaPeriod = 10 * time.Millisecond
 
+// leastQuota is the shortest time that Linux grants in a period.
+const leastQuota = time.Millisecond
+
 // Quota makes a slow machine: its processes, and those that they start, get the time of so many processors together, as in a container with a CPU
-// limit. Commands that the test starts on the machine afterwards are not among them. If there is no cgroup for that, the test is skipped.
+// limit. Commands that the test starts on the machine afterwards are not among them. If there is no cgroup for that, the test is skipped: cgroups
+// of version 2 mostly have no quota below one that has processes.
 func (m *Machine) Quota(t testing.TB, processors float64) {
 	t.Helper()
 	dir, files := m.quotaFiles(t, processors)
@@ -28,9 +34,17 @@ func (m *Machine) Quota(t testing.TB, processors float64) {
 			t.Skipf("a cgroup cannot have a quota: %v", err)
 		}
 	}
-	for _, pid := range m.processes(t) {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
-			t.Fatal(err)
+	for moved := map[int]bool{}; ; { // until there are none that were started meanwhile
+		before := len(moved)
+		for _, pid := range m.processes(t) {
+			moved[pid] = true
+			err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+			if err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
+				t.Fatal(err)
+			}
+		}
+		if len(moved) == before {
+			return
 		}
 	}
 }
@@ -51,6 +65,9 @@ func (m *Machine) quotaFiles(t testing.TB, processors float64) (dir string, file
 	}
 	period := quotaPeriod.Microseconds()
 	quota := int64(processors * float64(period))
+	if quota < leastQuota.Microseconds() {
+		t.Fatalf("%g processors: want at least %g", processors, leastQuota.Seconds()/quotaPeriod.Seconds())
+	}
 	dir = filepath.Join(groups[0].Dirs[0], fmt.Sprintf("hosttest-%d-%d", os.Getpid(), m.init.Process.Pid))
 	if groups[0].V1 {
 		return dir, map[string]string{"cpu.cfs_period_us": fmt.Sprint(period), "cpu.cfs_quota_us": fmt.Sprint(quota)}
@@ -66,13 +83,16 @@ func (m *Machine) processes(t testing.TB) (pids []int) {
 		return name
 	}
 	own := namespace(strconv.Itoa(m.init.Process.Pid))
+	if own == "" {
+		t.Fatal("the machine has no process")
+	}
 	list, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range list {
 		pid := filepath.Base(path)
-		if n, err := strconv.Atoi(pid); err == nil && own != "" && namespace(pid) == own {
+		if n, err := strconv.Atoi(pid); err == nil && namespace(pid) == own {
 			pids = append(pids, n)
 		}
 	}

@@ -1,36 +1,44 @@
 package hosttest
 
 import (
-	"os"
+	"io"
+	"strconv"
 	"testing"
-	"time"
 )
 
 // TestQuota: a process that always computes gets the quota, and no more.
 func TestQuota(t *testing.T) {
 	t.Parallel()
+	python := Need(t, "python3", "python3")
 	m := NewMachines(t, Config{Name: "slow"})[0]
-	begin, end := t.TempDir()+"/begin", t.TempDir()+"/end"
-	m.StartDaemon(t, m.Command("python3", "-c", `
-import os, sys, time
-while not os.path.exists(sys.argv[1]): time.sleep(0.01)
+	cmd := m.Command(python, "-c", `
+import sys, time
+sys.stdin.read()
 begun, used = time.time(), time.process_time()
 while time.time() < begun + 1: pass
-with open(sys.argv[2] + "~", "w") as f: f.write("used %.2f" % ((time.process_time() - used) / (time.time() - begun)))
-os.rename(sys.argv[2] + "~", sys.argv[2])
-`, begin, end))
-	m.Quota(t, 0.2)
-	if err := os.WriteFile(begin, nil, 0o644); err != nil {
+print((time.process_time() - used) / (time.time() - begun), end="")
+`)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3000 {
-		if text, err := os.ReadFile(end); err == nil {
-			if got := string(text); got < "used 0.01" || got > "used 0.25" {
-				t.Errorf("%s of a processor", got)
-			}
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Error("it does not end")
+	if err := m.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	m.Quota(t, 0.2)
+	_ = stdin.Close()
+	said, err := io.ReadAll(stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := strconv.ParseFloat(string(said), 64); err != nil || got < 0.01 || got > 0.25 {
+		t.Errorf("it got %q of a processor", said)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }

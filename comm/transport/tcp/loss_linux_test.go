@@ -81,7 +81,7 @@ func TestAVanishedHost(t *testing.T) {
 	t.Parallel()
 	w := hosttest.New(t, 2)
 	w.Limit(1, "20mbit", 64<<10)
-	const long = 32 << 20 // it takes 13 s
+	const long = 32 << 20 // bytes; they take 13 s at this rate
 	var start time.Time
 	cut, all := make(chan struct{}), sync.WaitGroup{}
 	for what, begin := range map[string]func(p pair) *endpoint.Op{
