@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+)
+
+// Every way of an operation that a tuning may name is carried out as itself. A line in Ways is not enough for that: a method of Choices
+// must know the way.
+func TestEveryWayIsCarriedOut(t *testing.T) {
+	const size, n, elem = 8, 1 << 10, 4 << 10
+	carriedOut := map[string]func(c Choices) any{
+		"all_reduce": func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
+		"all_gather": func(c Choices) any { return c.AllGather(nil, 1, EqualBlocks(size, n), elem) },
+		"reduce_scatter": func(c Choices) any {
+			p, _, _ := c.ReduceScatter(nil, 1, EqualBlocks(size, n), elem, false, choice.Any)
+			return p
+		},
+		"reduce":     func(c Choices) any { return c.Reduce(6, size, n, elem, 0, false) },
+		"broadcast":  func(c Choices) any { return c.Broadcast(3, size, n, elem, 0) },
+		"all_to_all": func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
+		"gather":     func(c Choices) any { return c.Together("gather", size, n*elem) },
+		"scatter":    func(c Choices) any { return c.Together("scatter", size, n*elem) },
+		"barrier":    func(c Choices) any { return c.Barrier(1, size) },
+		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
+	}
+	for _, line := range Ways {
+		names := Ways.Free(line.Op)
+		if len(names) < 2 {
+			continue
+		}
+		plan := carriedOut[line.Op]
+		if plan == nil {
+			t.Errorf("%s has the ways %q: say here how they are carried out", line.Op, names)
+			continue
+		}
+		for _, other := range names {
+			if other == line.Way {
+				continue
+			}
+			var got [2]any
+			for i, way := range []string{line.Way, other} {
+				tuning, err := choice.Parse(line.Op+"="+way, Ways)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[i] = plan(NewChoices(Ways, tuning))
+			}
+			if reflect.DeepEqual(got[0], got[1]) {
+				t.Errorf("%s is carried out in the same way whether it is to be %s or %s", line.Op, line.Way, other)
+			}
+		}
+	}
+}
+
+// A piece of a buffer uses the algorithm of the whole buffer, which Explain shows, whatever the length of the piece.
+func TestPiecesUseTheAlgorithmOfTheWhole(t *testing.T) {
+	const size, n, pieces = 4, 4 << 20, 8
+	c := chosen
+	c.Pieces = pieces
+	short, long := chosen.AllReduce(1, size, n/pieces, 1, false), RingAllReduce(1, size, n/pieces, 1)
+	if got := c.AllReduce(1, size, n/pieces, 1, false); !slices.Equal(got, long) || slices.Equal(short, long) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestBlocksOfDifferentLengths(t *testing.T) {
+	const kilo = 1 << 10
+	blocks := func(lengths ...int) (blocks []Range) {
+		at := 0
+		for _, n := range lengths {
+			blocks = append(blocks, Range{at, at + n})
+			at += n
+		}
+		return blocks
+	}
+	nearby := NewChoices(WaysNearby, nil)
+	tuned, err := choice.Parse("all_gather=ring;reduce_scatter=pairwise", Ways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := func(p Plan, rank int, blocks []Range) Plan { return RingAllGather(p, rank, blocks, 0) }
+	bothWays := func(p Plan, rank int, blocks []Range) Plan { return RingAllGather(p, rank, blocks, 1) }
+	inMessages := func(algorithm func(Plan, int, []Range, int) Plan, n int) func(Plan, int, []Range) Plan {
+		return func(p Plan, rank int, blocks []Range) Plan { return algorithm(p, rank, blocks, n) }
+	}
+	for _, c := range []struct {
+		name    string
+		choices Choices
+		lengths []int // in KiB
+		joined  int   // the most that is joined, in KiB
+		gather  func(Plan, int, []Range) Plan
+		joins   bool
+		scatter func(Plan, int, []Range) Plan
+	}{
+		{"equal, 4 ranks", chosen, []int{4, 4, 4, 4}, 100, DoublingAllGather, true, HalvingReduceScatter},
+		{"equal, not joined", chosen, []int{4, 4, 4, 4}, 15, ring, false, PairwiseReduceScatter},
+		{"uneven, 4 ranks", chosen, []int{1, 9, 0, 20}, 100, DoublingAllGather, true, HalvingReduceScatter},
+		{"uneven, 3 ranks", chosen, []int{1, 9, 2}, 100, BruckAllGather, true, PairwiseReduceScatter},
+		{"uneven, middling", chosen, []int{30, 60, 30}, 1000, bothWays, false, PairwiseReduceScatter},
+		{"the longest that go straight to their owners", chosen, []int{64, 64, 64}, 1000, bothWays, false, PairwiseReduceScatter},
+		{"a little longer", chosen, []int{65, 65, 65}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 33280)},
+		{"uneven and long", chosen, []int{100, 200, 100, 200}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 40<<10)},
+		{"2 ranks", chosen, []int{1, 9}, 100, ring, false, PairwiseReduceScatter},
+		{"one long", chosen, []int{1, 1024, 1, 1}, 0, inMessages(PipelinedAllGather, 95326), false, inMessages(PipelinedReduceScatter, 95326)},
+		{"one long, nearby", nearby, []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
+		{"one long, tuned", NewChoices(Ways, tuned), []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for i := range c.lengths {
+				c.lengths[i] *= kilo
+			}
+			blocks := blocks(c.lengths...)
+			for rank := range blocks {
+				got, joins := c.choices.AllGatherV(nil, rank, blocks, 1, c.joined*kilo)
+				if joins != c.joins || !slices.Equal(got, c.gather(nil, rank, blocks)) {
+					t.Errorf("rank %d gathers by %v, joined: %v", rank, got, joins)
+				}
+				got, joins, _ = c.choices.ReduceScatter(nil, rank, blocks, 1, false, c.joined*kilo)
+				want := c.scatter(nil, rank, blocks)
+				if joins == slices.Equal(want, PairwiseReduceScatter(nil, rank, blocks)) || !slices.Equal(got, want) {
+					t.Errorf("rank %d reduces by %v, joined: %v", rank, got, joins)
+				}
+				if got, joins, _ = c.choices.ReduceScatter(nil, rank, blocks, 1, true, c.joined*kilo); joins ||
+					!slices.Equal(got, OrderedReduceScatter(nil, rank, blocks)) {
+					t.Errorf("rank %d reduces in order by %v, joined: %v", rank, got, joins)
+				}
+			}
+		})
+	}
+}
+
+// Of a long vector both neighbours are sent as much, and what goes to one is never far behind what goes to the other.
+func TestBothDirectionsAreUnderWay(t *testing.T) {
+	const size, elem = 5, 1 << 10
+	for _, p := range []Plan{chosen.AllReduce(1, size, 1<<20, elem, false), chosen.AllGather(nil, 1, EqualBlocks(size, 1<<20), elem)} {
+		sent := map[int]int{}
+		for _, s := range p {
+			sent[s.To] += s.Send.Len() * elem
+			if ahead := sent[2] - sent[0]; s.From != 2-s.To || ahead < -2*mostMessage || ahead > 2*mostMessage {
+				t.Fatalf("%v: %d bytes ahead", s, ahead)
+			}
+		}
+		if len(sent) != 2 || sent[0] == 0 || sent[0]-sent[2] > len(p)*elem || sent[2]-sent[0] > len(p)*elem {
+			t.Errorf("sent %v", sent)
+		}
+	}
+}
+
+func TestRingsOfTwoAndOnOneMachine(t *testing.T) {
+	for _, c := range []struct {
+		choices Choices
+		size    int
+		want    string
+	}{
+		{chosen, 2, oneWay}, {chosen, 3, bothWays}, {chosen, 100, bothWays}, {NewChoices(WaysNearby, nil), 3, oneWay},
+	} {
+		for _, op := range []string{"all_reduce", "all_gather"} {
+			if got := c.choices.Pick(op, c.size, 64<<20); got != c.want {
+				t.Errorf("%s on %d ranks goes by %q, want %q", op, c.size, got, c.want)
+			}
+		}
+	}
+}

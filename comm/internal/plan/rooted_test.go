@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+)
+
+func TestRootedPlans(t *testing.T) {
+	tuned, err := choice.Parse("broadcast=linear;reduce=linear", Ways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := drawSize(t), rapid.IntRange(0, 5).Draw(t, "n")
+		root := rapid.IntRange(0, size-1).Draw(t, "root")
+		chosen := rapid.SampledFrom([]Choices{chosen, NewChoices(Ways, tuned)}).Draw(t, "choices")
+
+		var vec [][]element
+		for _, elem := range []int{1, 16 * ChunkSize} {
+			vec = own(size, n)
+			simulate(t, plansOf(size, func(r int) Plan { return chosen.Broadcast(r, size, n, elem, root) }), vec, vec)
+			for r := range vec {
+				for i, e := range vec[r] {
+					if !slices.Equal(e, element{root}) {
+						t.Fatalf("broadcast: rank %d element %d holds %v, want %d", r, i, e, root)
+					}
+				}
+			}
+			for _, ordered := range []bool{false, true} {
+				vec = own(size, n)
+				simulate(t, plansOf(size, func(r int) Plan { return chosen.Reduce(r, size, n, elem, root, ordered) }), vec, vec)
+				for i, e := range vec[root] {
+					if !complete(e, size, ordered) {
+						t.Fatalf("reduce: element %d holds %v", i, e)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A chain is the same whatever the number of its messages: for any ranks and any root, and also if the messages are of different lengths,
+// or empty. Every rank combines an element once at most, so that it can keep its vector.
+func TestChains(t *testing.T) {
+	for size := 1; size <= 17; size++ {
+		for root := range size {
+			for _, c := range []struct{ n, messages int }{{5, 1}, {5, 2}, {5, 5}, {0, 1}, {2, 4}, {size, 2}} {
+				vec := own(size, c.n)
+				plans := plansOf(size, func(r int) Plan { return ChainBroadcast(r, size, c.n, root, c.messages) })
+				simulate(t, plans, vec, vec)
+				for r := range vec {
+					for i, e := range vec[r] {
+						if !slices.Equal(e, element{root}) {
+							t.Fatalf("%d ranks, %+v: rank %d element %d holds %v, want %d", size, c, r, i, e, root)
+						}
+					}
+				}
+				if sent := messagesFrom(plans[root]); size > 1 && sent != c.messages {
+					t.Fatalf("%d ranks, %+v: root %d sends %d messages", size, c, root, sent)
+				}
+
+				vec = own(size, c.n)
+				plans = plansOf(size, func(r int) Plan { return ChainReduce(r, size, c.n, root, c.messages) })
+				simulate(t, plans, vec, vec)
+				for i, e := range vec[root] {
+					if !complete(e, size, false) {
+						t.Fatalf("%d ranks, %+v: element %d holds %v", size, c, i, e)
+					}
+				}
+				last := mod(root-1, size)
+				for r, p := range plans {
+					if want := c.n; r != last && p.Combined() != want || r == last && p.Combined() != 0 {
+						t.Fatalf("%d ranks, %+v: rank %d combines %d elements, root is %d", size, c, r, p.Combined(), root)
+					}
+				}
+			}
+		}
+	}
+}
+
+func messagesFrom(p Plan) (sent int) {
+	for _, s := range p {
+		if s.To != None {
+			sent++
+		}
+	}
+	return sent
+}
+
+// The messages of a pipeline grow with the vector, and so does their number. Where a tree is chosen no more, there are several.
+func TestMessagesOfPipelines(t *testing.T) {
+	for _, c := range []struct{ ranks, limit, bytes, messages int }{
+		{1, choice.Any, 1 << 20, 1},
+		{2, choice.Any, 1 << 20, 1},
+		{3, 64 << 10, 64 << 10, 2},
+		{4, 128 << 10, 1 << 20, 11},
+		{4, 128 << 10, 16 << 20, 45},
+		{4, 128 << 10, 1 << 30, 362},
+		{8, 143239, 1 << 20, 19},
+		{8, 143239, 1 << 30, 627},
+		{64, 455627, 1 << 20, 62},
+	} {
+		if got := treeLimit(c.ranks); got != c.limit {
+			t.Errorf("%d ranks take a tree up to %d bytes, want %d", c.ranks, got, c.limit)
+		}
+		if got := chainMessages(c.ranks, c.bytes); got != c.messages {
+			t.Errorf("%d ranks send %d bytes in %d messages, want %d", c.ranks, c.bytes, got, c.messages)
+		}
+		const elem = 4
+		if c.ranks > 2 {
+			if got := messagesFrom(chosen.Broadcast(0, c.ranks, 1<<20, elem, 0)); got != chainMessages(c.ranks, elem<<20) {
+				t.Errorf("%d ranks: root sends %d messages", c.ranks, got)
+			}
+			if limit := treeLimit(c.ranks); chainMessages(c.ranks, limit) < 2 || chosen.Pick("reduce", c.ranks, limit) != "binomial" ||
+				chosen.Pick("reduce", c.ranks, limit+1) != "pipeline" {
+				t.Errorf("%d ranks: %d bytes are not the limit", c.ranks, limit)
+			}
+		}
+	}
+	if got := NewChoices(WaysNearby, nil).Choice("broadcast", 5).String(); got != "binomial:2M,chain" {
+		t.Errorf("on one machine, the choice for a broadcast is %s", got)
+	}
+}
+
+// An operation that does not commute is combined in order of rank, however long the vector is.
+func TestOrderedReductionsTakeNoChain(t *testing.T) {
+	for rank := range 5 {
+		want := OrderedReduce(rank, 5, 1<<20, 2)
+		if got := chosen.Reduce(rank, 5, 1<<20, 16, 2, true); !slices.Equal(got, want) {
+			t.Errorf("rank %d takes %v, want %v", rank, got, want)
+		}
+	}
+}
+
+func TestScansCombineTheRanksBelow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
+		inclusive, exclusive := own(size, n), own(size, n)
+		simulate(t, plansOf(size, func(r int) Plan { return DoublingScan(r, size, n) }), inclusive, inclusive)
+		simulate(t, plansOf(size, func(r int) Plan { return DoublingExScan(r, size, n) }), exclusive, exclusive)
+		for r := range size {
+			for i := range n {
+				below := upTo(r)
+				if r == 0 {
+					below = element{0} // keeps what it had
+				}
+				if !slices.Equal(inclusive[r][i], upTo(r+1)) || !slices.Equal(exclusive[r][i], below) {
+					t.Fatalf("rank %d element %d holds %v and %v", r, i, inclusive[r][i], exclusive[r][i])
+				}
+			}
+		}
+	})
+}
