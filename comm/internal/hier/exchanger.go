@@ -10,9 +10,10 @@ type exchanger struct {
 	err     error // of a task
 
 	// If it is asynchronous:
-	tasks   chan exchange
-	ended   chan error
-	pending int // tasks that have started, and have not been awaited
+	serveAll func() // serve: a method that is bound anew for each goroutine would be allocated
+	tasks    chan exchange
+	ended    chan error
+	pending  int // tasks that have started, and have not been awaited
 }
 
 // An exchange is a task, or says that no more tasks come.
@@ -28,12 +29,13 @@ const mostPending = 2
 func (c *Call) exchange(isAsync bool) *exchanger {
 	if c.exchanger == nil {
 		c.exchanger = &exchanger{tasks: make(chan exchange, mostPending), ended: make(chan error, mostPending)}
+		c.exchanger.serveAll = c.exchanger.serve
 	}
 	x := c.exchanger
 	x.call, x.isAsync, x.err = c, isAsync, nil
 	if isAsync {
 		c.Caller.Remaining() // the deadline is set now, so that both goroutines only read it
-		go x.serve()
+		go x.serveAll()
 	}
 	return x
 }
