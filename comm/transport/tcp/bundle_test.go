@@ -123,7 +123,7 @@ func TestAPartOfABundle(t *testing.T) {
 	caller := trs[0].(*Transport)
 	first := caller.hello(1)
 	first.count = 3
-	conn, err := caller.call(t.Context(), &first)
+	conn, err := caller.call(t.Context(), &first, time.Now().Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAPartOfABundle(t *testing.T) {
 		h := first
 		h.index = 1
 		change(&h)
-		if c, err := caller.call(t.Context(), &h); err == nil {
+		if c, err := caller.call(t.Context(), &h, time.Now().Add(time.Minute)); err == nil {
 			_ = c.Close()
 			t.Errorf("%+v was taken in", h)
 		}
@@ -144,7 +144,7 @@ func TestAPartOfABundle(t *testing.T) {
 	refused(func(h *hello) { h.count = MostConnections + 1 })
 	second := first
 	second.index = 1
-	other, err := caller.call(t.Context(), &second)
+	other, err := caller.call(t.Context(), &second, time.Now().Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/env/keepalive"
 )
 
 // A silence is how long another machine has not answered. The zero value is none.
@@ -24,6 +26,14 @@ func (s *silence) note(err error, began, ended time.Time) time.Duration {
 		s.since = began
 	}
 	return ended.Sub(s.since)
+}
+
+// limit is when a call that begins at the time began has to give up, so that no silence lasts for longer than keepalive.Limit.
+func (s *silence) limit(began time.Time) time.Time {
+	if s.since.IsZero() {
+		return began.Add(keepalive.Limit)
+	}
+	return s.since.Add(keepalive.Limit)
 }
 
 // answers reports whether a call that ended with err has heard from the other machine.

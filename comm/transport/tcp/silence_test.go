@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/env/keepalive"
 )
 
 // dialError is what a call ends with that the system refuses.
@@ -60,8 +61,12 @@ func TestSilence(t *testing.T) {
 		{local, 0}, {silent, 1}, {silent, 2}, {local, 0}, {silent, 4}, {answer, 0}, {local, 0}, {silent, 1}, {nil, 0}, {silent, 1},
 	} { // each call takes a second
 		began := start.Add(time.Duration(i) * time.Second)
+		before := s
 		if got := s.note(c.err, began, began.Add(time.Second)); got != time.Duration(c.want)*time.Second {
 			t.Errorf("call %d: %v, want %d s", i, got, c.want)
+		}
+		if got, want := before.limit(began), map[bool]time.Time{true: began, false: before.since}[before.since.IsZero()].Add(keepalive.Limit); !got.Equal(want) {
+			t.Errorf("call %d gives up at %v, want %v", i, got.Sub(start), want.Sub(start))
 		}
 	}
 }

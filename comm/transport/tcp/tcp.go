@@ -169,7 +169,7 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	var silence silence
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began := time.Now()
-		conn, err := t.dialOnce(ctx, rank)
+		conn, err := t.dialOnce(ctx, rank, silence.limit(began))
 		if silence.note(err, began, time.Now()) >= keepalive.Limit {
 			return nil, fmt.Errorf("its machine did not answer for half a minute: %w", err)
 		}
@@ -186,10 +186,10 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	}
 }
 
-// dialOnce opens all connections of a stream to rank. The hello of the first one says how many there are.
-func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
+// dialOnce opens all connections of a stream to rank. The hello of the first one says how many there are. limit is as in call.
+func (t *Transport) dialOnce(ctx context.Context, rank int, limit time.Time) (net.Conn, error) {
 	h := t.hello(rank)
-	first, err := t.call(ctx, &h)
+	first, err := t.call(ctx, &h, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 		others.Go(func() {
 			h := h
 			h.index = uint8(i)
-			conns[i], errs[i] = t.call(ctx, &h)
+			conns[i], errs[i] = t.call(ctx, &h, limit)
 		})
 	}
 	others.Wait()
@@ -213,11 +213,11 @@ func (t *Transport) dialOnce(ctx context.Context, rank int) (net.Conn, error) {
 	return t.ready(ctx, b, t.cfg.Rank, rank)
 }
 
-// call opens one connection and sends h. If h has no count yet, call sets it. It waits for the other machine for keepalive.Limit at
-// most, and then for the process there until ctx ends.
-func (t *Transport) call(ctx context.Context, h *hello) (*net.TCPConn, error) {
+// call opens one connection and sends h. If h has no count yet, call sets it. It waits for the other machine until limit at most, and then for the
+// process there until ctx ends.
+func (t *Transport) call(ctx context.Context, h *hello, limit time.Time) (*net.TCPConn, error) {
 	address := t.cfg.Peers[h.To]
-	limited, cancel := context.WithTimeout(ctx, keepalive.Limit)
+	limited, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
 	c, err := admission.Connect(limited, new(net.Dialer).DialContext, "tcp", address)
 	if err != nil {
