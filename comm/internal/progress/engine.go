@@ -1,6 +1,6 @@
 // Package progress moves the bytes of streams that never block: a progress engine, as in MPI and UCX. The goroutine that waits for a
 // request polls the streams. Only one goroutine polls at a time; the others park, and wait in line. If nothing comes for a while, the
-// polling goroutine sleeps in its poll, if others want the processor, and then parks too. Then the engine's own goroutine, which sleeps in an epoll, moves the bytes of all streams. It wakes up
+// polling goroutine parks too. Then the engine's own goroutine, which sleeps in an epoll, moves the bytes of all streams. It wakes up
 // once, not for every message, and it does not wake up at all while the rank is idle.
 //
 // The package knows no messages: a Mover takes the bytes. The owner's mutex guards all state of the engine and of the movers. It is held
@@ -8,7 +8,6 @@
 package progress
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -54,9 +53,8 @@ type Options struct {
 
 // An Engine moves the bytes of all streams of a rank. Guarded by mu, except where said.
 type Engine struct {
-	mu            *sync.Mutex
-	opt           Options
-	hasProcessors bool // the program has more than one for its goroutines
+	mu  *sync.Mutex
+	opt Options
 
 	peers    []Conn     // by rank
 	conns    []*Conn    // those that have a stream
@@ -75,19 +73,15 @@ type Engine struct {
 
 	// Of the goroutine that polls:
 	contention contention.Detector
-	yieldTo    func()                    // lets another thread run
-	waitFor    func(time.Duration) []int // few.Wait
-	yields     uint                      // how many have let another thread run
+	yieldTo    func() // lets another thread run
+	yields     uint   // how many have let another thread run
 
 	async sync.WaitGroup // the engine's goroutine
 }
 
 // New returns an engine for streams to size ranks. mu guards its state, and that of the movers.
 func New(mu *sync.Mutex, size int, opt Options) *Engine {
-	e := &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1), contention: contention.Detector{Shared: opt.Oversubscribed},
-		yieldTo: epoll.Yield, hasProcessors: runtime.GOMAXPROCS(0) > 1}
-	e.waitFor = e.few.Wait
-	return e
+	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1), contention: contention.Detector{Shared: opt.Oversubscribed}, yieldTo: epoll.Yield}
 }
 
 // Conn returns the stream to rank, which may be none yet.

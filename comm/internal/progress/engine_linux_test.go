@@ -231,35 +231,3 @@ func TestWhoPollsNoticesOthers(t *testing.T) {
 		t.Errorf("%d yields, and it takes the processor for its own", yields)
 	}
 }
-
-// TestWhoWaitsBesideOthersSleepsInThePoll before it parks: it yields, then sleeps again and again until a message comes.
-func TestWhoWaitsBesideOthersSleepsInThePoll(t *testing.T) {
-	withEngine(t, Options{Oversubscribed: true}, func(t *testing.T, s *end, other int) {
-		e := s.engine
-		e.hasProcessors = true
-		for range 100 { // a busy machine may let it wait for too long
-			yields, sleeps := 0, 0
-			e.yieldTo = func() { yields++ }
-			e.waitFor = func(time.Duration) []int {
-				if sleeps++; sleeps < 3 {
-					return nil
-				}
-				_, _ = io.WriteString(writer(other), "x")
-				return []int{1}
-			}
-			r := s.request()
-			e.mu.Lock()
-			e.Poll(r, e.Conn(1))
-			e.mu.Unlock()
-			if r.Ended() {
-				if sleeps != 3 || yields > mostYields {
-					t.Errorf("%d sleeps, %d yields", sleeps, yields)
-				}
-				return
-			}
-			_, _ = io.WriteString(writer(other), "x")
-			s.await(r)
-		}
-		t.Error("it always parks before")
-	})
-}

@@ -2,7 +2,6 @@ package progress
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/affinity"
@@ -13,17 +12,11 @@ const (
 	// spinTime is how long a goroutine polls while nothing comes. It is longer than a peer takes to wake up and answer. Otherwise two
 	// ranks that have parked once would wake each other for every message.
 	spinTime = 200 * time.Microsecond
-	// sharedSpinTime is spinTime if others want the processor. The goroutine then yields between two looks.
+	// sharedSpinTime is spinTime where others want the processor: the goroutine yields or sleeps in between.
 	sharedSpinTime = time.Millisecond
-	// mostYields is how often it yields before it sleeps instead, if a look takes a system call. A thread that only yields may run again
-	// and again before the thread that it waits for, or only after all threads that do not yield. Linux may also divide a processor between
-	// sessions or containers instead of threads: then a yield does nothing until the session has had its part.
+	// mostYields is how often it yields there before it sleeps, if looking takes a system call. A thread that only yields may run again
+	// and again before the thread that it waits for, or only after all threads that do not yield.
 	mostYields = 100
-	// sleepingPollTime is how long the goroutine polls with such sleeps before it parks. To wake a parked goroutine takes several threads, each of
-	// which may have to wait for a time slice. A thread that sleeps in the poll wakes by itself.
-	sleepingPollTime = 10 * time.Millisecond
-	// longestSleep is the longest of these sleeps. After it, other goroutines get their turn.
-	longestSleep = time.Millisecond
 	// goschedTime is how often other goroutines get their turn while nothing comes. Not more often: it wakes another thread.
 	goschedTime = 50 * time.Microsecond
 	// memoryTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
@@ -49,7 +42,6 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	}
 	e.polling = true
 	e.polls++
-	looksTakeCalls := !e.isMemory(c)
 	var idleSince, goschedAt time.Duration // when bytes, and the turn of other goroutines, came last, from start; 0: not yet
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
@@ -66,7 +58,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		now := time.Since(start)
 		if idleSince == 0 {
 			idleSince, goschedAt = now, now
-		} else if now-idleSince > e.pollTime(looksTakeCalls) {
+		} else if now-idleSince > e.spinTime() {
 			break
 		}
 		if yields == acknowledgeTurns {
@@ -78,15 +70,13 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		}
 		e.woken = false
 		action := e.contention.Next(now, now-idleSince)
-		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && looksTakeCalls {
+		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && other.Memory == nil {
 			action = contention.Sleep
 		}
 		if action == contention.Sleep && !gosched {
-			if e.sleep(longestSleep) {
-				idleSince, yields = 0, 0
-				continue
-			}
-			gosched = true
+			e.sleep(sharedSpinTime)
+			yields = 0
+			continue
 		}
 		e.mu.Unlock()
 		if gosched {
@@ -101,23 +91,12 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	e.passTurn()
 }
 
-// isMemory reports whether c, or one of all streams if c is nil, is in shared memory, where a look takes no system call.
-func (e *Engine) isMemory(c *Conn) bool {
-	if c != nil {
-		return c.Memory != nil
+// spinTime is how long a goroutine polls while nothing comes.
+func (e *Engine) spinTime() time.Duration {
+	if e.contention.IsShared() {
+		return sharedSpinTime
 	}
-	return slices.ContainsFunc(e.conns, func(c *Conn) bool { return c.Memory != nil })
-}
-
-// pollTime is how long a goroutine polls while nothing comes.
-func (e *Engine) pollTime(looksTakeCalls bool) time.Duration {
-	switch {
-	case !e.contention.IsShared():
-		return spinTime
-	case looksTakeCalls && !e.opt.SharesProcess && e.hasProcessors: // who sleeps keeps one from other goroutines
-		return sleepingPollTime
-	}
-	return sharedSpinTime
+	return spinTime
 }
 
 // yield lets another thread run on this processor, if one waits for it.
@@ -153,9 +132,9 @@ func (e *Engine) turn(c, other *Conn, both bool) bool {
 	return moved
 }
 
-// sleep lets the thread sleep until a stream is ready, or for limit, moves what has come, and reports whether there was any. The mutex is held, and
-// let go meanwhile.
-func (e *Engine) sleep(limit time.Duration) (moved bool) {
+// sleep waits, with the thread, until a stream is ready, at most for limit, and moves what there is. The mutex is held, and let
+// go meanwhile.
+func (e *Engine) sleep(limit time.Duration) {
 	e.few.Clear()
 	for _, c := range e.conns {
 		if !c.Ended {
@@ -163,12 +142,11 @@ func (e *Engine) sleep(limit time.Duration) (moved bool) {
 		}
 	}
 	e.mu.Unlock()
-	ready := e.waitFor(limit)
+	ready := e.few.Wait(limit)
 	e.mu.Lock()
 	for _, rank := range ready {
 		if c := e.Conn(rank); c.Stream != nil {
-			moved = c.mover.Move() || moved
+			c.mover.Move()
 		}
 	}
-	return moved
 }

@@ -11,21 +11,28 @@ import (
 )
 
 // A silence is how long another machine has not answered. The zero value is none.
-type silence struct{ since time.Time }
+type silence struct {
+	since time.Time // zero: there is none
+	noted time.Time // when the last call ended
+}
 
 // note takes the result of a call that began and ended at these times, and returns how long the silence lasts that the call is a part of; 0 if it is
-// none. Errors of this machine, such as too many open files, are neither an answer nor a silence.
-func (s *silence) note(err error, began, ended time.Time) time.Duration {
+// none. Errors of this machine, such as too many open files, neither end a silence nor make it longer.
+func (s *silence) note(err error, began, ended time.Time) (lasts time.Duration) {
+	silent := isSilent(err)
 	switch {
 	case answers(err):
-		*s = silence{}
-		return 0
-	case !isSilent(err):
-		return 0
-	case s.since.IsZero():
+		s.since = time.Time{}
+	case silent && s.since.IsZero():
 		s.since = began
+	case !silent && !s.since.IsZero():
+		s.since = s.since.Add(ended.Sub(s.noted))
 	}
-	return ended.Sub(s.since)
+	s.noted = ended
+	if silent {
+		return ended.Sub(s.since)
+	}
+	return 0
 }
 
 // limit is when a call that begins at the time began has to give up, so that no silence lasts for longer than keepalive.Limit.
