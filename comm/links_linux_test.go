@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFarMachinesGetFewSteps: comm finds out that machines are far away from each other, and then uses algorithms with few steps. It does not so in a group of
-// which it knows only that all are far away from rank 0. Links that the user has set overrule that.
+// TestFarMachinesGetFewSteps: comm finds out that machines are far away from each other, and then uses algorithms with few steps. It does not
+// do so in a group if all that it knows is that every rank of the group is far away from rank 0. Links that the user has set overrule that.
 func TestFarMachinesGetFewSteps(t *testing.T) {
 	const size = 4
 	for name, c := range map[string]struct {

@@ -30,7 +30,7 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 		}
 		return "", err
 	},
-	// rejoin takes milliseconds, after which the context ends. With COMM_TEST_AGAIN it calls Rejoin until it succeeds, as programs do.
+	// rejoin has an argument: after how many milliseconds the context ends. With COMM_TEST_AGAIN it calls Rejoin until it succeeds, as programs do.
 	"rejoin": func(ctx context.Context, s *survivor, args []string) (string, error) {
 		if len(args) > 0 {
 			var cancel context.CancelFunc

@@ -228,7 +228,7 @@ func (m *Machine) Delay(d time.Duration) { m.network.Delay(m.number, d) }
 // Limit gives the machine a link of a rate, as Network.Limit does.
 func (m *Machine) Limit(rate string, burst int) { m.network.Limit(m.number, rate, burst) }
 
-// Split moves the machine, and those after it in the list, to a switch of their own, as Network.Split does.
+// Split moves the machine and those after it in the list to a second switch, as Network.Split does.
 func (m *Machine) Split(rate string, burst int) { m.network.Split(m.number, rate, burst) }
 
 // Cut cuts the machine off: what is sent to it, or by it, is lost.

@@ -2,9 +2,9 @@ package hosttest
 
 import "fmt"
 
-// Split moves host first and all after it to a second switch. One link joins the switches, the core of the network. rate is its rate in each
-// direction, in the form of tc, such as 1gbit; burst is how many bytes pass at once. Call Split once, and after Delay, which attaches a host to
-// the first switch.
+// Split moves some hosts to a second switch: the one with the number first, and those after it. The switches are joined by one link, the core of the
+// network. rate is its rate in each direction, in the form of tc, such as 1gbit; burst is how many bytes pass at once. Call Split once, and after
+// Delay, which attaches a host to the first switch.
 func (w *Network) Split(first int, rate string, burst int) {
 	w.t.Helper()
 	Need(w.t, "tc", "iproute2")

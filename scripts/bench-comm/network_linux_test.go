@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms (parseNetwork says all); empty: a small one, for a moment")
+	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms (parseNetwork says all); empty: two small ones, for a moment")
 	networkChart  = flag.String("network-svg", "", "file for a chart of the first network")
 	networkLaunch = flag.String("network-launch", "", "more flags of gorun launch for comm, such as --worker-tls or --env=GORUN_COMM_LINKS=network=latency:5ms")
 	networkFlags  = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
@@ -25,7 +25,7 @@ var (
 func TestNetworks(t *testing.T) {
 	networks, flags := *networksFlag, strings.Fields(*networkFlags)
 	if networks == "" {
-		networks, flags = "2x1@1Gbit", []string{"-ops=all_reduce,barrier", "-sizes=64,256K", "-rounds=1", "-time=2ms"}
+		networks, flags = "2x1@1Gbit,2x1@1Gbit+1ms+core=1Gbit+slow-link=0.5Gbit+slow-machine=0.5", []string{"-ops=all_reduce,barrier", "-sizes=64,256K", "-rounds=1", "-time=2ms"}
 	}
 	o, err := parseFlags(append(flags, "-dirty=no", "-transport=tcp", "-ranks=2"), t.Output())
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A network is machines that links join to a switch, or to two switches.
+// A network consists of machines, each with a link to a switch. There may be two switches.
 type network struct {
 	Machines, Ranks int           // ranks of each machine
 	Rate            float64       // of a link in each direction, in bits a second

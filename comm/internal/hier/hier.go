@@ -74,7 +74,7 @@ func (c *Call) onRail(r *Route, t pipeline.Task) {
 }
 
 // reduceSlices is the stage that combines a piece of in of the ranks of this node, and leaves this rank's slices of the result in work. If
-// there is one rail, in must be work: the leader combines in place.
+// there is one rail, in and work are the same memory, because the leader combines in place.
 func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {

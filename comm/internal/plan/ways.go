@@ -94,8 +94,8 @@ func nearby(ways choice.Table) choice.Table {
 	return near
 }
 
-// Unjoined returns ways without those for which several blocks have to be one vector. On rails, where a rank has a slice of each block,
-// they are not.
+// Unjoined returns ways without those that need blocks to be one vector. On rails, where a rank has a slice of each block, blocks are not one
+// vector.
 func Unjoined(ways choice.Table) choice.Table {
 	return slices.DeleteFunc(slices.Clone(ways), func(l choice.Line) bool {
 		return l.Op == "all_gather" && (l.Way == "doubling" || l.Way == "bruck") || l.Op == "reduce_scatter" && l.Way == "halving"

@@ -49,24 +49,25 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSilence begins with the first silent call since the last answer. The time of errors of this machine does not count.
+// TestSilence: a silence begins with the first silent call since the last answer. The time of errors of this machine does not count.
 func TestSilence(t *testing.T) {
 	answer, silent, local := dialError(syscall.ECONNREFUSED), dialError(syscall.EHOSTUNREACH), dialError(syscall.EMFILE)
 	start := time.Now()
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	var s silence
-	for i, c := range []struct {
-		err  error
-		want int // seconds
+	for second, c := range []struct { // a call in each second
+		err   error
+		lasts int // how many seconds the silence lasts after it
+		from  int // the second that keepalive.Limit counts from
 	}{
-		{local, 0}, {silent, 1}, {silent, 2}, {local, 0}, {silent, 3}, {answer, 0}, {local, 0}, {silent, 1}, {nil, 0}, {silent, 1},
-	} { // each call takes a second
-		began := start.Add(time.Duration(i) * time.Second)
-		before := s
-		if got := s.note(c.err, began, began.Add(time.Second)); got != time.Duration(c.want)*time.Second {
-			t.Errorf("call %d: %v, want %d s", i, got, c.want)
+		{local, 0, 0}, {silent, 1, 1}, {silent, 2, 1}, {local, 0, 1}, {silent, 3, 2}, {answer, 0, 2},
+		{local, 0, 6}, {silent, 1, 7}, {nil, 0, 7}, {silent, 1, 9},
+	} {
+		if got := s.limit(at(second)); !got.Equal(at(c.from).Add(keepalive.Limit)) {
+			t.Errorf("call %d gives up after %v", second, got.Sub(start))
 		}
-		if got, want := before.limit(began), map[bool]time.Time{true: began, false: before.since}[before.since.IsZero()].Add(keepalive.Limit); !got.Equal(want) {
-			t.Errorf("call %d gives up at %v, want %v", i, got.Sub(start), want.Sub(start))
+		if got := s.note(c.err, at(second), at(second+1)); got != time.Duration(c.lasts)*time.Second {
+			t.Errorf("call %d: it lasts %v, want %d s", second, got, c.lasts)
 		}
 	}
 }
