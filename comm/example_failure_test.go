@@ -48,7 +48,7 @@ func ExampleMismatchError() {
 
 func ExampleDeadlockError() {
 	inWorld(2, func(ctx context.Context, world *comm.Group) error {
-		group, err := comm.NewGroup(ctx, world, []int{0, 1}, comm.WithTimeout(time.Second))
+		group, err := comm.NewGroup(ctx, world, []int{0, 1}, comm.WithTimeout(5*time.Second))
 		if err != nil {
 			return err
 		}
