@@ -120,8 +120,8 @@ func look(args []string) {
 	self, _ := proc.Read(os.Getpid())
 	stdin, _ := os.Readlink("/proc/self/fd/0")
 	wd, _ := os.Getwd()
-	fmt.Printf("fds=%v nonblocking=%v leader=%v stdin=%s args=%q env=%q wd=%s ignored=%v%v\n", open, nonblocking,
-		self.Session == self.Pid, stdin, args, os.Environ(), wd, signal.Ignored(syscall.SIGTERM), signal.Ignored(syscall.SIGINT))
+	fmt.Printf("fds=%v nonblocking=%v leadsGroup=%v inGuardsSession=%v stdin=%s args=%q env=%q wd=%s ignored=%v%v\n", open, nonblocking,
+		self.Group == self.Pid, self.Session == self.Parent, stdin, args, os.Environ(), wd, signal.Ignored(syscall.SIGTERM), signal.Ignored(syscall.SIGINT))
 }
 
 // bound says which CPUs the worker may run on, and how it gets memory.

@@ -35,7 +35,8 @@
 //  4. The console gets whole lines of valid UTF-8 (but see Spec.Raw), and never mixes two workers in one line. A
 //     terminal (Spec.Live) also shows a progress bar while it grows, and erases it afterwards. Logs get the worker's
 //     bytes unchanged, in several files if necessary (LogSpec.MaxSize).
-//  5. A worker has only the file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and its own session.
+//  5. A worker has only the file descriptors 0 (/dev/null, or Spec.Stdin), 1 and 2, and its own process group.
+//     All workers of a gang are in one session, which has no terminal.
 //
 // If a console or disk blocks, the workers that write to it also block, as under a shell, but only when they have filled
 // their shares of a queue (see package spool). Nothing else is delayed: no exit, no Stop or Kill, no line of another

@@ -60,7 +60,7 @@ func (g *Gang) IsBlocked() bool {
 // been delivered, every descendant is gone and all output is in Spec.Spool. It never blocks the gang.
 func (g *Gang) Exits() <-chan Exit { return g.exits }
 
-// Stop asks the gang to end: every process in the workers' sessions gets sig, and when these have ended, or
+// Stop asks the gang to end: every process in the session of the workers gets sig, and when these have ended, or
 // Spec.Grace is over (see Interrupted), every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)

@@ -74,7 +74,7 @@ func TestWhatAWorkerIsGiven(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s.Workers[0].Env = []string{"LAUNCHER_TEST_WORKER=1", "BYTES=\xff=\x01"}
 	exits(t, start(t, s))
-	for _, want := range []string{"fds=[0 1 2]", "nonblocking=false", "leader=true", "stdin=/dev/null",
+	for _, want := range []string{"fds=[0 1 2]", "nonblocking=false", "leadsGroup=true", "inGuardsSession=true", "stdin=/dev/null",
 		`args=["" "I am 6' tall" "a\nb" "\xff\xfe" "\"" "--nnodes=9"]`,
 		`env=["LAUNCHER_TEST_WORKER=1" "BYTES=\xff=\x01"]`, "wd=" + os.Getenv("PWD"), "ignored=falsefalse"} {
 		if !strings.Contains(con.String(), want) {

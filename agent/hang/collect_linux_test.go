@@ -17,12 +17,12 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// startWorker starts a shell in a session of its own, and waits until it has touched its file.
+// startWorker starts a shell in a process group of its own, and waits until it has touched its file.
 func startWorker(t *testing.T, w Worker, script string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = append(os.Environ(), "GORUN_PROGRESS_FILE="+w.File)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

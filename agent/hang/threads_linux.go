@@ -51,15 +51,19 @@ func threadsOf(pid int) (text, doing string) {
 	return b.String(), doing
 }
 
-// processesOf returns the processes in the session of a worker, itself first: it may be a shell that waits for the program.
-func processesOf(pid int) []int {
-	list := []int{pid}
-	for _, p := range proc.All() {
-		if p.Session == pid && p.Pid != pid && !p.Zombie && len(list) < maxProcesses {
+// processesOf returns the processes of a worker, itself first: it may be a shell that waits for the program.
+func processesOf(pid int) (list []int) {
+	for _, p := range family(pid) {
+		if !p.Zombie && len(list) < maxProcesses {
 			list = append(list, p.Pid)
 		}
 	}
 	return list
+}
+
+// family returns workers, all processes below them, and those in their process groups whose parents have ended.
+func family(workers ...int) []proc.Process {
+	return proc.Descendants(proc.All(), func(p proc.Process) bool { return slices.Contains(workers, p.Pid) || slices.Contains(workers, p.Group) })
 }
 
 // isSuspended reports whether a signal or a debugger has stopped a process.
@@ -68,9 +72,9 @@ func isSuspended(pid int) bool {
 	return ok && p.Suspended
 }
 
-// anyTraced reports whether a debugger has stopped a process in the session of one of these workers.
+// anyTraced reports whether a debugger has stopped a process of one of these workers.
 func anyTraced(workers []int) bool {
-	return slices.ContainsFunc(proc.All(), func(p proc.Process) bool { return p.Traced && slices.Contains(workers, p.Session) })
+	return slices.ContainsFunc(family(workers...), func(p proc.Process) bool { return p.Traced })
 }
 
 func threadIDs(dir string) (ids []int) {

@@ -46,7 +46,7 @@ func Main() int {
 	if len(req.Workers) == 0 {
 		return keep(string(req.TempDir), fromAgent, socket)
 	}
-	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, sessions: map[int]bool{}, order: newExitOrder(),
+	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, order: newExitOrder(),
 		oom: oom, killTimeout: req.KillTimeout, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
 	g.step.await(0, 0) // nobody was there to get these
 	for _, n := range req.StepSignals {
@@ -96,8 +96,7 @@ func shield() (<-chan os.Signal, error) {
 // gang is the state of the guard process. Main's goroutine owns it.
 type gang struct {
 	toAgent     *json.Encoder
-	workers     map[int]int  // pid -> index in Request.Workers, of those that have not been reaped
-	sessions    map[int]bool // of all workers: their pids
+	workers     map[int]int // pid -> index in Request.Workers, of those that have not been reaped
 	order       *exitOrder
 	oom         *oomKills
 	phase       phase

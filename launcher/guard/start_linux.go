@@ -28,7 +28,7 @@ func (g *gang) start(req Request, files []int) {
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
 			Env:   slices.Concat(shared, unpack(w.Env)),
 			Files: []uintptr{stdin, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
-			Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err != nil {
 			failure = &NotStarted{Worker: i, Reason: err.Error()}
@@ -43,7 +43,6 @@ func (g *gang) start(req Request, files []int) {
 		}
 		pids = append(pids, pid)
 		g.workers[pid] = i
-		g.sessions[pid] = true
 		g.order.add(pid)
 	}
 	for _, fd := range files {

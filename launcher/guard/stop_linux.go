@@ -9,26 +9,26 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// transition moves the gang to the phase that follows from h. To stop a gang, the guard signals the sessions of the workers; waits
+// transition moves the gang to the phase that follows from h. To stop a gang, the guard signals its session; waits
 // until they have ended, the grace period is over, a kill command comes or the agent dies (the select in loop); and then sweeps and
 // reaps until nothing is left.
 func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
 	if was == running && g.phase == stopping {
-		g.signalSessions(g.signal)
+		g.signalSession(g.signal)
 	}
 	if was != killing && g.phase == killing {
 		g.killEnds = time.After(g.killTimeout)
 	}
 }
 
-// signalSessions signals all processes in the workers' sessions, unless sig is 0, and wakes those that are suspended, since they could
-// not act on it.
+// signalSession signals all other processes in the session of the guard, unless sig is 0, and wakes those that are suspended, since they
+// could not act on it: the workers, and what they have started that has not left the session.
 // As long as a worker has not been reaped, no other process group can get its number, so it is safe to signal its group as a whole.
 // Processes in other groups get the signal one by one, checked by pid and start time, until no new ones appear, because the number of
 // such a group may by now belong to a stranger.
-func (g *gang) signalSessions(sig syscall.Signal) {
+func (g *gang) signalSession(sig syscall.Signal) {
 	for pid := range g.workers {
 		_ = syscall.Kill(-pid, sig) // fails if all in it are dead, or other users'
 		_ = syscall.Kill(-pid, syscall.SIGCONT)
@@ -62,9 +62,10 @@ func (g *gang) ended() bool {
 	return len(g.workers) == 0 && (g.phase != stopping || g.gone || len(g.sessionProcesses()) == 0)
 }
 
-// sessionProcesses returns the live processes in the workers' sessions.
+// sessionProcesses returns the other live processes in the session of the guard, which leads it.
 func (g *gang) sessionProcesses() []proc.Process {
-	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return !g.sessions[p.Session] || p.Zombie })
+	self := os.Getpid()
+	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return p.Session != self || p.Zombie })
 }
 
 // unledProcesses returns those that are in no worker's process group.
