@@ -53,7 +53,7 @@ func (t *Team) putSlices(chunk []byte, red Reduction, i int) error {
 // reduceSlice combines this rank's slice of chunk i.
 func (t *Team) reduceSlice(chunk []byte, red Reduction, i, root int) error {
 	from, to := t.slice(t.me, len(chunk), red.Elem)
-	sources, err := t.awaitSources(chunk[from:to], i, from, offered(i))
+	sources, err := t.awaitSources(chunk[from:to], i, from, offered(i), true)
 	if err != nil {
 		return err
 	}

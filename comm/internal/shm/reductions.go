@@ -86,8 +86,8 @@ func (t *Team) scratchOf(n int) []byte {
 }
 
 // awaitSources waits until all ranks have done step, and returns their operands: own of this rank, and those of the others in their
-// slots for chunk i, from byte at.
-func (t *Team) awaitSources(own []byte, i, at, step int) ([][]byte, error) {
+// slots for chunk i, from byte at. If this rank alone reads them there, it claims them; several readers would take each line from each other.
+func (t *Team) awaitSources(own []byte, i, at, step int, alone bool) ([][]byte, error) {
 	t.sources = t.sources[:0]
 	for r := range t.n {
 		if r == t.me {
@@ -98,7 +98,9 @@ func (t *Team) awaitSources(own []byte, i, at, step int) ([][]byte, error) {
 			return nil, err
 		}
 		theirs := t.slotOf(r, i)[at : at+len(own)]
-		cpu.ClaimCopied(theirs)
+		if alone {
+			cpu.ClaimCopied(theirs)
+		}
 		t.sources = append(t.sources, theirs)
 		t.Received += uint64(len(own))
 	}
@@ -130,14 +132,15 @@ func (t *Team) reduceFlat(buf []byte, red Reduction, root int) error {
 		return t.fillSlot(i, root, cut(buf, i, size))
 	}, func(i int) error {
 		chunk := cut(buf, i, size)
-		return t.foldChunk(red, chunk, chunk, i, 0)
+		return t.foldChunk(red, chunk, chunk, i, 0, root != everybody || t.n == 2)
 	})
 }
 
-// foldChunk combines own and the other ranks' operands, which are in their slots for chunk i from byte at, into dst.
-func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int) error {
+// foldChunk combines own and the other ranks' operands, which are in their slots for chunk i from byte at, into dst. alone is set if
+// no other rank reads them there.
+func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int, alone bool) error {
 	if len(own) > 0 {
-		sources, err := t.awaitSources(own, i, at, filled(i))
+		sources, err := t.awaitSources(own, i, at, filled(i), alone)
 		if err != nil {
 			return err
 		}
@@ -183,7 +186,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	return t.pipeline(chunks, func(i int) error {
 		return t.fillBlocks(i, size, t.blocksOf(in))
 	}, func(i int) error {
-		return t.foldChunk(red, cut(out, i, size), cut(own, i, size), i, t.me*size)
+		return t.foldChunk(red, cut(out, i, size), cut(own, i, size), i, t.me*size, true)
 	})
 }
 

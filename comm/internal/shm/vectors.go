@@ -18,7 +18,7 @@ func (t *Team) ReduceScatterV(out, in []byte, slices []plan.Range, red Reduction
 	return t.pipeline(chunks, func(i int) error {
 		return t.fillBlocks(i, size, func(r int) []byte { return rangeOf(in, slices[r]) })
 	}, func(i int) error {
-		return t.foldChunk(red, cut(result, i, size), cut(own, i, size), i, before*size)
+		return t.foldChunk(red, cut(result, i, size), cut(own, i, size), i, before*size, true)
 	})
 }
 
