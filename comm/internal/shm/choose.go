@@ -15,7 +15,7 @@ var Ways = choice.Table{
 	{Op: "all_reduce", Way: "flat", UpTo: flatAllReduce, What: "every rank combines all, through slots"},
 	{Op: "all_reduce", Way: "shared", What: "every rank combines its slice: reduce-scatter and all-gather through slots"},
 	{Op: "reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
-	{Op: "reduce", Way: "flat", UpTo: flatAllReduce, What: "the root combines all, through slots"},
+	{Op: "reduce", Way: "flat", UpTo: flatReduce, What: "the root combines all, through slots"},
 	{Op: "reduce", Way: "shared", What: "every rank combines its slice, of which the root takes the results from slots"},
 	{Op: "broadcast", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "broadcast", Way: "slots", What: "ranks read from the root's slots"},
@@ -41,13 +41,16 @@ var WaysWithProcessors = withProcessors(Ways)
 func withProcessors(ways choice.Table) choice.Table {
 	ways = slices.Clone(ways)
 	for i := range ways {
-		if l := &ways[i]; l.Op == "all_reduce" && l.Way == "flat" {
+		switch l := &ways[i]; {
+		case l.Op == "all_reduce" && l.Way == "flat":
 			l.UpTo = func(ranks int) int {
 				if ranks == 2 {
 					return choice.Any
 				}
 				return choice.Never
 			}
+		case l.Op == "reduce" && l.Way == "flat":
+			l.UpTo = flatAllReduce
 		}
 	}
 	return ways
@@ -68,6 +71,15 @@ func flatAllReduce(ranks int) int {
 		return choice.Any
 	}
 	return largestFlat
+}
+
+// flatReduce is the longest buffer that is combined faster if the root combines all of it. If ranks share processors, to share the work takes
+// two more switches between them.
+func flatReduce(ranks int) int {
+	if ranks == 2 {
+		return choice.Any
+	}
+	return largestFlatReduce
 }
 
 func llBarrierLimit(ranks int) int {

@@ -22,6 +22,7 @@ const (
 
 	// Limits of algorithms.
 	largestFlat         = 8 << 10   // bytes that each of several ranks combines by itself
+	largestFlatReduce   = 64 << 10  // the same of a root that shares its processor
 	mostLLBarrier       = 8         // ranks that all read from each other in a barrier
 	LeastInPlace        = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 256 << 10 // the same in a broadcast by a rank that shares its processor

@@ -22,6 +22,7 @@ const (
 
 	// Limits of algorithms.
 	largestFlat         = 256     // bytes that each of several ranks combines by itself
+	largestFlatReduce   = 512     // the same of a root that shares its processor
 	mostLLBarrier       = 2       // ranks that all read from each other in a barrier
 	LeastInPlace        = 384     // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 512     // the same in a broadcast by a rank that shares its processor
