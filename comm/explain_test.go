@@ -41,7 +41,7 @@ func TestExplain(t *testing.T) {
 		{"mem", 3, "", "all_to_all", 768, "pairwise", ""},
 		{"mem", 5, "", "broadcast", 64 << 20, "chain", ""},
 		{"mem", 2, "", "broadcast", 64 << 20, "binomial", ""},
-		{"scattered", 9, "", "broadcast", 128 << 10, "rails pipeline", "3 machines"},
+		{"scattered", 9, "", "broadcast", 128 << 10, "rails binomial", "3 machines"},
 		{"scattered", 9, "", "broadcast", 1 << 20, "rails pipeline", "in short messages"},
 		{"scattered", 9, "", "reduce", 1 << 20, "rails pipeline", ""},
 		{"scattered", 9, "reduce=chain", "reduce", 64, "leaders chain", ""},

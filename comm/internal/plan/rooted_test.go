@@ -96,13 +96,13 @@ func TestMessagesOfPipelines(t *testing.T) {
 	for _, c := range []struct{ ranks, limit, bytes, messages int }{
 		{1, choice.Any, 1 << 20, 1},
 		{2, choice.Any, 1 << 20, 1},
-		{3, 32 << 10, 32 << 10, 2},
-		{4, 64 << 10, 1 << 20, 16},
-		{4, 64 << 10, 16 << 20, 64},
-		{4, 64 << 10, 1 << 30, 512},
-		{8, 71619, 1 << 20, 27},
-		{8, 71619, 1 << 30, 886},
-		{64, 227813, 1 << 20, 89},
+		{3, 64 << 10, 64 << 10, 2},
+		{4, 64 << 10, 1 << 20, 11},
+		{4, 64 << 10, 16 << 20, 45},
+		{4, 64 << 10, 1 << 30, 362},
+		{8, 71619, 1 << 20, 19},
+		{8, 71619, 1 << 30, 627},
+		{64, 227813, 1 << 20, 62},
 	} {
 		if got := treeLimit(c.ranks); got != c.limit {
 			t.Errorf("%d ranks take a tree up to %d bytes, want %d", c.ranks, got, c.limit)
