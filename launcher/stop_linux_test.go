@@ -245,3 +245,26 @@ func TestStepSignals(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoGetsTheSignal: a stop signals what a worker has started in its own process group or in another one, but not what has left the session,
+// which is killed when all others have ended.
+func TestWhoGetsTheSignal(t *testing.T) {
+	const says = `trap 'echo %s has got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done`
+	child := func(prefix, name string) string { return prefix + `sh -c "` + strings.Replace(says, "%s", name, 1) + `" & ` }
+	s, con := spec(t, 1)
+	otherGroup := `set -m; ` + child("", "another group") + `set +m; `
+	s.Argv = []string{"/bin/sh", "-c", child("", "its group") + otherGroup + child("setsid ", "another session") +
+		strings.Replace(says, "%s", "the worker", 1)}
+	s.Workers[0].Env = []string{"PATH=/usr/bin:/bin"}
+	g := start(t, s)
+	con.wait(t, "ready", 4)
+	g.Stop(syscall.SIGTERM)
+	if e := exits(t, g)[0]; e.Code != 5 || !e.Stopped {
+		t.Errorf("%+v", e)
+	}
+	for name, want := range map[string]bool{"the worker": true, "its group": true, "another group": true, "another session": false} {
+		if got := strings.Contains(con.String(), name+" has got it"); got != want {
+			t.Errorf("%s has got the signal: %v, want %v:\n%s", name, got, want, con)
+		}
+	}
+}

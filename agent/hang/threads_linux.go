@@ -52,16 +52,18 @@ func threadsOf(pid int) (text, doing string) {
 }
 
 // processesOf returns the processes of a worker, itself first: it may be a shell that waits for the program.
-func processesOf(pid int) (list []int) {
+func processesOf(pid int) []int {
+	list := []int{pid}
 	for _, p := range family(pid) {
-		if !p.Zombie && len(list) < maxProcesses {
+		if p.Pid != pid && !p.Zombie && len(list) < maxProcesses {
 			list = append(list, p.Pid)
 		}
 	}
 	return list
 }
 
-// family returns workers, all processes below them, and those in their process groups whose parents have ended.
+// family returns workers, the other processes in their process groups, and all processes below these, by pid or after their parents. It does not
+// find a process that is in a group of its own and whose parent has ended.
 func family(workers ...int) []proc.Process {
 	return proc.Descendants(proc.All(), func(p proc.Process) bool { return slices.Contains(workers, p.Pid) || slices.Contains(workers, p.Group) })
 }

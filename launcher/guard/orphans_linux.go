@@ -121,8 +121,8 @@ func awaitEnd(pid int, until time.Time) bool {
 }
 
 // orphans returns the children of this process that it adopted, or will adopt, from a dead guard, and all processes
-// below them. Such a child is younger than the guard and in another session than the agent: a worker starts its own
-// session, and no process can return to a session that it has left. What this process starts itself is in its own
+// below them. Such a child is younger than the guard and in another session than the agent: the guard leads a session of
+// its own, in which its workers start, and no process can return to a session that it has left. What this process starts itself is in its own
 // session, except the guards of its other gangs.
 func orphans(since uint64, guard int) []proc.Process {
 	guards.Lock()

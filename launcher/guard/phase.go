@@ -19,7 +19,7 @@ const (
 	killAsked
 	agentLost
 	graceOver
-	allEnded // the workers and, in stopping, all that was signalled; what left their sessions may still run
+	allEnded // the workers and, in stopping, all that was signalled; what has left the session may still run
 )
 
 // next makes all decisions about stopping.

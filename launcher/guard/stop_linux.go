@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// transition moves the gang to the phase that follows from h. To stop a gang, the guard signals its session; waits
+// transition moves the gang to the phase that follows from h. To stop a gang, the guard signals the other processes in its session; waits
 // until they have ended, the grace period is over, a kill command comes or the agent dies (the select in loop); and then sweeps and
 // reaps until nothing is left.
 func (g *gang) transition(h trigger) {
@@ -23,8 +23,8 @@ func (g *gang) transition(h trigger) {
 	}
 }
 
-// signalSession signals all other processes in the session of the guard, unless sig is 0, and wakes those that are suspended, since they
-// could not act on it: the workers, and what they have started that has not left the session.
+// signalSession signals the workers, and what they have started that is still in the session of the guard, unless sig is 0. It wakes those
+// that are suspended, since they could not act on it.
 // As long as a worker has not been reaped, no other process group can get its number, so it is safe to signal its group as a whole.
 // Processes in other groups get the signal one by one, checked by pid and start time, until no new ones appear, because the number of
 // such a group may by now belong to a stranger.

@@ -103,9 +103,9 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 		{"uneven, middling", chosen, []int{30, 60, 30}, 1000, bothWays, false, PairwiseReduceScatter},
 		{"the longest that go straight to their owners", chosen, []int{64, 64, 64}, 1000, bothWays, false, PairwiseReduceScatter},
 		{"a little longer", chosen, []int{65, 65, 65}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 33280)},
-		{"uneven and long", chosen, []int{100, 200, 100, 200}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 64<<10)},
+		{"uneven and long", chosen, []int{100, 200, 100, 200}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 50<<10)},
 		{"2 ranks", chosen, []int{1, 9}, 100, ring, false, PairwiseReduceScatter},
-		{"one long", chosen, []int{1, 1024, 1, 1}, 0, inMessages(PipelinedAllGather, 95326), false, inMessages(PipelinedReduceScatter, 65536)},
+		{"one long", chosen, []int{1, 1024, 1, 1}, 0, inMessages(PipelinedAllGather, 95326), false, inMessages(PipelinedReduceScatter, 95326)},
 		{"one long, nearby", nearby, []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
 		{"one long, tuned", NewChoices(Ways, tuned), []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
 	} {

@@ -12,10 +12,10 @@ const lineSize = 64
 // in place instead (inplace.go). Users name these algorithms in their tuning.
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
-	{Op: "all_reduce", Way: "flat", UpTo: flatAllReduce, What: "every rank combines all, through slots"},
+	{Op: "all_reduce", Way: "flat", UpTo: flatUpTo(largestFlat), What: "every rank combines all, through slots"},
 	{Op: "all_reduce", Way: "shared", What: "every rank combines its slice: reduce-scatter and all-gather through slots"},
 	{Op: "reduce", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
-	{Op: "reduce", Way: "flat", UpTo: flatReduce, What: "the root combines all, through slots"},
+	{Op: "reduce", Way: "flat", UpTo: flatUpTo(largestFlatReduceShared), What: "the root combines all, through slots"},
 	{Op: "reduce", Way: "shared", What: "every rank combines its slice, of which the root takes the results from slots"},
 	{Op: "broadcast", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "broadcast", Way: "slots", What: "ranks read from the root's slots"},
@@ -35,7 +35,7 @@ var Ways = choice.Table{
 
 // WaysWithProcessors are the algorithms of a team in which each rank has a processor. There it costs little to wait for each other, and much to
 // read what another processor has written: 16 ranks combine 4 KiB in 100 microseconds if every rank reads all, and in 9 if they share the
-// work. So only two ranks use the flat all-reduce.
+// work. So only two ranks use the flat all-reduce, and a root combines less by itself.
 var WaysWithProcessors = withProcessors(Ways)
 
 func withProcessors(ways choice.Table) choice.Table {
@@ -50,7 +50,7 @@ func withProcessors(ways choice.Table) choice.Table {
 				return choice.Never
 			}
 		case l.Op == "reduce" && l.Way == "flat":
-			l.UpTo = flatAllReduce
+			l.UpTo = flatUpTo(largestFlatReduce)
 		}
 	}
 	return ways
@@ -64,22 +64,15 @@ func mostLL(int) int             { return longestLL(1) }
 func mostLLOfEach(ranks int) int { return ranks * longestLL(1) }
 func mostLLToEach(ranks int) int { return max(ranks*longestLL(ranks), choice.Never) }
 
-// flatAllReduce is the longest buffer that is combined faster if every rank combines all of it. Two ranks then write and read as much as
-// if they shared the work, and wait half as often.
-func flatAllReduce(ranks int) int {
-	if ranks == 2 {
-		return choice.Any
+// flatUpTo returns the limit up to which one rank, or every rank, combines all of a buffer: bytes for more than two ranks. Two ranks then write
+// and read as much as if they shared the work, and wait half as often.
+func flatUpTo(bytes int) func(ranks int) int {
+	return func(ranks int) int {
+		if ranks == 2 {
+			return choice.Any
+		}
+		return bytes
 	}
-	return largestFlat
-}
-
-// flatReduce is the longest buffer that is combined faster if the root combines all of it. If ranks share processors, to share the work takes
-// two more switches between them.
-func flatReduce(ranks int) int {
-	if ranks == 2 {
-		return choice.Any
-	}
-	return largestFlatReduce
 }
 
 func llBarrierLimit(ranks int) int {

@@ -21,14 +21,17 @@ const (
 	mostSlotsInUse = 16      // slots, a power of two
 
 	// Limits of algorithms.
-	largestFlat         = 256     // bytes that each of several ranks combines by itself
-	largestFlatReduce   = 512     // the same of a root that shares its processor
-	mostLLBarrier       = 2       // ranks that all read from each other in a barrier
-	LeastInPlace        = 384     // bytes that ranks take from each other at least if they use buffers in place
-	leastOversubscribed = 512     // the same in a broadcast by a rank that shares its processor
-	spreadBlock         = 256     // what is copied to everybody at a time
-	foldBlock           = 128     // bytes that are reduced at a time: they stay in the first-level cache
-	leastMove           = 1 << 20 // bytes that are copied without slots, after which it can be seen that an operation goes on
-	leastNonTemporal    = 128     // bytes of the shortest copy that may use non-temporal stores
-	allCaches           = 3 << 10 // bytes, of all ranks' buffers together, from which on copies bypass the caches
+	largestFlat         = 256 // bytes that each of several ranks combines by itself in an all-reduce
+	largestFlatReduce   = 256 // bytes that a root combines by itself
+	mostLLBarrier       = 2   // ranks that all read from each other in a barrier
+	LeastInPlace        = 384 // bytes that ranks take from each other at least if they use buffers in place
+	leastOversubscribed = 512 // the same in a broadcast by a rank that shares its processor
+
+	largestFlatReduceShared = 512 // the same as largestFlatReduce, if ranks share processors
+
+	spreadBlock      = 256     // what is copied to everybody at a time
+	foldBlock        = 128     // bytes that are reduced at a time: they stay in the first-level cache
+	leastMove        = 1 << 20 // bytes that are copied without slots, after which it can be seen that an operation goes on
+	leastNonTemporal = 128     // bytes of the shortest copy that may use non-temporal stores
+	allCaches        = 3 << 10 // bytes, of all ranks' buffers together, from which on copies bypass the caches
 )
