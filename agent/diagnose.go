@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,7 +35,12 @@ func exitOfHang(h hang.Hang) launcher.Exit {
 func (l *loop) diagnose(hung *launcher.Exit) {
 	found := make(chan diagnosis, 1)
 	l.found, l.diagnosis = found, diagnosis{}
-	gang, workers, several, begun := l.gang, l.watched, l.round.Size > 1, time.Now()
+	gang, workers, several, begun := l.gang, slices.Clone(l.watched), l.round.Size > 1, time.Now()
+	for i, w := range workers {
+		if l.machine.indexOf(w.Rank) >= 0 && (hung == nil || hung.Rank != w.Rank) {
+			workers[i].Pid = 0 // another process may have it by now
+		}
+	}
 	if l.monitor == nil { // this node watches nobody
 		found <- diagnosis{}
 		return

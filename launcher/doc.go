@@ -25,7 +25,7 @@
 // # What it guarantees
 //
 //  1. Nothing that a worker started outlives the gang: not after a normal end, a stop, or SIGKILL to the agent or the
-//     guard. (If both die at once, the workers die, but their daemons may survive.) This needs no privileges. There
+//     guard. (If both die at once, the workers die, but what they have started may survive.) This needs no privileges. There
 //     are two exceptions, which Spec.Warn reports: processes that became another user's through setuid, and processes
 //     that SIGKILL does not end in time, because they are frozen or blocked in the kernel.
 //  2. Exits are events, in the order in which they happened. The first failure is delivered first.

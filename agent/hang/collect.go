@@ -72,7 +72,10 @@ type finding struct {
 
 // look finds out what a worker is doing. It uses only means that do not disturb the worker.
 func look(ctx context.Context, w Worker) finding {
-	threads, doing := threadsOf(w.Pid)
+	if w.Pid == 0 {
+		return finding{}
+	}
+	threads, doing := threadsOf(w)
 	f := finding{doing: doing}
 	section := func(title, text string) { f.text += "==== " + title + "\n" + strings.TrimRight(text, "\n") + "\n\n" }
 	section(fmt.Sprintf("rank %d (local rank %d), process %d, at %s", w.Rank, w.LocalRank, w.Pid, time.Now().Format("2006-01-02 15:04:05.000")), "")
@@ -142,6 +145,9 @@ func write(workers []Worker, found []finding, dir string) error {
 	var errs []error
 	var flights []json.RawMessage
 	for i, w := range workers {
+		if w.Pid == 0 {
+			continue
+		}
 		path := filepath.Join(dir, fmt.Sprint(w.LocalRank), StacksFile)
 		text := found[i].text
 		if len(text) > maxFile {

@@ -3,7 +3,6 @@ package hang
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -13,62 +12,81 @@ import (
 	"time"
 )
 
-// TestProcessesOfAWorker: the worker comes first, also if another process of its group has a lower number. Its children count, in sessions of their own
-// too, and a process of its group whose parent has ended; another worker does not.
+// TestProcessesOfAWorker: the worker comes first, then what is in its session, in whatever process group and with whatever parent, then what has
+// left the session. A process of somebody else does not count, though it has moved into the worker's process group.
 func TestProcessesOfAWorker(t *testing.T) {
-	older := exec.Command("perl", "-e", `$| = 1; setpgrp(0, <STDIN>) or die; print "done\n"; sleep 100`)
-	group, err := older.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, err := older.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := older.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = older.Process.Kill(); _ = older.Wait() })
-
 	workers := newWorkers(t, 2)
-	pid := startWorker(t, workers[0], `(sleep 101 &) ; setsid sleep 102 & sleep 103 & touch $GORUN_PROGRESS_FILE; wait`)
-	other := startWorker(t, workers[1], `touch $GORUN_PROGRESS_FILE; exec sleep 104`)
-	if _, err := fmt.Fprintln(group, pid); err != nil {
+	workers[0].Pid = startWorker(t, workers[0], `
+		setsid sleep 102 &
+		set -m; (sleep 101 & ); set +m
+		sleep 103 & touch $GORUN_PROGRESS_FILE; wait`)
+	workers[1].Pid = startWorker(t, workers[1], `touch $GORUN_PROGRESS_FILE; exec sleep 104`)
+	stranger := exec.Command("perl", "-e", `$| = 1; setpgrp(0, shift) or die; print "done\n"; sleep 105`, fmt.Sprint(workers[0].Pid))
+	said, err := stranger.StdoutPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	_ = group.Close()
-	if answer, err := bufio.NewReader(said).ReadString('\n'); err != nil && err != io.EOF || answer != "done\n" {
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stranger.Process.Kill(); _ = stranger.Wait() })
+	if answer, err := bufio.NewReader(said).ReadString('\n'); err != nil {
 		t.Fatalf("it has not moved: %q, %v", answer, err)
 	}
 
-	command := func(pid int) string {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
+	programs := func(pids []int) (list []string) {
+		for _, pid := range pids {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			command, _, _ := strings.Cut(strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " ")), "\n")
+			list = append(list, command)
+		}
+		return list
 	}
-	var found []string
-	want := []string{"sleep 101", "sleep 102", "sleep 103"}
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // setsid and the shells have begun, and run their programs soon
-		list := processesOf(pid)
-		if list[0] != pid || slices.Contains(list, other) || !slices.Contains(list, older.Process.Pid) {
-			t.Fatalf("%v: want %d first, and %d, and not %d", list, pid, older.Process.Pid, other)
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // the shells may not have executed their programs yet
+		list := processesOf(workers[0])
+		if list[0] != workers[0].Pid {
+			t.Fatalf("%v: want %d first", list, workers[0].Pid)
 		}
-		found = nil
-		for _, p := range list[1:] {
-			if c := command(p); strings.HasPrefix(c, "sleep") {
-				found = append(found, c)
+		found := programs(list[1:])
+		if len(found) == 3 {
+			slices.Sort(found[:2])
+		}
+		if want := []string{"sleep 101", "sleep 103", "sleep 102"}; slices.Equal(found, want) {
+			_ = syscall.Kill(list[3], syscall.SIGKILL)
+			for i, command := range found {
+				if command == "sleep 101" { // in a group of its own
+					_ = syscall.Kill(list[1+i], syscall.SIGKILL)
+				}
 			}
-		}
-		slices.Sort(found)
-		if slices.Equal(found, want) {
-			break
-		}
-		if time.Since(begun) > patience {
+			for _, pid := range list[1:3] {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			return
+		} else if time.Since(begun) > patience {
 			t.Fatalf("%q, want %q", found, want)
 		}
 	}
-	for _, p := range processesOf(pid) {
-		if command(p) == "sleep 102" { // in another group
-			_ = syscall.Kill(p, syscall.SIGKILL)
-		}
+}
+
+// TestManyProcesses: a worker is looked at, however many processes with lower numbers it has.
+func TestManyProcesses(t *testing.T) {
+	workers := newWorkers(t, 1)
+	workers[0].Pid = startWorker(t, workers[0], `for i in $(seq 40); do sleep 106 & done; touch $GORUN_PROGRESS_FILE; wait`)
+	if list := processesOf(workers[0]); len(list) != maxProcesses || list[0] != workers[0].Pid {
+		t.Errorf("%v: want %d first, of %d", list, workers[0].Pid, maxProcesses)
+	}
+}
+
+// TestEndedWorker: nobody looks at the process that has the number of a worker that has ended.
+func TestEndedWorker(t *testing.T) {
+	workers := newWorkers(t, 1)
+	workers[0].Pid = 0
+	dir := t.TempDir()
+	r, err := Collect(t.Context(), workers, dir)
+	if err != nil || r.Doing[0] != "" || r.IsGo[0] {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) > 0 {
+		t.Errorf("there is %v", files)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // A Worker is a process to watch.
 type Worker struct {
-	Rank, LocalRank, Pid int
+	Rank, LocalRank, Pid int // Pid is 0 if it has ended
 
 	File  string    // that it touches when it makes progress
 	Since time.Time // the file's modification time before the worker could touch it (see Stamp)
@@ -191,13 +191,13 @@ func (m *Monitor) isLate(c *clock) bool {
 
 // isTraced reports whether a debugger has stopped a worker.
 func (m *Monitor) isTraced() bool {
-	var pids []int
+	var running []Worker
 	for i, w := range m.workers {
 		if !m.gone[i].Load() {
-			pids = append(pids, w.Pid)
+			running = append(running, w)
 		}
 	}
-	return anyTraced(pids)
+	return anyTraced(running)
 }
 
 // suspect asks the workers for whom they wait, and returns the one that hangs.

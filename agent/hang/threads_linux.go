@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	maxThreads   = 64      // of a process that are described
-	maxProcesses = 16      // of a worker
-	maxEntry     = 8 << 10 // bytes of a file in /proc
+	maxThreads = 64      // of a process that are described
+	maxEntry   = 8 << 10 // bytes of a file in /proc
 )
 
 // threadsOf describes the threads of the processes of a worker, as /proc has them, and says what its main thread is doing.
-func threadsOf(pid int) (text, doing string) {
+func threadsOf(w Worker) (text, doing string) {
 	var b strings.Builder
-	for _, p := range processesOf(pid) {
+	for _, p := range processesOf(w) {
 		dir := fmt.Sprintf("/proc/%d", p)
 		fmt.Fprintf(&b, "process %d: %s\n", p, strings.TrimSpace(strings.ReplaceAll(entry(dir, "cmdline"), "\x00", " ")))
 		threads := threadIDs(dir)
@@ -40,7 +39,7 @@ func threadsOf(pid int) (text, doing string) {
 			for line := range strings.Lines(t.stack) {
 				fmt.Fprintf(&b, "    %s\n", strings.TrimSpace(line))
 			}
-			if tid == pid {
+			if tid == w.Pid {
 				doing = "it was " + t.doing()
 			}
 		}
@@ -51,32 +50,10 @@ func threadsOf(pid int) (text, doing string) {
 	return b.String(), doing
 }
 
-// processesOf returns the processes of a worker, itself first: it may be a shell that waits for the program.
-func processesOf(pid int) []int {
-	list := []int{pid}
-	for _, p := range family(pid) {
-		if p.Pid != pid && !p.Zombie && len(list) < maxProcesses {
-			list = append(list, p.Pid)
-		}
-	}
-	return list
-}
-
-// family returns workers, the other processes in their process groups, and all processes below these, by pid or after their parents. It does not
-// find a process that is in a group of its own and whose parent has ended.
-func family(workers ...int) []proc.Process {
-	return proc.Descendants(proc.All(), func(p proc.Process) bool { return slices.Contains(workers, p.Pid) || slices.Contains(workers, p.Group) })
-}
-
 // isSuspended reports whether a signal or a debugger has stopped a process.
 func isSuspended(pid int) bool {
 	p, ok := proc.Read(pid)
 	return ok && p.Suspended
-}
-
-// anyTraced reports whether a debugger has stopped a process of one of these workers.
-func anyTraced(workers []int) bool {
-	return slices.ContainsFunc(family(workers...), func(p proc.Process) bool { return p.Traced })
 }
 
 func threadIDs(dir string) (ids []int) {
@@ -152,7 +129,7 @@ func dumped(ctx context.Context, w Worker) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a regular file", path)
 	}
-	processes := processesOf(w.Pid)
+	processes := processesOf(w)
 	at := slices.IndexFunc(processes, func(pid int) bool { return handles(pid, syscall.SIGUSR1) })
 	if at < 0 {
 		return "", errors.New("it has created the file for its stacks, and does not handle the signal")

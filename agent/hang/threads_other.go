@@ -10,9 +10,9 @@ import (
 
 // Workers run on Linux only.
 
-func threadsOf(int) (text, doing string) { return "", "" }
+func threadsOf(Worker) (text, doing string) { return "", "" }
 
-func anyTraced([]int) bool { return false }
+func anyTraced([]Worker) bool { return false }
 
 func isSuspended(int) bool { return false }
 
