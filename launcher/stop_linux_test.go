@@ -250,7 +250,9 @@ func TestStepSignals(t *testing.T) {
 // which is killed when all others have ended.
 func TestWhoGetsTheSignal(t *testing.T) {
 	const says = `trap 'echo %s has got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done`
-	child := func(prefix, name string) string { return prefix + `sh -c "` + strings.Replace(says, "%s", name, 1) + `" & ` }
+	child := func(prefix, name string) string {
+		return prefix + `sh -c "` + strings.Replace(says, "%s", name, 1) + `" & `
+	}
 	s, con := spec(t, 1)
 	otherGroup := `set -m; ` + child("", "another group") + `set +m; `
 	s.Argv = []string{"/bin/sh", "-c", child("", "its group") + otherGroup + child("setsid ", "another session") +
