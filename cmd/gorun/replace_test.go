@@ -162,7 +162,7 @@ func TestTwoWorkersDieAtOnce(t *testing.T) {
 	before := n.pids(1, 0, 3, 3)
 	kill(t, before[0])
 	kill(t, before[2])
-	now, round := n.settled(3, before[1])
+	now, round := n.settled(3, before[1], before[0], before[2])
 	if now[0] == before[0] || now[2] == before[2] || round > 3 {
 		t.Errorf("the workers were %v, and are %v in round %d", before, now, round)
 	}
@@ -210,7 +210,7 @@ func TestKilledAgentOfReplace(t *testing.T) {
 	n := replacing(t, "--nproc-per-node=3", "--max-restarts=1")
 	pids := n.pids(1, 0, 3, 3)
 	kill(t, pids[1])
-	now, _ := n.settled(3, pids[0])
+	now, _ := n.settled(3, pids[0], pids[1])
 	n.signal(syscall.SIGKILL)
 	n.end(-1)
 	awaitGone(t, append(slices.Collect(maps.Values(now)), slices.Collect(maps.Values(pids))...)...)
@@ -259,9 +259,9 @@ func (n *node) worker(pattern string) (rank, pid, round int) {
 	return rank, pid, round
 }
 
-// settled reads until all workers of a node that have not died are in one round after the first, among them one that lives on. It
-// returns their pids by rank.
-func (n *node) settled(world, survivor int) (pids map[int]int, round int) {
+// settled reads until all workers of a node are in one round after the first, among them one that lives on, and none that was killed: on a busy
+// machine, such a one may enter a round before it is gone. It returns their pids by rank.
+func (n *node) settled(world, survivor int, killed ...int) (pids map[int]int, round int) {
 	n.t.Helper()
 	workers := 2 // of one of two nodes
 	if world == 3 {
@@ -274,7 +274,10 @@ func (n *node) settled(world, survivor int) (pids map[int]int, round int) {
 			in[round] = make(map[int]int)
 		}
 		in[round][rank] = pid
-		alive := !slices.ContainsFunc(slices.Collect(maps.Values(in[round])), func(pid int) bool { p, ok := proc.Read(pid); return !ok || p.Zombie })
+		alive := !slices.ContainsFunc(slices.Collect(maps.Values(in[round])), func(pid int) bool {
+			p, ok := proc.Read(pid)
+			return !ok || p.Zombie || slices.Contains(killed, pid)
+		})
 		if round > 1 && len(in[round]) == workers && alive {
 			if !slices.Contains(slices.Collect(maps.Values(in[round])), survivor) {
 				n.t.Errorf("in round %d there are %v, and not %d", round, in[round], survivor)

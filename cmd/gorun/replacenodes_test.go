@@ -148,11 +148,11 @@ func TestWorkersOfTwoNodesDie(t *testing.T) {
 	a, b, first, second := j.both()
 	kill(t, first[0])
 	kill(t, second[1])
-	now, _ := a.settled(4, first[1])
+	now, _ := a.settled(4, first[1], first[0])
 	if now[0] == first[0] {
 		t.Errorf("the workers were %v, and are %v", first, now)
 	}
-	if now, _ := b.settled(4, second[0]); now[3] == second[1] {
+	if now, _ := b.settled(4, second[0], second[1]); now[3] == second[1] {
 		t.Errorf("the workers were %v, and are %v", second, now)
 	}
 	stop(a, b)
@@ -167,7 +167,7 @@ func TestWorkerAndAgentDie(t *testing.T) {
 	spare.expect("waiting: .*spares: 1")
 	b.signal(syscall.SIGKILL)
 	kill(t, before[0])
-	now, _ := a.settled(4, before[1])
+	now, _ := a.settled(4, before[1], before[0])
 	if now[0] == before[0] {
 		t.Errorf("the workers were %v, and are %v", before, now)
 	}
