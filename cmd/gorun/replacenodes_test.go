@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"syscall"
 	"strings"
+	"syscall"
 	"testing"
 )
 
