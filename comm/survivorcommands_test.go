@@ -73,7 +73,7 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 		s.buf, err = Alloc[int64](s.world, number(args[0]))
 		return "", err
 	},
-	// fill makes every element of what has been allocated a number.
+	// fill writes a number to every element that has been allocated.
 	"fill": func(_ context.Context, s *survivor, args []string) (string, error) {
 		n := int64(number(args[0]))
 		repeat(s.buf, 1, func(int) int64 { return n })

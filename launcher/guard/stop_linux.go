@@ -62,7 +62,7 @@ func (g *gang) ended() bool {
 	return len(g.workers) == 0 && (g.phase != stopping || g.gone || len(g.sessionProcesses()) == 0)
 }
 
-// sessionProcesses returns the other live processes in the session of the guard, which leads it.
+// sessionProcesses returns the live processes in the session of the guard, but for the guard itself.
 func (g *gang) sessionProcesses() []proc.Process {
 	self := os.Getpid()
 	return slices.DeleteFunc(g.descendants(), func(p proc.Process) bool { return p.Session != self || p.Zombie })
