@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Vectors that several rails carry, to and from every root.
+// TestLongVectorsOnSeveralMachines: several rails carry long vectors to every root, and from it.
 func TestLongVectorsOnSeveralMachines(t *testing.T) {
 	onTransports(t, append([]string{"uneven" + inPieces}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
 		for _, size := range []int{6, 7} { // machines with as many ranks, and with some more and some fewer

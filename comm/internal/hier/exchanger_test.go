@@ -12,7 +12,7 @@ type unlimited struct{ pipeline.Caller }
 
 func (unlimited) Remaining() time.Duration { return 0 }
 
-// An asynchronous exchange allocates nothing, after the first one of its call.
+// An asynchronous exchange allocates nothing, except the first one of a call.
 func TestExchangesAllocateNothing(t *testing.T) {
 	c := Call{Layout: new(Layout)}
 	c.Caller = unlimited{}

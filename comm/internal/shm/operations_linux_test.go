@@ -109,7 +109,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Ranks that all read from each other never wait for an entry that can be reused only after their own next operation.
+// TestLLMessagesInARow: when all ranks read from each other, no rank waits for an entry that becomes free only in its own next operation.
 func TestLLMessagesInARow(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		teams := newTeams(t, n)
