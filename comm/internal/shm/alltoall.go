@@ -7,18 +7,28 @@ func (t *Team) AllToAll(out, in []byte) error {
 	}
 	each := len(in) / t.n
 	there := span{at: t.me * each, n: each} // where this rank's blocks belong in every out
-	if places, err := t.attachAll(block(out, t.me, t.n), t.exportBuffer(out, there), there); err != nil {
+	calls := t.usesCalls(t.ways.allToAll.Pick(len(in)), there)
+	exported := t.exportBuffer(out, there)
+	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
 		return err
 	} else if places != nil {
 		return t.distributeInPlace(places, in, each)
 	}
 	size, chunks := t.chunking(each, slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
-	return t.pipeline(chunks, func(i int) error {
-		if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
-			return err
+	theirs := span{at: t.me * each, n: each, size: size, slot: t.me * size} // where others have this rank's blocks
+	private := calls && !exported && t.exportPrivate(in)
+	err := t.pipeline(chunks, func(i int) error {
+		if !private {
+			if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
+				return err
+			}
 		}
 		t.copyOut(cut(block(out, t.me, t.n), i, size), cut(block(in, t.me, t.n), i, size), len(out))
 		return nil
-	}, func(i int) error { return t.readBlocks(i, size, t.me*size, len(out), t.blocksOf(out)) })
+	}, func(i int) error { return t.readBlocks(i, len(out), theirs, t.blocksOf(out)) })
+	if err != nil {
+		return err
+	}
+	return t.awaitAll(private, readStep(chunks-1))
 }

@@ -51,19 +51,29 @@ func (t *Team) AllGather(out, in []byte) error {
 		return t.allGatherLL(out, in)
 	}
 	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out
-	if places, err := t.attachAll(block(out, t.me, t.n), t.exportBuffer(out, there), there); err != nil {
+	calls := t.usesCalls(t.ways.allGather.Pick(len(out)), there)
+	exported := t.exportBuffer(out, there)
+	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
 		return err
 	} else if places != nil {
 		return t.distributeInPlace(places, in, 0)
 	}
 	size, chunks := t.chunking(len(in), t.slot)
 	t.layOut(size)
-	return t.pipeline(chunks, func(i int) error {
+	theirs := span{n: len(in), size: size}
+	private := calls && !exported && t.exportPrivate(in)
+	err := t.pipeline(chunks, func(i int) error {
 		chunk := cut(in, i, size)
-		if err := t.fillSlot(i, everybody, chunk); err != nil {
-			return err
+		if !private {
+			if err := t.fillSlot(i, everybody, chunk); err != nil {
+				return err
+			}
 		}
 		t.copyOut(cut(block(out, t.me, t.n), i, size), chunk, len(out))
 		return nil
-	}, func(i int) error { return t.readBlocks(i, size, 0, len(out), t.blocksOf(out)) })
+	}, func(i int) error { return t.readBlocks(i, len(out), theirs, t.blocksOf(out)) })
+	if err != nil {
+		return err
+	}
+	return t.awaitAll(private, readStep(chunks-1))
 }

@@ -57,6 +57,7 @@ func (t *Team) Share(ctx context.Context, mine *heap.Heap, addresses []string) {
 		pushPolicy: newCopyPolicy(0), ctx: ctx, heap: mine, addresses: addresses,
 		lastAttached: make([]attachment, t.n), attached: make([]attachment, t.n),
 	}
+	t.introduce()
 }
 
 // isInPlace reports whether ranks look for each other's exports in an operation.
@@ -69,14 +70,19 @@ func (t *Team) exportBuffer(buf []byte, p span) bool {
 	}
 	at, ok := t.heap.Handle(buf)
 	if ok {
-		s := &t.ranks[t.me].export
-		cpu.Store(&s.op, 0)
-		cpu.Store(&s.Segment, at.Segment)
-		cpu.Store(&s.Offset, at.Offset)
-		cpu.Store(&s.op, t.op)
-		t.done(exportStep)
+		t.export(at)
 	}
 	return ok
+}
+
+// export exports the buffer at, as this rank's first step.
+func (t *Team) export(at heap.Handle) {
+	s := &t.ranks[t.me].export
+	cpu.Store(&s.op, 0)
+	cpu.Store(&s.Segment, at.Segment)
+	cpu.Store(&s.Offset, at.Offset)
+	cpu.Store(&s.op, t.op)
+	t.done(exportStep)
 }
 
 // Abandon ends an operation that has failed. It revokes the export of this rank.
@@ -90,8 +96,20 @@ func (t *Team) Abandon() {
 
 func (t *Team) exports(r int) bool { return cpu.Load(&t.ranks[r].export.op) == t.op }
 
-// awaitExport waits for r's first step, and reports whether r exports a buffer. It fails if r has abandoned the operation.
-func (t *Team) awaitExport(r int) (bool, error) {
+// awaitExport waits for r's first step, and returns where the buffer is that r exports, if it exports one. It fails if r has abandoned
+// the operation.
+func (t *Team) awaitExport(r int) (at heap.Handle, exports bool, err error) {
+	if exports, err = t.isExporting(r); !exports {
+		return at, false, err
+	}
+	s := &t.ranks[r].export
+	at = heap.Handle{Segment: cpu.Load(&s.Segment), Offset: cpu.Load(&s.Offset)}
+	exports, err = t.isExporting(r) // or r has found that others export nothing, and has continued
+	return at, exports, err
+}
+
+// isExporting waits for r's first step, and reports whether r exports a buffer.
+func (t *Team) isExporting(r int) (bool, error) {
 	if err := t.wait(r, exportStep); err != nil {
 		return false, err
 	}
@@ -105,17 +123,14 @@ func (t *Team) awaitExport(r int) (bool, error) {
 	}
 }
 
-// attach waits for r's first step, and returns what this rank uses of r's buffer, or nil if r exports none.
+// attach waits for r's first step, and returns what this rank uses of r's buffer, or nil if r exports none that can be attached.
 func (t *Team) attach(r int, p span) ([]byte, error) {
 	t.attached[r].mem = nil
-	if exports, err := t.awaitExport(r); !exports {
+	at, exports, err := t.awaitExport(r)
+	if !exports || at.Segment == privateMemory {
 		return nil, err
 	}
-	s, last := &t.ranks[r].export, &t.lastAttached[r]
-	at := heap.Handle{Segment: cpu.Load(&s.Segment), Offset: cpu.Load(&s.Offset)}
-	if exports, err := t.awaitExport(r); !exports { // r has found that others export nothing, and has continued
-		return nil, err
-	}
+	last := &t.lastAttached[r]
 	if last.mem == nil || last.id != at.Segment {
 		mem, err := t.heap.Attach(t.ctx, t.addresses[r], at.Segment)
 		if err != nil {
@@ -157,16 +172,27 @@ type Unreachable struct {
 func (u *Unreachable) Error() string { return u.Err.Error() }
 func (u *Unreachable) Unwrap() error { return u.Err }
 
+// readExport copies what r has for this rank to dst, if r exports it.
+func (t *Team) readExport(dst []byte, r int, p span) error {
+	if done, err := t.readPrivate(dst, r, p); done || err != nil {
+		return err
+	}
+	mem, err := t.attach(r, p)
+	if err != nil {
+		return err
+	}
+	t.pull(dst, mem, t.exceedsLastCache(len(mem)))
+	t.Received += uint64(len(mem))
+	return nil
+}
+
 // readChunk copies chunk i of what r has for this rank to its place in dst, or all at once if r exports it.
 func (t *Team) readChunk(dst []byte, r, i int, p span) error {
 	if t.isInPlace(p) {
 		if i == 0 {
-			mem, err := t.attach(r, p)
-			if err != nil {
+			if err := t.readExport(dst, r, p); err != nil {
 				return err
 			}
-			t.pull(dst, mem, t.exceedsLastCache(len(mem)))
-			t.Received += uint64(len(mem))
 		}
 		if t.attached[r].mem != nil {
 			return nil

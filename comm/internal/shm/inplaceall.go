@@ -163,7 +163,7 @@ func (t *Team) waitPushed(r, i int, exported bool) (bool, error) {
 	if !exported {
 		return false, nil
 	}
-	if exports, err := t.awaitExport(r); !exports {
+	if at, exports, err := t.awaitExport(r); !exports || at.Segment == privateMemory {
 		return false, err
 	}
 	return true, t.wait(r, readStep(i))

@@ -119,7 +119,7 @@ func (t *Team) AllReduce(buf []byte, red Reduction) error {
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, everybody)
 	}
-	if t.allReduceWays.Pick(len(buf)) == "flat" {
+	if t.ways.allReduce.Pick(len(buf)) == "flat" {
 		return t.reduceFlat(buf, red, everybody)
 	}
 	return t.reduceRabenseifner(buf, red, everybody)
@@ -163,7 +163,7 @@ func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, root)
 	}
-	if t.reduceWays.Pick(len(buf)) == "shared" {
+	if t.ways.reduce.Pick(len(buf)) == "shared" {
 		return t.reduceRabenseifner(buf, red, root)
 	}
 	return t.reduceFlat(buf, red, root)

@@ -19,6 +19,9 @@ var scenarios = []scenario{
 	{"panics", 1, func(w *world) { w.calls().panics() }},
 	{"buffers", 1, func(w *world) { w.buffers() }},
 	{"abandoned buffers", 1, func(w *world) { w.buffers().givesUp() }},
+	{"private buffers", 1, func(w *world) { w.privateBuffers() }},
+	{"abandoned private buffers", 1, func(w *world) { w.privateBuffers().givesUp() }},
+	{"private buffers of ranks that die", 1, func(w *world) { w.privateBuffers().dies() }},
 	{"streams", 2, func(w *world) { w.streams() }},
 	{"streams that end", 1, func(w *world) { w.streams()[w.rng.IntN(2)].DiesAt = 1 + w.rng.IntN(1<<(3+w.rng.IntN(8))) }},
 }
@@ -28,6 +31,7 @@ type called struct {
 	op, size, root int
 	red            string
 	inHeap         []bool // whether a rank's buffers are
+	private        []bool // whether they are in memory that others read with system calls; nil: none are
 }
 
 // A program is what ranks call.
@@ -81,7 +85,7 @@ func (w *world) calls() *program {
 	if w.chance(2) {
 		all := choice.Choice{{Name: "shared", UpTo: choice.Any}}
 		for _, t := range w.teams {
-			t.allReduceWays, t.reduceWays = all, all
+			t.ways.allReduce, t.ways.reduce = all, all
 		}
 	}
 	return p
@@ -121,6 +125,24 @@ func (w *world) buffers() *program {
 	}
 	w.ranks(n, p.part)
 	w.share()
+	return p
+}
+
+// privateBuffers lets ranks read each other's buffers with system calls, or use them in place.
+func (w *world) privateBuffers() *program {
+	p := w.buffers()
+	for i := range p.calls {
+		c := &p.calls[i]
+		c.size += w.rng.IntN(LeastInPlace + 100)
+		for r := range w.n {
+			c.inHeap[r], c.private = w.chance(4), append(c.private, !w.chance(8))
+		}
+	}
+	for _, t := range w.teams {
+		for i := range t.paces {
+			t.paces[i].second = !w.chance(4)
+		}
+	}
 	return p
 }
 
@@ -242,8 +264,11 @@ func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (er
 	seq, op := uint64(i+1), operations[c.op]
 	p.w.begin(t, seq, call, history)
 	where := ordinary
-	if p.w.used[t.me] = 0; c.inHeap[t.me] {
-		where = p.w.inHeap(t.me)
+	switch p.w.used[t.me] = 0; {
+	case c.inHeap[t.me]:
+		where = p.w.in(p.w.heaps, t.me)
+	case c.private != nil && c.private[t.me]:
+		where = p.w.in(p.w.privates, t.me)
 	}
 	red := reductions[c.red]
 	if p.loser == t.me && p.panicAt == i {

@@ -77,7 +77,8 @@ type world struct {
 	teams     []*Team
 	threads   []*schedule.Thread
 	heaps     [][]byte         // those of the ranks
-	used      []int            // bytes of each
+	privates  [][]byte         // other memory of the ranks, of heapSize bytes each
+	used      []int            // bytes of the one, or of the other
 	waits     []*wait.LongWait // the long ones, by rank
 	announced []error          // the news of another rank's end, by rank
 	failures  []error
@@ -101,7 +102,7 @@ const (
 
 // newWorld makes a world, with memory of a simulated machine.
 func newWorld(t testing.TB, model schedule.Model) *world {
-	size := Size(mostRanks) + mostRanks*heapSize
+	size := Size(mostRanks) + 2*mostRanks*heapSize
 	memory, err := segment.Create(segment.WholePages(size))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
 
 // ranks makes a team of n ranks, and runs part on each. A rank that returns an error has failed, and the others get to know.
 func (w *world) ranks(n int, part func(t *Team) error) {
-	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
+	w.n, w.teams, w.threads, w.heaps, w.privates = n, w.teams[:0], w.threads[:0], w.heaps[:0], w.privates[:0]
 	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
 	w.impatient, w.allIsWell = -1, true
 	oversubscribed, ways := w.chance(3), choice.Chooser{Table: Ways}
@@ -155,8 +156,8 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 			t.waiter.Spins = 1
 		}
 		w.teams = append(w.teams, t)
-		at := Size(mostRanks) + r*heapSize
-		w.heaps = append(w.heaps, w.arena[at:at+heapSize:at+heapSize])
+		of := func(i int) []byte { return w.arena[Size(mostRanks)+i*heapSize:][:heapSize:heapSize] }
+		w.heaps, w.privates = append(w.heaps, of(r)), append(w.privates, of(mostRanks+r))
 	}
 	for r, t := range w.teams {
 		w.threads = append(w.threads, w.m.Go(fmt.Sprintf("rank %d", r), func() {
@@ -232,15 +233,15 @@ func (w *world) share() {
 	}
 }
 
-// inHeap puts a buffer into r's heap.
-func (w *world) inHeap(r int) memory {
+// in puts a buffer into r's part of mems, which are the heaps or the privates.
+func (w *world) in(mems [][]byte, r int) memory {
 	return func(b []byte) []byte {
 		from := w.used[r]
 		if from+len(b) > heapSize {
-			panic("the heap is full")
+			panic("the memory is full")
 		}
 		w.used[r] = from + len(b) + 8
-		mem := w.heaps[r][from:][:len(b):len(b)]
+		mem := mems[r][from:][:len(b):len(b)]
 		cpu.CopyPlain(mem, b)
 		return mem
 	}
@@ -253,6 +254,7 @@ func (w *world) scribble(r int) {
 		junk[i] = 0xee
 	}
 	cpu.CopyPlain(w.heaps[r], junk)
+	cpu.CopyPlain(w.privates[r], junk)
 	w.used[r] = 0
 }
 

@@ -12,14 +12,16 @@ import (
 
 // control is the memory of a rank that all others read. The rank alone writes there, except for the doorbell in wait.
 type control struct {
-	clock  uint64 // see at
-	flag   uint64 // of the last operation that it has published; see flagOf
-	export export // see exportBuffer
-	_      [3]uint64
+	clock   uint64          // see at
+	flag    uint64          // of the last operation that it has published; see flagOf
+	export  export          // see exportBuffer
+	prefers [lengths]uint64 // see singleCopy
 
 	records [recordsPerRank]OpRecord // of the last operations that it has published
 
 	wait wait.State
+
+	process process
 }
 
 // header is at the beginning of a team's segment.
@@ -47,12 +49,13 @@ type Team struct {
 	ranks     []*control
 	llBuffers []*llBuffer
 
-	waiter                    wait.Waiter
-	allReduceWays, reduceWays choice.Choice
+	waiter wait.Waiter
+	ways   ways
 	llState
 	slots
 	copyPolicy
 	inPlace
+	singleCopy
 
 	moves atomic.Uint64 // see Moves
 	moved int           // bytes that have been copied without slots since moves has changed
@@ -97,7 +100,7 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, ways choice.Choo
 	t := &Team{
 		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotPerRank(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), copyPolicy: newCopyPolicy(stagingSize(n)),
-		allReduceWays: ways.Choice("all_reduce", n), reduceWays: ways.Choice("reduce", n),
+		ways:       waysOf(ways, n),
 		onLongWait: onLongWait, seen: make([]uint64, n), agreed: make([]uint64, n),
 	}
 	clocks, states := make([]*uint64, n), make([]*wait.State, n)
