@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 )
@@ -21,7 +22,7 @@ func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	if weak := auth.CheckSecret(c.token.Bytes()); weak != nil && !at.IsLoopback() {
 		return nil, "", refusef("others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
 	}
-	ln, err = net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	ln, err = (&net.ListenConfig{Control: tcp.WithoutBBR}).Listen(ctx, "tcp", netip.AddrPortFrom(at, 0).String())
 	return ln, doubt, err
 }
 

@@ -219,7 +219,7 @@ func (t *Transport) call(ctx context.Context, h *hello, limit time.Time) (*net.T
 	address := t.cfg.Peers[h.To]
 	limited, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
-	c, err := admission.Connect(limited, new(net.Dialer).DialContext, "tcp", address)
+	c, err := admission.Connect(limited, (&net.Dialer{Control: WithoutBBR}).DialContext, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
@@ -39,7 +40,7 @@ func connect(ctx context.Context) (*mesh, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host.String(), "0"))
+	l, err := (&net.ListenConfig{Control: tcp.WithoutBBR}).Listen(ctx, "tcp", net.JoinHostPort(host.String(), "0"))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func connect(ctx context.Context) (*mesh, error) {
 
 // dial connects to a lower rank.
 func (m *mesh) dial(ctx context.Context, address string, token []byte, peer int) error {
-	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", address)
+	conn, err := admission.Connect(ctx, (&net.Dialer{Control: tcp.WithoutBBR}).DialContext, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("rank %d: %w", peer, err)
 	}
@@ -141,5 +142,5 @@ func descriptor(conn net.Conn) (fd int, err error) {
 	if err = errors.Join(err, failed); err != nil {
 		return -1, err
 	}
-	return fd, tune(fd)
+	return fd, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 }

@@ -1,0 +1,63 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// controlOf returns the congestion control of a connection.
+func controlOf(t *testing.T, c net.Conn) (name string) {
+	t.Helper()
+	control(c.(*net.TCPConn), func(fd int) {
+		var err error
+		if name, err = unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return name
+}
+
+// Where the system chooses BBR, a connection has begun without it on both sides, and gets it only if the round trip is long.
+func TestWithoutBBR(t *testing.T) {
+	withBBR := func(_, _ string, c syscall.RawConn) (err error) {
+		failed := c.Control(func(fd uintptr) { err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, bbr) })
+		return errors.Join(err, failed)
+	}
+	bbrAsDefault := func(network, address string, c syscall.RawConn) error {
+		return errors.Join(withBBR(network, address, c), WithoutBBR(network, address, c))
+	}
+	if ln, err := (&net.ListenConfig{Control: withBBR}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+		t.Skipf("this kernel has no BBR: %v", err)
+	} else {
+		_ = ln.Close()
+	}
+	ln, err := (&net.ListenConfig{Control: bbrAsDefault}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	dialled, err := (&net.Dialer{Control: bbrAsDefault}).DialContext(t.Context(), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for side, c := range map[string]net.Conn{"dialled": dialled, "accepted": accepted} {
+		defer func() { _ = c.Close() }()
+		if name := controlOf(t, c); name == bbr {
+			t.Errorf("the %s connection has begun with BBR", side)
+		}
+		if chooseControl(c.(*net.TCPConn)); controlOf(t, c) == bbr {
+			t.Errorf("the %s connection has BBR on a short network", side)
+		}
+	}
+	if !beganWithBBR.Load() {
+		t.Error("nobody has noticed that the system chooses BBR")
+	}
+}

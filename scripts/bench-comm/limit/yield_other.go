@@ -1,0 +1,7 @@
+//go:build !linux
+
+package limit
+
+import "runtime"
+
+func yield() { runtime.Gosched() }
