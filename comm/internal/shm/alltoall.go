@@ -7,7 +7,7 @@ func (t *Team) AllToAll(out, in []byte) error {
 	}
 	each := len(in) / t.n
 	there := span{at: t.me * each, n: each} // where this rank's blocks belong in every out
-	calls := t.usesCalls(t.ways.allToAll.Pick(len(in)), there)
+	usesCMA := t.takeTurn(exchangingAll, len(in), there)
 	exported := t.exportBuffer(out, there)
 	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
 		return err
@@ -17,7 +17,10 @@ func (t *Team) AllToAll(out, in []byte) error {
 	size, chunks := t.chunking(each, slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
 	theirs := span{at: t.me * each, n: each, size: size, slot: t.me * size} // where others have this rank's blocks
-	private := calls && !exported && t.exportPrivate(in)
+	private := usesCMA && !exported
+	if private {
+		t.exportPrivate(in)
+	}
 	err := t.pipeline(chunks, func(i int) error {
 		if !private {
 			if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
@@ -30,5 +33,5 @@ func (t *Team) AllToAll(out, in []byte) error {
 	if err != nil {
 		return err
 	}
-	return t.awaitAll(private, readStep(chunks-1))
+	return t.finishPrivate(private, readStep(chunks-1), t.blocksOf(in), t.blocksOf(out))
 }

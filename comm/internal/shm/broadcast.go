@@ -8,15 +8,11 @@ func (t *Team) Broadcast(buf []byte, root int) error {
 	size, chunks := t.chunking(len(buf), t.slot)
 	t.layOut(size)
 	whole := span{n: len(buf), size: size}
-	calls := t.usesCalls(t.ways.broadcast.Pick(len(buf)), whole)
 	exported := (t.me != root || !t.rootUsesSlots(len(buf))) && t.exportBuffer(buf, whole)
 	if bufs, err := t.attachAllIf(root, buf, exported, whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.broadcastInPlace(bufs, root)
-	}
-	if t.me == root && !exported {
-		exported = calls && t.exportPrivate(buf)
 	}
 	fill := func(i int) error { return t.fillSlot(i, everybody, cut(buf, i, size)) }
 	if err := t.fromRoot(root, chunks, exported, fill, buf, whole); err != nil {
@@ -33,14 +29,21 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	size, chunks := t.chunking(len(out), slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
 	own := span{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
-	calls := t.usesCalls(t.ways.scatter.Pick(len(out)*t.n), own)
-	exported := t.me == root && (t.exportBuffer(in, own) || calls && t.exportPrivate(in))
+	usesCMA := t.takeTurn(scattering, len(out)*t.n, own)
+	exported := t.me == root && t.exportBuffer(in, own)
+	private := usesCMA && t.me == root && !exported
+	if private {
+		t.exportPrivate(in)
+	}
 	fill := func(i int) error { return t.fillBlocks(i, size, t.blocksOf(in)) }
-	if err := t.fromRoot(root, chunks, exported, fill, out, own); err != nil {
+	if err := t.fromRoot(root, chunks, exported || private, fill, out, own); err != nil {
 		return err
 	}
 	if t.me == root {
 		t.copyOut(out, block(in, root, t.n), len(out))
 	}
-	return t.awaitAll(exported, readStep(chunks-1))
+	if exported {
+		return t.awaitAll(true, readStep(chunks-1))
+	}
+	return t.finishPrivate(private, readStep(chunks-1), t.blocksOf(in), func(int) []byte { return out })
 }

@@ -18,21 +18,23 @@ var Ways = choice.Table{
 	{Op: "reduce", Way: "flat", UpTo: flatUpTo(largestFlatReduceShared), What: "the root combines all, through slots"},
 	{Op: "reduce", Way: "shared", What: "every rank combines its slice, of which the root takes the results from slots"},
 	{Op: "broadcast", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
-	{Op: "broadcast", Way: "slots", UpTo: mostStaged, What: "ranks read from the root's slots"},
-	{Op: "broadcast", Way: "cma", What: withOneCall},
+	{Op: "broadcast", Way: "slots", What: "ranks read from the root's slots"},
 	{Op: "all_gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
-	{Op: "all_gather", Way: "slots", UpTo: mostStagedEach, What: "ranks read from each other's slots"},
-	{Op: "all_gather", Way: "cma", What: withOneCall},
+	{Op: "all_gather", Way: "slots", UpTo: mostStaged, What: "ranks read from each other's slots"},
+	{Op: "all_gather", Way: "auto", What: slotsOrCMA},
+	{Op: "all_gather", Way: "cma", UpTo: ifNamed, What: byCMA},
 	{Op: "reduce_scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
 	{Op: "reduce_scatter", Way: "slots", What: "every rank combines its block out of the others' slots"},
 	{Op: "all_to_all", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
-	{Op: "all_to_all", Way: "slots", UpTo: mostStagedEach, What: "ranks read their blocks from each other's slots"},
-	{Op: "all_to_all", Way: "cma", What: withOneCall},
+	{Op: "all_to_all", Way: "slots", UpTo: mostStaged, What: "ranks read their blocks from each other's slots"},
+	{Op: "all_to_all", Way: "auto", What: slotsOrCMA},
+	{Op: "all_to_all", Way: "cma", UpTo: ifNamed, What: byCMA},
 	{Op: "gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
 	{Op: "gather", Way: "slots", What: "the root reads from slots"},
 	{Op: "scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
-	{Op: "scatter", Way: "slots", UpTo: mostStagedEach, What: "ranks read their blocks from the root's slots"},
-	{Op: "scatter", Way: "cma", What: withOneCall},
+	{Op: "scatter", Way: "slots", UpTo: mostStaged, What: "ranks read their blocks from the root's slots"},
+	{Op: "scatter", Way: "auto", What: slotsOrCMA},
+	{Op: "scatter", Way: "cma", UpTo: ifNamed, What: byCMA},
 	{Op: "barrier", Way: "ll", UpTo: llBarrierLimit, Fixed: true, What: "ranks read empty LL messages from each other"},
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
 }
@@ -62,24 +64,31 @@ func withProcessors(ways choice.Table) choice.Table {
 
 const (
 	oneOrFewLines = "low latency: data and flag in one or a few cache lines"
-	withOneCall   = "ranks read each other's buffers with system calls (CMA) where that is allowed and faster, or else from slots"
+	slotsOrCMA    = "slots or cma, whichever makes the program faster: ranks try both"
+	byCMA         = "ranks copy from each other's memory with one system call (CMA), if all may; or else slots"
 )
 
-// mostStaged and mostStagedEach are the longest buffers for which a system call takes more time than slots on any machine. The latter have a
-// block for each rank, or from each. Two Intel Xeons took 3.0 us instead of 2.4 for a broadcast of 32 KiB, and 4.1 instead of 5.3 for an all-gather
-// of 64 KiB.
-func mostStaged(int) int           { return 2 * LeastInPlace }
-func mostStagedEach(ranks int) int { return ranks * LeastInPlace }
+// ifNamed is the limit of a way that only a rule chooses.
+func ifNamed(int) int { return choice.Never }
+
+// mostStaged is the longest buffer, with a block for each rank or from each, for which CMA is no faster than slots. Two Intel Xeons took 2.9 as
+// well as 3.0 us for an all-gather of 32 KiB. A broadcast is no faster with CMA at all: readers copy a part of it out of slots while the root puts
+// the next one there.
+func mostStaged(ranks int) int { return ranks * LeastInPlace }
 
 // ways are a team's algorithms for operations that have several.
 type ways struct {
-	allReduce, reduce, broadcast, allGather, allToAll, scatter choice.Choice
+	allReduce, reduce choice.Choice
+	private           [privateOps]choice.Choice
 }
 
 func waysOf(c choice.Chooser, n int) ways {
 	return ways{
-		allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n), broadcast: c.Choice("broadcast", n),
-		allGather: c.Choice("all_gather", n), allToAll: c.Choice("all_to_all", n), scatter: c.Choice("scatter", n),
+		allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n),
+		private: [privateOps]choice.Choice{
+			scattering:   c.Choice("scatter", n),
+			gatheringAll: c.Choice("all_gather", n), exchangingAll: c.Choice("all_to_all", n),
+		},
 	}
 }
 

@@ -51,7 +51,7 @@ func (t *Team) AllGather(out, in []byte) error {
 		return t.allGatherLL(out, in)
 	}
 	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out
-	calls := t.usesCalls(t.ways.allGather.Pick(len(out)), there)
+	usesCMA := t.takeTurn(gatheringAll, len(out), there)
 	exported := t.exportBuffer(out, there)
 	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
 		return err
@@ -61,7 +61,10 @@ func (t *Team) AllGather(out, in []byte) error {
 	size, chunks := t.chunking(len(in), t.slot)
 	t.layOut(size)
 	theirs := span{n: len(in), size: size}
-	private := calls && !exported && t.exportPrivate(in)
+	private := usesCMA && !exported
+	if private {
+		t.exportPrivate(in)
+	}
 	err := t.pipeline(chunks, func(i int) error {
 		chunk := cut(in, i, size)
 		if !private {
@@ -75,5 +78,5 @@ func (t *Team) AllGather(out, in []byte) error {
 	if err != nil {
 		return err
 	}
-	return t.awaitAll(private, readStep(chunks-1))
+	return t.finishPrivate(private, readStep(chunks-1), func(int) []byte { return in }, t.blocksOf(out))
 }

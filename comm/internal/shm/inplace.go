@@ -9,7 +9,7 @@ import (
 )
 
 // Buffers in a heap are used in place: no rank copies them into slots. A rank with such a buffer exports it as its first step: it
-// publishes the handle. It stays in the operation until all readers are done. A rank with another buffer exports nothing, and uses
+// publishes the handle. It is what others read, or in an all-gather or an all-to-all the output, to which others write. It stays in the operation until all readers are done. A rank with another buffer exports nothing, and uses
 // slots. If a rank has done its first step without an export for this operation, there will be none. So some ranks may export while
 // others do not.
 //
@@ -44,10 +44,11 @@ type inPlace struct {
 	attached     []attachment // by rank: what this rank uses of its buffer; id is the operation's number
 }
 
-// An attachment is memory of another rank's heap.
+// An attachment is what this rank uses of another one's export: memory of its heap, or what it has read from its private memory.
 type attachment struct {
-	id  uint64
-	mem []byte
+	id      uint64
+	mem     []byte
+	private bool // mem is this rank's own buffer, where it has read to
 }
 
 // Share lets the ranks use each other's heaps. mine is the heap of this rank, and addresses are those of all ranks' acceptors. No rank waits
@@ -57,7 +58,7 @@ func (t *Team) Share(ctx context.Context, mine *heap.Heap, addresses []string) {
 		pushPolicy: newCopyPolicy(0), ctx: ctx, heap: mine, addresses: addresses,
 		lastAttached: make([]attachment, t.n), attached: make([]attachment, t.n),
 	}
-	t.introduce()
+	t.publishProcess()
 }
 
 // isInPlace reports whether ranks look for each other's exports in an operation.
@@ -90,8 +91,11 @@ func (t *Team) Abandon() {
 	if s := &t.ranks[t.me].export; cpu.LoadPlain(&s.op) == t.op {
 		cpu.Store(&s.op, t.op|revoked)
 		cpu.Fence() // the stores of the caller come after it
-		t.heap.RetireRegions()
+		if cpu.LoadPlain(&s.Segment) != privateMemory {
+			t.heap.RetireRegions() // others may still write there
+		}
 	}
+	t.forgetBuffers()
 }
 
 func (t *Team) exports(r int) bool { return cpu.Load(&t.ranks[r].export.op) == t.op }
@@ -136,13 +140,13 @@ func (t *Team) attach(r int, p span) ([]byte, error) {
 		if err != nil {
 			return nil, &Unreachable{r, err}
 		}
-		*last = attachment{at.Segment, mem}
+		*last = attachment{id: at.Segment, mem: mem}
 	}
 	mem, err := within(last.mem, at.Offset, p)
 	if err != nil {
 		return nil, &Unreachable{r, err}
 	}
-	t.attached[r] = attachment{t.op, mem}
+	t.attached[r] = attachment{id: t.op, mem: mem}
 	return mem, nil
 }
 

@@ -163,7 +163,7 @@ func (t *Team) waitPushed(r, i int, exported bool) (bool, error) {
 	if !exported {
 		return false, nil
 	}
-	if at, exports, err := t.awaitExport(r); !exports || at.Segment == privateMemory {
+	if exports, err := t.isExporting(r); !exports {
 		return false, err
 	}
 	return true, t.wait(r, readStep(i))

@@ -5,6 +5,7 @@ package shm
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 )
@@ -22,6 +23,8 @@ var scenarios = []scenario{
 	{"private buffers", 1, func(w *world) { w.privateBuffers() }},
 	{"abandoned private buffers", 1, func(w *world) { w.privateBuffers().givesUp() }},
 	{"private buffers of ranks that die", 1, func(w *world) { w.privateBuffers().dies() }},
+	{"refused private buffers", 1, func(w *world) { w.refusedBuffers() }},
+	{"refused private buffers of ranks that die", 1, func(w *world) { w.refusedBuffers().dies() }},
 	{"streams", 2, func(w *world) { w.streams() }},
 	{"streams that end", 1, func(w *world) { w.streams()[w.rng.IntN(2)].DiesAt = 1 + w.rng.IntN(1<<(3+w.rng.IntN(8))) }},
 }
@@ -113,10 +116,13 @@ func (w *world) oneWay() *program {
 }
 
 // buffers lets ranks use each other's buffers in place.
-func (w *world) buffers() *program {
+func (w *world) buffers() *program { return w.inPlace(1 + w.rng.IntN(2)) }
+
+// inPlace lets ranks make so many calls, and use each other's buffers in place.
+func (w *world) inPlace(calls int) *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
-	for range 1 + w.rng.IntN(2) {
+	for range calls {
 		c := called{op: 1 + w.rng.IntN(8), size: LeastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
 		for range n {
 			c.inHeap = append(c.inHeap, !w.chance(8))
@@ -130,7 +136,7 @@ func (w *world) buffers() *program {
 
 // privateBuffers lets ranks read each other's buffers with system calls, or use them in place.
 func (w *world) privateBuffers() *program {
-	p := w.buffers()
+	p := w.inPlace(3 + w.rng.IntN(3)) // in the first ones they learn that others can read
 	for i := range p.calls {
 		c := &p.calls[i]
 		c.size += w.rng.IntN(LeastInPlace + 100)
@@ -139,9 +145,21 @@ func (w *world) privateBuffers() *program {
 		}
 	}
 	for _, t := range w.teams {
-		for i := range t.paces {
-			t.paces[i].second = !w.chance(4)
+		if !w.chance(4) {
+			t.alwaysReads()
 		}
+	}
+	return p
+}
+
+// refusedBuffers lets some reads of private buffers fail.
+func (w *world) refusedBuffers() *program {
+	p, often := w.privateBuffers(), 1+w.rng.IntN(12)
+	w.deny = func() error {
+		if w.chance(often) {
+			return syscall.EPERM
+		}
+		return nil
 	}
 	return p
 }
@@ -227,6 +245,9 @@ func (p *program) panics() {
 // part is what rank t.me does.
 func (p *program) part(t *Team) error {
 	history := uint64(0)
+	if t.heap != nil {
+		t.publishProcess() // not before: memory of the machine is only written by its threads
+	}
 	for i, c := range p.calls {
 		if p.loser == t.me && p.until == i {
 			return errGivesUp

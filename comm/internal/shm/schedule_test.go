@@ -8,12 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/schedule"
+	"github.com/gorun/gorun/comm/internal/shm/cma"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
@@ -60,6 +62,9 @@ func TestSchedules(t *testing.T) {
 						t.Fatalf("seed %d: %v\nrun it again: go test -tags schedule ./comm/internal/shm -run '%s' -schedule.seed %d", seed, err, t.Name(), seed)
 					}
 				}
+				if hasPrivate := strings.Contains(s.name, "private"); hasPrivate != (w.reads > 0) {
+					t.Errorf("%d reads of private memory", w.reads)
+				}
 				t.Logf("%d orders, %d accesses each; %d sleeps lasted until their first limit because a wake-up was missed", runs, w.accesses/max(runs, 1), w.missed)
 			})
 		}
@@ -89,10 +94,12 @@ type world struct {
 	allIsWell bool // nobody dies or gives up
 	impatient int  // the rank that gives up in a long wait; -1: none
 
+	deny       func() error  // why a read of private memory fails; may be nil
 	beforeCall func(t *Team) // breaks something on purpose; may be nil
 	forgetful  bool          // flags do not depend on earlier calls
 
 	accesses, missed int
+	reads            int // of private memory
 }
 
 const (
@@ -116,7 +123,15 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 	cpu.Simulate(w.m)
 	was := visible
 	visible = cpu.Read
+	cma.Deny = func(n int) error {
+		w.reads += min(n, 1)
+		if w.deny == nil {
+			return nil
+		}
+		return w.deny()
+	}
 	t.Cleanup(func() {
+		cma.Deny = nil
 		visible = was
 		cpu.Simulate(nil)
 		_ = memory.Close()
@@ -141,7 +156,7 @@ func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
 func (w *world) ranks(n int, part func(t *Team) error) {
 	w.n, w.teams, w.threads, w.heaps, w.privates = n, w.teams[:0], w.threads[:0], w.heaps[:0], w.privates[:0]
 	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
-	w.impatient, w.allIsWell = -1, true
+	w.impatient, w.allIsWell, w.deny = -1, true, nil
 	oversubscribed, ways := w.chance(3), choice.Chooser{Table: Ways}
 	if w.chance(2) {
 		ways.Table = WaysWithProcessors

@@ -28,7 +28,8 @@ type slots struct {
 	stagingSize int
 	populated   int // bytes of this rank's staging buffer that have memory behind them
 
-	first  uint64 // position of the method's first slot
+	first  uint64 // position of the method's first slot, or of the next method's
+	began  uint64 // position of the method's first slot
 	size   uint64 // of each
 	chunks uint64 // how many have been through the slots
 
@@ -52,6 +53,7 @@ func (s *slots) layOut(size int) {
 	if rest := s.untilEnd(); rest < s.size {
 		s.first += rest
 	}
+	s.began = s.first
 }
 
 // untilEnd is the bytes of the staging buffer from the method's first slot to the end.
@@ -102,6 +104,16 @@ func (t *Team) reserveSlot(i, step, reader int) ([]byte, error) {
 		t.populated = to
 	}
 	return slot, nil
+}
+
+// reclaimAll waits until nobody reads this rank's staging buffer.
+func (t *Team) reclaimAll() error {
+	for ; t.slots.oldest < t.slots.newest; t.slots.oldest++ {
+		if err := t.awaitReaders(&t.slots.inUse[t.slots.oldest%mostSlotsInUse].reuse); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reclaim waits until nobody reads this rank's staging buffer up to end, and there is room for one more slot in use.

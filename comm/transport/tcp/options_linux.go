@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortRoundTrip is the longest round trip of a network on which BBR does not pay.
-const shortRoundTrip = 2 * time.Millisecond
-
 // mostUnsent limits the bytes that wait in the kernel to be sent. Longer queues would have left the processor's caches when they are sent. It
 // does not limit the bytes that are on the network.
 const mostUnsent = 128 << 10
@@ -43,35 +40,48 @@ func limitUnsent(c *net.TCPConn) {
 	control(c, func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, mostUnsent) })
 }
 
-// beganWithBBR says that BBR is what the system chooses for new sockets.
-var beganWithBBR atomic.Bool
+// bbrIsDefault says that the system chooses BBR for new sockets.
+var bbrIsDefault atomic.Bool
 
-// WithoutBBR makes a new socket, or what a listener accepts, begin without BBR, which paces what it sends by what it has measured. On a short
-// network that halves the throughput and gains nothing, because there is no queue to keep short. And a connection that has begun with BBR is
-// paced for ever, also by another congestion control: four ranks on two processors took 4.2 ms for an all-to-all of 4 MiB instead of 1.9.
-// WithoutBBR is for net.Dialer.Control and net.ListenConfig.Control.
+// WithoutBBR makes a new socket, or what a listener accepts, begin without BBR, which paces what it sends by what it has measured. Where the round
+// trip is short, that halves the throughput and gains nothing, because there is no queue to keep short. And Linux goes on pacing a connection that
+// has begun with BBR, also with another congestion control: four ranks on two processors took 4.2 ms for an all-to-all of 4 MiB instead of
+// 1.9. WithoutBBR is for net.Dialer.Control and net.ListenConfig.Control.
 func WithoutBBR(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
-		if name, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil && name == bbr {
-			beganWithBBR.Store(true)
-			setControl(int(fd), "cubic", "reno") // reno is always allowed
+		if congestionControl(int(fd)) == bbr {
+			bbrIsDefault.Store(true)
+			setControl(int(fd), unpaced...)
 		}
 	})
 }
 
 const bbr = "bbr"
 
-// chooseControl restores BBR, if the system chooses it, where the round trip is long. It does not set buffer sizes: the kernel adapts them to
-// the network unless a program sets them.
-func chooseControl(c *net.TCPConn) {
-	if !beganWithBBR.Load() {
-		return
-	}
+var unpaced = []string{"cubic", "reno"} // reno is always allowed
+
+// chooseControl restores BBR, if the system chooses it, where the round trip is longer than short. Elsewhere it replaces BBR, with which a
+// connection may have begun, because its route says so. It does not set buffer sizes: the kernel adapts them to the network unless a program sets
+// them.
+func chooseControl(c *net.TCPConn, short time.Duration) {
 	control(c, func(fd int) {
-		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil && int64(info.Rtt) > shortRoundTrip.Microseconds() {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		switch isShort := int64(info.Rtt) <= short.Microseconds(); {
+		case isShort && congestionControl(fd) == bbr:
+			setControl(fd, unpaced...)
+		case !isShort && bbrIsDefault.Load():
 			setControl(fd, bbr)
 		}
 	})
+}
+
+// congestionControl returns the name of a socket's congestion control, or nothing.
+func congestionControl(fd int) string {
+	name, _ := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION) // what is not known is not replaced
+	return name
 }
 
 // setControl sets the first congestion control that this process may use.

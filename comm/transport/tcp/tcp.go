@@ -59,6 +59,9 @@ type Transport struct {
 	pending pendingBundles
 }
 
+// shortRoundTrip is the longest round trip of a network on which BBR does not pay.
+const shortRoundTrip = 2 * time.Millisecond
+
 // New returns a transport that accepts peers on ln, which it owns from now on.
 func New(ln net.Listener, cfg Config) *Transport {
 	if cfg.Log == nil {
@@ -151,7 +154,7 @@ func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Con
 	}
 	for _, c := range b.conns {
 		keepalive.Set(c, !t.cfg.Near(c))
-		chooseControl(c)
+		chooseControl(c, shortRoundTrip)
 		limitUnsent(c)
 	}
 	return pollable(b, stream), nil

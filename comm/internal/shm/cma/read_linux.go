@@ -1,6 +1,32 @@
-//go:build !schedule
-
 package cma
 
-// Read fills dst with the memory at address from of process pid.
-func Read(pid int, dst []byte, from uint64) error { return read(pid, dst, from) }
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// read fills dst, of at most a few GiB, with p's memory at address from, and makes sure in the same system call that it is p's.
+func (p Process) read(dst []byte, from uint64) error {
+	var nonce uint64
+	local := [2]unix.Iovec{{Base: unsafe.SliceData(dst)}, {Base: (*byte)(unsafe.Pointer(&nonce))}}
+	remote := [2]unix.RemoteIovec{{Base: uintptr(from), Len: len(dst)}, {Base: uintptr(p.NonceAt), Len: nonceSize}}
+	local[0].SetLen(len(dst))
+	local[1].SetLen(nonceSize)
+	n, _, errno := syscall.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(p.PID), uintptr(unsafe.Pointer(&local)), 2, uintptr(unsafe.Pointer(&remote)), 2, 0)
+	runtime.KeepAlive(dst)
+	switch {
+	case errno != 0:
+		return os.NewSyscallError("process_vm_readv", errno)
+	case n != uintptr(len(dst)+nonceSize): // it has come to memory that cannot be read
+		return os.NewSyscallError("process_vm_readv", unix.EFAULT)
+	case nonce != p.Nonce:
+		return errOther
+	}
+	return nil
+}
+
+const nonceSize = 8
