@@ -15,7 +15,8 @@
 // the same schedule from their calls.
 //
 // Short operations use an LL protocol instead of slots, and no clocks while no rank is late (ll.go). Buffers in a heap are used in place
-// (inplace.go). Ranks can also copy from each other's other memory (singlecopy.go), if that makes the program faster (pace.go). Before a rank uses data of another one, it makes sure that both have made the same calls (history.go).
+// (inplace.go). Ranks can also copy from each other's private memory (private.go), if that makes the program faster (comparison.go). Before a
+// rank uses data of another one, it makes sure that both have made the same calls (history.go).
 //
 // Tests on real processors cannot meet all orders in which ranks may see each other's stores. With the build tag schedule, shared memory
 // belongs to a machine of package schedule, and tests choose the orders (schedule_test.go).

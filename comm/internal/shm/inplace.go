@@ -8,10 +8,10 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
 
-// Buffers in a heap are used in place: no rank copies them into slots. A rank with such a buffer exports it as its first step: it
-// publishes the handle. It is what others read, or in an all-gather or an all-to-all the output, to which others write. It stays in the operation until all readers are done. A rank with another buffer exports nothing, and uses
-// slots. If a rank has done its first step without an export for this operation, there will be none. So some ranks may export while
-// others do not.
+// Buffers in a heap are used in place: no rank copies them into slots. A rank with such a buffer exports it as its first step: it publishes the
+// handle. The buffer is what others read, or in an all-gather or an all-to-all the output, to which they write. The rank stays in the operation
+// until all are done with it. A rank with another buffer exports nothing, and uses slots. If a rank has done its first step without an
+// export for this operation, there will be none. So some ranks may export while others do not.
 //
 // To write into another rank's buffer costs less than to read from it; see [cpu.Claim]. So ranks write what they have for others into
 // its place themselves if they can (push), and claim the cache lines of what they read (pull).

@@ -14,7 +14,7 @@ import (
 // once, instead of from slots. A private export is what others read, in all operations.
 //
 // Whether CMA is faster depends on the processors, and on what the program does with its buffers. Two Intel Xeons took 11 us for an all-gather
-// of 256 KiB, and 21 with slots; but if the ranks wrote their buffers in between, they took 30 and 21. So ranks try both (trial.go). If a
+// of 256 KiB, and 21 with slots; but if the ranks wrote their buffers in between, they took 30 and 21. So ranks try both (comparison.go). If a
 // rank cannot read a buffer, it gets it from slots after all (fallback.go).
 
 // privateMemory is the segment of an export whose offset is an address in its rank's memory.
@@ -48,8 +48,8 @@ const (
 	prefersCMA          // it can, and that makes the program faster
 )
 
-// Preferences are what a rank publishes: what it says about CMA, two bits for each operation and class, and above them the number of the operation in which
-// it has refused to read, if it has; see refuse.
+// Preferences are what a rank publishes: what it says about CMA, in two bits for each operation and class, and above them the number of the
+// operation in which it has refused to read, if it has; see refuse.
 type preferences uint64
 
 const refusedShift = 2 * privateOps * sizeClasses
@@ -65,13 +65,13 @@ func (p preferences) with(op, class int, says uint64) preferences {
 
 // private is the state of a team whose ranks use private memory of each other.
 type private struct {
-	nonce     *uint64       // see cma.Process
-	processes []cma.Process // by rank, once this rank knows whether it can read their memory
-	canRead   bool          // it can read that of all others
-	said      preferences   // what it has published
-	refused   uint64        // the last operation in which it has refused to read; 0: none
-	exported  []byte        // what it exports; it is on the Go heap, because this points to it, so it does not move
-	trials    [privateOps][sizeClasses]trial
+	nonce       *uint64       // see cma.Process
+	processes   []cma.Process // by rank, once this rank knows whether it can read their memory
+	canRead     bool          // it can read that of all others
+	said        preferences   // what it has published
+	refused     uint64        // the last operation in which it has refused to read; 0: none
+	exported    []byte        // what it exports; it is on the Go heap, because this points to it, so it does not move
+	comparisons [privateOps][sizeClasses]comparison
 }
 
 // publishProcess says how others read this rank's memory.
@@ -103,15 +103,15 @@ func (t *Team) probe() {
 	all := preferences(0)
 	for op := range privateOps {
 		for class := range sizeClasses {
-			all = all.with(op, class, t.trials[op][class].preference())
+			all = all.with(op, class, t.comparisons[op][class].preference())
 		}
 	}
 	t.say(all)
 }
 
 // preference is what a rank says that can read.
-func (t *trial) preference() uint64 {
-	if t.cmaFaster {
+func (c *comparison) preference() uint64 {
+	if c.cmaFaster {
 		return prefersCMA
 	}
 	return prefersSlots
@@ -125,8 +125,8 @@ func (t *Team) say(p preferences) {
 	}
 }
 
-// takeTurn begins an operation on so many bytes, of which each rank takes from others what p says. Every rank calls it once, since trials count operations. It
-// reports whether a rank with a buffer for others is to export it for CMA.
+// takeTurn begins an operation on so many bytes, of which each rank takes from others what p says. It reports whether a rank with a buffer
+// for others is to export it for CMA. Every rank calls it once in each operation, since comparisons count operations.
 func (t *Team) takeTurn(op, bytes int, p span) bool {
 	way := t.ways.private[op].Pick(bytes)
 	if way != "auto" && way != "cma" || !t.isInPlace(p) {
@@ -137,10 +137,10 @@ func (t *Team) takeTurn(op, bytes int, p span) bool {
 	}
 	class, least := sizeClass(p.n), uint64(prefersSlots)
 	if way == "auto" {
-		trial := &t.trials[op][class]
-		turn := trial.next(cpu.Now())
+		c := &t.comparisons[op][class]
+		turn := c.next(cpu.Now())
 		if t.canRead {
-			t.say(t.said.with(op, class, trial.preference()))
+			t.say(t.said.with(op, class, c.preference()))
 		}
 		switch turn {
 		case slotsTurn:

@@ -93,7 +93,7 @@ func TestPrivateBuffersInARow(t *testing.T) {
 	}
 }
 
-// In a trial, ranks use CMA in the turns for it, and slots in the others. After it they do what they prefer.
+// In a comparison, ranks use CMA in the turns for it, and slots in the others. After it they do what they prefer.
 func TestTurnsOfOperations(t *testing.T) {
 	teams := newTeams(t, 2)
 	sharing(t, teams)
@@ -101,11 +101,11 @@ func TestTurnsOfOperations(t *testing.T) {
 		const n = 40_000
 		out := make([]byte, 2*n)
 		for seq := uint64(1); seq <= 1500; seq++ {
-			trial := &team.trials[gatheringAll][sizeClass(n)]
+			comparison := &team.comparisons[gatheringAll][sizeClass(n)]
 			if seq == 1200 {
-				trial.cmaFaster = true
+				comparison.cmaFaster = true
 			}
-			turn, _ := trialTurn(int(seq - 1))
+			turn, _ := turnOf(int(seq - 1))
 			before := team.Sent
 			team.Begin(seq, Call{What: seq}, 0)
 			if err := same(team.AllGather(out, input(seq, team.me, n)), out, concat(seq, 2, n)); err != nil {

@@ -5,7 +5,6 @@ package shm
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 )
@@ -112,55 +111,6 @@ func (w *world) oneWay() *program {
 		p.calls = append(p.calls, c)
 	}
 	w.ranks(n, p.part)
-	return p
-}
-
-// buffers lets ranks use each other's buffers in place.
-func (w *world) buffers() *program { return w.inPlace(1 + w.rng.IntN(2)) }
-
-// inPlace lets ranks make so many calls, and use each other's buffers in place.
-func (w *world) inPlace(calls int) *program {
-	p := newProgram(w)
-	n := 2 + w.rng.IntN(2)
-	for range calls {
-		c := called{op: 1 + w.rng.IntN(8), size: LeastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
-		for range n {
-			c.inHeap = append(c.inHeap, !w.chance(8))
-		}
-		p.calls = append(p.calls, c)
-	}
-	w.ranks(n, p.part)
-	w.share()
-	return p
-}
-
-// privateBuffers lets ranks read each other's buffers with system calls, or use them in place.
-func (w *world) privateBuffers() *program {
-	p := w.inPlace(3 + w.rng.IntN(3)) // in the first ones they learn that others can read
-	for i := range p.calls {
-		c := &p.calls[i]
-		c.size += w.rng.IntN(LeastInPlace + 100)
-		for r := range w.n {
-			c.inHeap[r], c.private = w.chance(4), append(c.private, !w.chance(8))
-		}
-	}
-	for _, t := range w.teams {
-		if !w.chance(4) {
-			t.alwaysReads()
-		}
-	}
-	return p
-}
-
-// refusedBuffers lets some reads of private buffers fail.
-func (w *world) refusedBuffers() *program {
-	p, often := w.privateBuffers(), 1+w.rng.IntN(12)
-	w.deny = func() error {
-		if w.chance(often) {
-			return syscall.EPERM
-		}
-		return nil
-	}
 	return p
 }
 

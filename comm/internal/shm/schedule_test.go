@@ -3,7 +3,6 @@
 package shm
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/schedule"
 	"github.com/gorun/gorun/comm/internal/shm/cma"
-	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
@@ -235,42 +233,6 @@ func (w *world) announce() {
 			d.Wake()
 		}
 	}
-}
-
-// share gives the ranks heaps, which all have attached.
-func (w *world) share() {
-	addresses := make([]string, w.n)
-	for r, h := range heap.Simulated(w.heaps, addresses) {
-		t := w.teams[r]
-		t.Share(context.Background(), h, addresses)
-		t.pushPolicy.nonTemporal = w.chance(3)
-		t.pushPolicy.sinceSampled = 0
-	}
-}
-
-// in puts a buffer into r's part of mems, which are the heaps or the privates.
-func (w *world) in(mems [][]byte, r int) memory {
-	return func(b []byte) []byte {
-		from := w.used[r]
-		if from+len(b) > heapSize {
-			panic("the memory is full")
-		}
-		w.used[r] = from + len(b) + 8
-		mem := mems[r][from:][:len(b):len(b)]
-		cpu.CopyPlain(mem, b)
-		return mem
-	}
-}
-
-// scribble overwrites the buffers of a rank, as a program may do after an operation.
-func (w *world) scribble(r int) {
-	junk := make([]byte, w.used[r])
-	for i := range junk {
-		junk[i] = 0xee
-	}
-	cpu.CopyPlain(w.heaps[r], junk)
-	cpu.CopyPlain(w.privates[r], junk)
-	w.used[r] = 0
 }
 
 // overslept makes sure that no rank sleeps for long after what it waits for has happened, and that not all sleep if nobody fails.

@@ -1,0 +1,99 @@
+package shm
+
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
+
+// A comparison finds out whether CMA or slots make the program faster. It compares the times from one operation to the next, because CMA also
+// costs something between operations: a rank takes longer to write a buffer again that others have read.
+type comparison struct {
+	ops       int       // how many there have been
+	last      cpu.Stamp // when the last one began
+	times     [2 * comparedRounds]times
+	cmaFaster bool
+}
+
+// A comparison has rounds of two turns, first for slots and then for CMA. In a turn, the first operation does not count. The rounds have turns of
+// different lengths: if a program repeats so many operations, some of which take longer, it cannot be in step with both.
+const (
+	comparedRounds = 2
+	comparedFrom   = 64   // operations before a comparison; the kernel gives memory to what is new, which takes time
+	comparedEvery  = 4096 // operations from one comparison to the next
+)
+
+// turnLengths are the operations of each turn of a round, at most one more than times can have.
+var turnLengths = [comparedRounds]int{9, 14}
+
+// A turn says what an operation uses.
+type turn int
+
+const (
+	noTurn    turn = iota // what is faster, as far as is known
+	slotsTurn             // slots, to measure them
+	cmaTurn               // CMA, to measure it
+)
+
+// next begins the next operation.
+func (c *comparison) next(now cpu.Stamp) turn {
+	before, counts := turnOf(c.ops - 1)
+	if before >= 0 && counts {
+		c.times[before].add(now - c.last)
+	}
+	at, _ := turnOf(c.ops)
+	if before >= 0 && at < 0 {
+		c.cmaFaster = c.isCMAFaster()
+		c.times = [2 * comparedRounds]times{}
+	}
+	c.ops++
+	c.last = now
+	switch {
+	case at < 0:
+		return noTurn
+	case at%2 == 0:
+		return slotsTurn
+	}
+	return cmaTurn
+}
+
+// turnOf returns the turn of operation op of a comparison, or -1, and whether its time counts.
+func turnOf(op int) (turn int, counts bool) {
+	at := op%comparedEvery - comparedFrom
+	for round, ops := range turnLengths {
+		if at >= 0 && at < 2*ops {
+			return 2*round + at/ops, at%ops > 0
+		}
+		at -= 2 * ops
+		if at < 0 {
+			break
+		}
+	}
+	return -1, false
+}
+
+// isCMAFaster reports whether CMA was faster in all rounds, by more than chance.
+func (c *comparison) isCMAFaster() bool {
+	for round := range comparedRounds {
+		if slots, cma := c.times[2*round].median(), c.times[2*round+1].median(); cma >= slots-slots/16 {
+			return false
+		}
+	}
+	return true
+}
+
+// times are those of the operations of a turn that count.
+type times struct {
+	n   int
+	all [16]cpu.Stamp
+}
+
+func (t *times) add(took cpu.Stamp) {
+	t.all[t.n] = took
+	t.n++
+}
+
+func (t *times) median() cpu.Stamp {
+	slices.Sort(t.all[:t.n])
+	return t.all[t.n/2]
+}
