@@ -24,15 +24,15 @@ func (t *Team) hasRefused(r int) bool {
 	return cpu.Load(&t.ranks[r].preferences)>>refusedShift == t.op<<refusedShift>>refusedShift
 }
 
-// finishPrivate ends an operation in which ranks may have exported private memory. last is the last step of those that read. This rank has exported,
-// if exported is set, and rank r takes part(r) of that. What this rank takes from r belongs in into(r).
+// finishPrivate ends an operation in which ranks may have exported private memory. last is the last step of those that read. exported says whether this
+// rank has exported its own, of which rank r takes part(r). What this rank takes from r belongs in into(r).
 func (t *Team) finishPrivate(exported bool, last int, part, into func(r int) []byte) (err error) {
 	defer t.forgetBuffers()
 	if err = t.awaitAll(exported, last); err != nil || t.refused != t.op && !exported {
 		return err
 	}
-	end := t.slots.first
-	t.slots.first = t.slots.began
+	end := t.first
+	t.first = t.began
 	for e := 0; e < t.n && err == nil; e++ {
 		switch {
 		case e != t.me && t.refused == t.op && t.attached[e].id == t.op && t.attached[e].private:
@@ -41,7 +41,7 @@ func (t *Team) finishPrivate(exported bool, last int, part, into func(r int) []b
 			err = t.serveAll(last, part)
 		}
 	}
-	t.slots.first = end
+	t.first = end
 	return err
 }
 
@@ -87,7 +87,7 @@ func (t *Team) readServed(e, last int, dst []byte) error {
 }
 
 // servings is how many slots n bytes take.
-func (t *Team) servings(n int) int { return (n + int(t.slots.size) - 1) / int(t.slots.size) }
+func (t *Team) servings(n int) int { return (n + int(t.size) - 1) / int(t.size) }
 
 // servingStep is the step, in the turn of exporter e, of slot i of count for rank r. Ranks that read do the steps for rank 0, whichever they
 // are.

@@ -145,6 +145,7 @@ func (t *Team) takeTurn(op, bytes int, p span) bool {
 		switch turn {
 		case slotsTurn:
 			return false
+		case cmaTurn: // whoever can read does
 		case noTurn:
 			least = prefersCMA
 		}

@@ -47,8 +47,8 @@ func TestWithoutBBR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _, _ = dialled.Close(), accepted.Close() }()
 	for side, c := range map[string]net.Conn{"dialled": dialled, "accepted": accepted} {
-		defer func() { _ = c.Close() }()
 		if name := controlOf(t, c); name == bbr {
 			t.Errorf("the %s connection has begun with BBR", side)
 		}
