@@ -1,10 +1,6 @@
 package shm
 
-import (
-	"fmt"
-
-	"github.com/gorun/gorun/comm/internal/cpu"
-)
+import "github.com/gorun/gorun/comm/internal/cpu"
 
 // A rank may find out only when it reads that it cannot: the buffer is memory of a device, or the rank may no longer read its neighbour's
 // memory because one of them has changed its user. Then it refuses the exports of the operation. The ranks that export wait until all
@@ -53,9 +49,6 @@ func (t *Team) serveAll(last int, part func(r int) []byte) error {
 		}
 		data := part(r)
 		count := t.servings(len(data))
-		if t.servingStep(last, t.me, t.n, count, 0) >= 1<<stepBits-t.base {
-			return fmt.Errorf("rank %d of the team cannot read %d bytes, and it would take too many steps to copy them", r, len(data))
-		}
 		if err := t.reclaimAll(); err != nil { // each time the slots are filled from the first one on
 			return err
 		}
@@ -65,6 +58,7 @@ func (t *Team) serveAll(last int, part func(r int) []byte) error {
 			if err != nil {
 				return err
 			}
+			t.moves.Add(1)
 			t.put(slot, cut(data, i, len(slot)))
 			t.done(t.servingStep(last, t.me, r, count, i))
 		}
@@ -79,6 +73,7 @@ func (t *Team) readServed(e, last int, dst []byte) error {
 		if err := t.wait(e, t.servingStep(last, e, t.me, count, i)); err != nil {
 			return err
 		}
+		t.moves.Add(1)
 		slot := t.slotOf(e, i)
 		t.get(cut(dst, i, len(slot)), slot, 0)
 		t.done(t.servingStep(last, e, 0, count, i))
@@ -93,6 +88,12 @@ func (t *Team) servings(n int) int { return (n + int(t.size) - 1) / int(t.size) 
 // are.
 func (t *Team) servingStep(last, e, r, count, i int) int {
 	return last + 1 + (e*t.n+r)*count + i + 1
+}
+
+// hasStepsToServe reports whether there are steps enough to serve all ranks with n bytes each from all others. Slots of the operation have at
+// least half of the most bytes of a slot, unless one is enough.
+func (t *Team) hasStepsToServe(n int) bool {
+	return (t.n*t.n+1)*(2*n/t.slot+1) < 1<<(stepBits-1)
 }
 
 // forgetBuffers drops the references to the program's buffers.

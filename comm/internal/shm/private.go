@@ -129,7 +129,7 @@ func (t *Team) say(p preferences) {
 // for others is to export it for CMA. Every rank calls it once in each operation, since comparisons count operations.
 func (t *Team) takeTurn(op, bytes int, p span) bool {
 	way := t.ways.private[op].Pick(bytes)
-	if way != "auto" && way != "cma" || !t.isInPlace(p) {
+	if way != "auto" && way != "cma" || !t.isInPlace(p) || !t.hasStepsToServe(p.n) {
 		return false
 	}
 	if t.processes == nil {

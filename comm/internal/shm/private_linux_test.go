@@ -203,6 +203,48 @@ func TestMemoryThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// While ranks get what they have refused to read through slots, one can see that they go on.
+func TestFallbackMoves(t *testing.T) {
+	teams := reading(t, 2)
+	moves := func(size int) uint64 {
+		before := teams[0].Moves()
+		together(t, teams, func(team *Team) error {
+			team.Begin(uint64(size), Call{What: uint64(size)}, 0)
+			return team.AllGather(make([]byte, 2*size), make([]byte, size))
+		})
+		return teams[0].Moves() - before
+	}
+	const size = 8 << 20
+	without := moves(size)
+	for _, team := range teams {
+		team.processes[1-team.me].PID = 1<<22 + 1 // there is none
+	}
+	if with, slots := moves(size+1), uint64(size/teams[0].slot); with < without+slots {
+		t.Errorf("it moves %d times without and %d times with a fallback through 2 × %d slots", without, with, slots)
+	}
+}
+
+// A team of so many ranks that there might be too few steps for a fallback uses slots.
+func TestStepsOfFallback(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		most int // bytes that each takes from another
+	}{{2, 64 << 30}, {8, 8 << 30}, {64, 32 << 20}, {256, 512 << 10}} {
+		team := &Team{n: c.n, slot: slotSize(c.n)}
+		if !team.hasStepsToServe(c.most) {
+			t.Errorf("%d ranks have no steps for %d bytes", c.n, c.most)
+		}
+		for n := c.most; ; n *= 2 {
+			count := (n + team.slot/2 - 1) / (team.slot / 2)
+			if most := team.servingStep(3*count, c.n-1, c.n-1, count, count-1); team.hasStepsToServe(n) && most >= 1<<stepBits {
+				t.Fatalf("%d ranks need %d steps for %d bytes", c.n, most, n)
+			} else if !team.hasStepsToServe(n) {
+				break
+			}
+		}
+	}
+}
+
 // Nobody uses private memory that its rank has exported and then revoked. Memory that has gone is refused.
 func TestAbandonedPrivateBuffers(t *testing.T) {
 	const n = 1 << 20
