@@ -15,16 +15,23 @@ type comparison struct {
 	cmaFaster bool
 }
 
-// A comparison has rounds of two turns, first for slots and then for CMA. In a turn, the first operation does not count. The rounds have turns of
-// different lengths: if a program repeats so many operations, some of which take longer, it cannot be in step with both.
-const (
-	comparedRounds = 2
-	comparedFrom   = 64   // operations before a comparison; the kernel gives memory to what is new, which takes time
-	comparedEvery  = 4096 // operations from one comparison to the next
-)
+// A rhythm says when operations are compared. A comparison has rounds of two turns, first for slots and then for CMA. In a turn, the first operation
+// does not count. The rounds have turns of different lengths: if a program repeats so many operations, some of which take longer, it cannot
+// be in step with both.
+type rhythm struct {
+	from  int                 // operations before the first comparison: the kernel gives memory to what is new, staging buffers too, which takes time
+	every int                 // operations from one comparison to the next
+	turns [comparedRounds]int // the operations of each turn of a round, at most one more than times can have
+}
 
-// turnLengths are the operations of each turn of a round, at most one more than times can have.
-var turnLengths = [comparedRounds]int{9, 14}
+const comparedRounds = 2
+
+// rhythms are those of the classes of lengths. Long operations are compared more often: there are fewer of them, and slots and CMA differ less.
+var rhythms = [sizeClasses]rhythm{
+	{from: 64, every: 2048, turns: [...]int{9, 14}},
+	{from: 16, every: 1024, turns: [...]int{9, 14}},
+	{from: 8, every: 256, turns: [...]int{7, 10}},
+}
 
 // A turn says what an operation uses.
 type turn int
@@ -36,12 +43,12 @@ const (
 )
 
 // next begins the next operation.
-func (c *comparison) next(now cpu.Stamp) turn {
-	before, counts := turnOf(c.ops - 1)
+func (c *comparison) next(r *rhythm, now cpu.Stamp) turn {
+	before, counts := r.turnOf(c.ops - 1)
 	if before >= 0 && counts {
 		c.times[before].add(now - c.last)
 	}
-	at, _ := turnOf(c.ops)
+	at, _ := r.turnOf(c.ops)
 	if before >= 0 && at < 0 {
 		c.cmaFaster = c.isCMAFaster()
 		c.times = [2 * comparedRounds]times{}
@@ -58,9 +65,9 @@ func (c *comparison) next(now cpu.Stamp) turn {
 }
 
 // turnOf returns the turn of operation op of a comparison, or -1, and whether its time counts.
-func turnOf(op int) (turn int, counts bool) {
-	at := op%comparedEvery - comparedFrom
-	for round, ops := range turnLengths {
+func (r *rhythm) turnOf(op int) (turn int, counts bool) {
+	at := op%r.every - r.from
+	for round, ops := range r.turns {
 		if at >= 0 && at < 2*ops {
 			return 2*round + at/ops, at%ops > 0
 		}

@@ -138,7 +138,7 @@ func (t *Team) takeTurn(op, bytes int, p span) bool {
 	class, least := sizeClass(p.n), uint64(prefersSlots)
 	if way == "auto" {
 		c := &t.comparisons[op][class]
-		turn := c.next(cpu.Now())
+		turn := c.next(&rhythms[class], cpu.Now())
 		if t.canRead {
 			t.say(t.said.with(op, class, c.preference()))
 		}

@@ -105,7 +105,7 @@ func TestTurnsOfOperations(t *testing.T) {
 			if seq == 1200 {
 				comparison.cmaFaster = true
 			}
-			turn, _ := turnOf(int(seq - 1))
+			turn, _ := rhythms[sizeClass(n)].turnOf(int(seq - 1))
 			before := team.Sent
 			team.Begin(seq, Call{What: seq}, 0)
 			if err := same(team.AllGather(out, input(seq, team.me, n)), out, concat(seq, 2, n)); err != nil {
