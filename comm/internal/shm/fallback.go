@@ -90,8 +90,8 @@ func (t *Team) servingStep(last, e, r, count, i int) int {
 	return last + 1 + (e*t.n+r)*count + i + 1
 }
 
-// hasStepsToServe reports whether there are steps enough to serve all ranks with n bytes each from all others. Slots of the operation have at
-// least half of the most bytes of a slot, unless one is enough.
+// hasStepsToServe reports whether an operation has enough steps for a fallback in which every rank reads n bytes from every other one. If the
+// bytes take more than one slot, each slot has at least half of the largest size.
 func (t *Team) hasStepsToServe(n int) bool {
 	return (t.n*t.n+1)*(2*n/t.slot+1) < 1<<(stepBits-1)
 }

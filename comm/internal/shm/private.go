@@ -125,8 +125,8 @@ func (t *Team) say(p preferences) {
 	}
 }
 
-// takeTurn begins an operation on so many bytes, of which each rank takes from others what p says. It reports whether a rank with a buffer
-// for others is to export it for CMA. Every rank calls it once in each operation, since comparisons count operations.
+// takeTurn reports whether ranks with buffers for others export them for CMA in this operation. bytes are those of the whole buffer, and p is what
+// a rank reads from another one. Every rank calls it once in each operation, because comparisons count operations.
 func (t *Team) takeTurn(op, bytes int, p span) bool {
 	way := t.ways.private[op].Pick(bytes)
 	if way != "auto" && way != "cma" || !t.isInPlace(p) || !t.hasStepsToServe(p.n) {

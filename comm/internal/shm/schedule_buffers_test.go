@@ -15,7 +15,7 @@ import (
 // buffers lets ranks use each other's buffers in place.
 func (w *world) buffers() *program { return w.inPlace(1 + w.rng.IntN(2)) }
 
-// inPlace lets ranks make so many calls, and use each other's buffers in place.
+// inPlace lets ranks make a number of calls that use each other's buffers in place.
 func (w *world) inPlace(calls int) *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// read fills dst, of at most a few GiB, with p's memory at address from, and makes sure in the same system call that it is p's.
+// read fills dst, of at most a few MiB, with the memory of p at address from. The same system call reads the nonce.
 func (p Process) read(dst []byte, from uint64) error {
 	var nonce uint64
 	local := [2]unix.Iovec{{Base: unsafe.SliceData(dst)}, {Base: (*byte)(unsafe.Pointer(&nonce))}}
