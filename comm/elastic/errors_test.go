@@ -31,6 +31,19 @@ type oneWay struct{}
 func (oneWay) MarshalBinary() ([]byte, error)     { return []byte{1}, nil }
 func (*oneWay) UnmarshalBinary(data []byte) error { return errors.New("there is no way back") }
 
+// waitForCalls returns a function that returns when it has been called n times. The function of Run calls it before a rank leaves: a rank
+// whose function has not been called yet would see that, too, and not call it.
+func waitForCalls(n int) func() {
+	var calls atomic.Int64
+	all := make(chan struct{})
+	return func() {
+		if calls.Add(1) == int64(n) {
+			close(all)
+		}
+		<-all
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	nothing := func(context.Context, *comm.Group) error { return nil }
 	s, _ := newCounter(t)
@@ -78,20 +91,22 @@ func TestOwnErrorsEndRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := make([]atomic.Int64, 3)
-			errs := runJob(t, "shm", 3, func(run runFunc) error {
+			allCalled := waitForCalls(len(calls))
+			errs := runJob(t, "shm", len(calls), func(run runFunc) error {
 				s, n := newCounter(t)
 				rank := -1
 				err := run(s, func(ctx context.Context, world *comm.Group) error {
 					rank = world.Rank()
-					calls[rank].Add(1)
 					*n = rank + 10
+					calls[rank].Add(1)
+					allCalled()
 					if rank == 1 {
 						return own(ctx, world)
 					}
 					return comm.Barrier(ctx, world)
 				})
 				if *n != rank+10 {
-					return fmt.Errorf("the variable of rank %d is %d", rank, *n)
+					return fmt.Errorf("the variable of rank %d is %d; Run: %w", rank, *n, err)
 				}
 				return err
 			})
@@ -109,11 +124,13 @@ func TestOwnErrorsEndRun(t *testing.T) {
 
 // TestNextWorldRefuses: if the ranks of the next world do not fit together, Run returns that error, and not only that of the world before.
 func TestNextWorldRefuses(t *testing.T) {
+	allCalled := waitForCalls(2)
 	errs := inWorldAs(t, "tcp", 2, func(p *testRank) error {
 		s, _ := newCounter(t)
 		return runner{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
 			return nil, fmt.Errorf("comm: Rejoin: %w", &comm.ArgumentError{Op: "Rejoin", Err: errors.New("TLS: true on rank 1")})
 		}}.do(t.Context(), s, func(ctx context.Context, world *comm.Group) error {
+			allCalled()
 			if world.Rank() == 1 {
 				return errOwn
 			}
@@ -133,12 +150,14 @@ func TestRunOnceWithoutReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
+			allCalled := waitForCalls(2)
 			errs := inWorldAs(t, "tcp", 2, func(p *testRank) error {
 				s, n := newCounter(t)
 				err := runner{init: p.init, round: func() uint64 { return 0 }, run: 1, rejoin: func(context.Context) (*comm.Group, error) {
 					return nil, &comm.NoRejoinError{Why: errors.New("not here"), After: errOwn}
 				}}.do(t.Context(), s, func(ctx context.Context, world *comm.Group) error {
 					*n = 5
+					allCalled()
 					if world.Rank() == 1 {
 						return errOwn
 					}
