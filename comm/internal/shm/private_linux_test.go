@@ -125,6 +125,32 @@ func TestTurnsOfOperations(t *testing.T) {
 	})
 }
 
+// Before the first comparison, ranks use CMA for long buffers, if each has a processor.
+func TestLongBuffersBeforeTheFirstComparison(t *testing.T) {
+	for _, n := range []int{1<<20 - 1, 1 << 20} {
+		for _, oversubscribed := range []bool{false, true} {
+			teams := newTeams(t, 2)
+			sharing(t, teams)
+			for _, team := range teams {
+				team.waiter.Oversubscribed = oversubscribed
+			}
+			together(t, teams, func(team *Team) error {
+				out := make([]byte, 2*n)
+				for seq := uint64(1); seq <= 5; seq++ {
+					team.Begin(seq, Call{What: seq}, 0)
+					if err := same(team.AllGather(out, input(seq, team.me, n)), out, concat(seq, 2, n)); err != nil {
+						return err
+					}
+					if throughSlots := team.Sent > 0; seq > 2 && throughSlots != (n < 1<<20 || oversubscribed) { // by then, each knows what the other one says
+						return fmt.Errorf("operation %d of %d bytes, oversubscribed %t, has used slots: %t", seq, n, oversubscribed, throughSlots)
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
 // Who cannot read, or reads something else, says so, and nobody exports private memory.
 func TestOtherProcessesAreNotRead(t *testing.T) {
 	for name, mislead := range map[string]func(p *cma.Process){
