@@ -6,6 +6,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/flight"
+	"github.com/gorun/gorun/comm/internal/matching"
 )
 
 // Begin says that this rank starts collective seq, before which the group's history is before; End follows. A member that has called
@@ -128,16 +129,17 @@ func (c *Communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.
 // which this rank has not awaited it. The mutex is held.
 func (c *Communicator) compareAll() error {
 	last := c.collectives.Last().Seq
-	for _, m := range c.queues.Unexpected() {
-		if m.Seq == 0 || m.Seq > last {
-			continue
-		}
+	err := c.queues.EachChunk(last, func(m *matching.Message) error {
 		if err := c.compare(m.Source, m.Fingerprint); err != nil {
 			return err
 		}
 		if m.Seq < last || !c.collectives.Latest().IsUnderWay() {
 			return c.unwanted(m)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for source, f := range c.leftAt {
 		if err := c.compare(source, f); err != nil {

@@ -10,7 +10,7 @@ import (
 // Queues are the two queues of one communicator. R is the caller's type of a receive.
 type Queues[R comparable] struct {
 	posted     queue.Queue[posted[R]] // oldest first
-	unexpected queue.Queue[*Message]  // oldest first
+	unexpected unexpected
 }
 
 // A posted is a receive or probe in the queue, with its pattern, so that a search reads no other memory.
@@ -21,7 +21,9 @@ type posted[R comparable] struct {
 }
 
 // IsEmpty reports whether both queues are empty.
-func (q *Queues[R]) IsEmpty() bool { return q.posted.Len() == 0 && q.unexpected.Len() == 0 }
+func (q *Queues[R]) IsEmpty() bool {
+	return q.posted.Len() == 0 && q.unexpected.transfers.Len() == 0 && len(q.unexpected.sources) == 0
+}
 
 // Post makes receive wait for a message.
 func (q *Queues[R]) Post(want Pattern, isProbe bool, receive R) {
@@ -57,7 +59,7 @@ func (q *Queues[R]) TakeReceive(place int) { q.posted.Remove(place) }
 
 // Keep queues m, which matches no receive. It takes out and returns the probes that match it.
 func (q *Queues[R]) Keep(m *Message) (probes []R) {
-	q.unexpected.Push(m)
+	q.unexpected.push(m)
 	q.posted.RemoveFunc(func(p posted[R]) bool {
 		found := p.isProbe && p.Matches(&m.Header, m.Source)
 		if found {
@@ -70,24 +72,41 @@ func (q *Queues[R]) Keep(m *Message) (probes []R) {
 
 // Message returns the oldest message that matches want, and its place for TakeMessage, or nil. If whole is set, it skips messages of
 // which only the RTS has come.
-func (q *Queues[R]) Message(want Pattern, whole bool) (m *Message, place int) {
-	for i, m := range q.unexpected.All() {
-		if want.Matches(&m.Header, m.Source) && (!whole || m.Kind == wire.Eager) {
-			return m, i
-		}
-	}
-	return nil, -1
+func (q *Queues[R]) Message(want Pattern, whole bool) (*Message, Place) {
+	return q.unexpected.find(want, whole)
 }
 
 // TakeMessage takes the message at place out of its queue.
-func (q *Queues[R]) TakeMessage(place int) { q.unexpected.Remove(place) }
+func (q *Queues[R]) TakeMessage(place Place) { q.unexpected.remove(place) }
 
-// Unexpected returns the unexpected messages, oldest first. The slice is good until the queues change.
-func (q *Queues[R]) Unexpected() []*Message { return q.unexpected.All() }
+// EachChunk calls do with the unexpected messages of collectives up to number last, until it returns an error. do does not change the queues
+// if it returns none.
+func (q *Queues[R]) EachChunk(last uint64, do func(m *Message) error) error {
+	for _, in := range q.unexpected.sources {
+		for _, m := range in.All() {
+			if m.Seq > last {
+				break
+			}
+			if err := do(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Unexpected returns the unexpected messages: first those point to point, oldest first, then those of collectives, of each source oldest first.
+func (q *Queues[R]) Unexpected() []*Message {
+	all := slices.Clone(q.unexpected.transfers.All())
+	for _, in := range q.unexpected.sources {
+		all = append(all, in.All()...)
+	}
+	return all
+}
 
 // Clear empties the queue of unexpected messages, and returns them.
 func (q *Queues[R]) Clear() []*Message {
-	all := q.unexpected.All()
-	q.unexpected = queue.Queue[*Message]{}
+	all := q.Unexpected()
+	q.unexpected = unexpected{}
 	return all
 }

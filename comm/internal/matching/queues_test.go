@@ -1,6 +1,7 @@
 package matching
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -24,6 +25,7 @@ func TestQueues(t *testing.T) {
 			q        Queues[*want]
 			posted   []*want
 			arrived  []*Message
+			latest   [3]uint64 // the last collective of which a source has sent something
 			matches  = func(w *want, m *Message) bool { return matchesByTheBook(w.Pattern, m) }
 			indexOf  = func(w *want) int { return slices.IndexFunc(arrived, func(m *Message) bool { return matches(w, m) }) }
 			receiver = func(m *Message) int {
@@ -35,8 +37,9 @@ func TestQueues(t *testing.T) {
 			if wildcards {
 				least = -1
 			}
-			p := Pattern{Source: rapid.IntRange(least, 2).Draw(t, "source"), Seq: uint64(rapid.IntRange(0, 2).Draw(t, "seq"))}
+			p := Pattern{Source: rapid.IntRange(0, 2).Draw(t, "source"), Seq: uint64(rapid.IntRange(0, 4).Draw(t, "seq"))}
 			if p.Seq == 0 {
+				p.Source = rapid.IntRange(least, 2).Draw(t, "source or any")
 				p.Tag = int32(rapid.IntRange(least, 2).Draw(t, "tag"))
 			}
 			return p
@@ -44,6 +47,10 @@ func TestQueues(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"message": func(t *rapid.T) {
 				p := pattern(t, false)
+				if p.Seq > 0 {
+					p.Seq = max(p.Seq, latest[p.Source])
+					latest[p.Source] = p.Seq
+				}
 				kind := rapid.SampledFrom([]wire.Kind{wire.Eager, wire.RTS}).Draw(t, "kind")
 				m := &Message{Header: wire.Header{Kind: kind, Tag: p.Tag, Fingerprint: call.Fingerprint{Seq: p.Seq}}, Source: p.Source}
 				w, place := q.Receive(&m.Header, m.Source)
@@ -74,11 +81,11 @@ func TestQueues(t *testing.T) {
 				w := &want{pattern(t, true), rapid.Bool().Draw(t, "probe")}
 				m, place := q.Message(w.Pattern, false)
 				i := indexOf(w)
-				if (place >= 0) != (i >= 0) || i >= 0 && m != arrived[i] {
-					t.Fatalf("it gets message %d, want %d of %d", place, i, len(arrived))
+				if (m != nil) != (i >= 0) || i >= 0 && m != arrived[i] {
+					t.Fatalf("it gets %+v, want number %d of %d", m, i, len(arrived))
 				}
 				switch {
-				case place < 0:
+				case m == nil:
 					q.Post(w.Pattern, w.isProbe, w)
 					posted = append(posted, w)
 				case !w.isProbe:
@@ -105,15 +112,56 @@ func TestQueues(t *testing.T) {
 				posted = slices.Delete(posted, i, i+1)
 			},
 			"": func(t *rapid.T) {
-				if q.IsEmpty() != (len(posted)+len(arrived) == 0) || !slices.Equal(q.Unexpected(), arrived) || !slices.Equal(q.receives(), posted) {
+				if q.IsEmpty() != (len(posted)+len(arrived) == 0) || !slices.Equal(inOrder(q.Unexpected()), inOrder(arrived)) || !slices.Equal(q.receives(), posted) {
 					t.Fatalf("the queues have %d messages, want %d", len(q.Unexpected()), len(arrived))
+				}
+				last := uint64(rapid.IntRange(0, 5).Draw(t, "last"))
+				var chunks []*Message
+				err := q.EachChunk(last, func(m *Message) error {
+					chunks = append(chunks, m)
+					return nil
+				})
+				others := func(m *Message) bool { return m.Seq == 0 || m.Seq > last }
+				if want := slices.DeleteFunc(inOrder(arrived), others); err != nil || !slices.Equal(inOrder(chunks), want) {
+					t.Fatalf("%d messages of collectives up to %d, want %d: %v", len(chunks), last, len(want), err)
 				}
 			},
 		})
-		if !slices.Equal(q.Clear(), arrived) || len(q.Unexpected()) > 0 {
+		if !slices.Equal(inOrder(q.Clear()), inOrder(arrived)) || len(q.Unexpected()) > 0 {
 			t.Fatal("messages are left")
 		}
 	})
+}
+
+// inOrder returns messages point to point, oldest first, then those of collectives by source, of each oldest first.
+func inOrder(messages []*Message) []*Message {
+	source := func(m *Message) int {
+		if m.Seq == 0 {
+			return -1
+		}
+		return m.Source
+	}
+	all := slices.Clone(messages)
+	slices.SortStableFunc(all, func(a, b *Message) int { return source(a) - source(b) })
+	return all
+}
+
+// EachChunk ends with the first error.
+func TestEachChunkEnds(t *testing.T) {
+	var q Queues[*want]
+	for seq := range uint64(5) {
+		q.Keep(&Message{Header: wire.Header{Kind: wire.Eager, Fingerprint: call.Fingerprint{Seq: seq}}})
+	}
+	calls := 0
+	err := q.EachChunk(4, func(m *Message) error {
+		if calls++; m.Seq == 2 {
+			return errors.New("the second")
+		}
+		return nil
+	})
+	if err == nil || calls != 2 {
+		t.Errorf("%d calls: %v", calls, err)
+	}
 }
 
 // receives returns the posted receives, oldest first.
