@@ -65,14 +65,13 @@ func (c *Collective) reduce() (err error) {
 // exchangeToRoot runs p, which leaves the result in buf of one rank. result says whether that is this rank. On the others buf does not
 // change: they send from it, or combine into other memory.
 func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
-	combined := p.Combined()
-	if result || c.isWide() || c.op.Scaled || c.op.Own != nil || combined > c.values(buf) {
+	if result || c.isWide() || c.op.Scaled || c.op.Own != nil {
 		c.setOperands(buf, result)
 		return c.exchangeOperands(p)
 	}
 	t := pipeline.InPlace(p, buf)
 	t.Kernel = c.kernel
-	if combined > 0 { // each element once
+	if p.Combines() {
 		scratch := pipeline.Vector{Buf: c.g.scratch.Take(len(buf))}
 		t.Own, t.Src, t.Dst = t.Dst, scratch, scratch
 	}
@@ -129,17 +128,16 @@ func (c *Collective) reduceScatterByMessages() error {
 		mostJoined = c.g.mostJoined
 	}
 	var join bool
-	var copied plan.Range
-	c.g.lastPlan, join, copied = c.g.Choose.ReduceScatter(c.g.lastPlan[:0], c.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
+	c.g.lastPlan, join = c.g.Choose.ReduceScatter(c.g.lastPlan[:0], c.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
 	if join {
-		return c.exchangeJoined(copied)
+		return c.exchangeJoined()
 	}
 	return c.exchangeScattered()
 }
 
-// exchangeJoined is reduceScatterByMessages by a plan that overwrites all blocks. It works in a copy of in, of which only copied has to be there
-// at the start: the other elements are read from in when they are combined.
-func (c *Collective) exchangeJoined(copied plan.Range) error {
+// exchangeJoined is reduceScatterByMessages by a plan that writes to all blocks. It does so in other memory: what is this rank's own is read from in,
+// if that has the operands in one buffer.
+func (c *Collective) exchangeJoined() error {
 	blocks, own := c.in.Blocks, c.in.Blocks[c.g.rank]
 	n := blocks[len(blocks)-1].Hi
 	work := pipeline.Vector{Buf: c.g.scratch.Take(n * c.elem)}
@@ -149,11 +147,10 @@ func (c *Collective) exchangeJoined(copied plan.Range) error {
 		for i, buf := range c.in.Bufs {
 			c.copyOperands(work.At(blocks[i], c.elem), buf)
 		}
-	case c.isWide(), c.op.Scaled, c.op.Own != nil, copied.Len() == n:
+	case c.isWide(), c.op.Scaled, c.op.Own != nil:
 		c.copyOperands(work.Buf, c.in.Buf)
 	default:
 		t.Own = pipeline.Vector{Buf: c.in.Buf}
-		copy(work.At(copied, c.elem), t.Own.At(copied, c.elem))
 	}
 	err := c.exchange(&t)
 	c.into, c.operands = c.out.Buf, work.At(own, c.elem)

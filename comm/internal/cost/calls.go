@@ -33,9 +33,9 @@ func plansUpTo(most int, c plan.Choices, op string, size, bytes int) (plans []pl
 	case "all_gather":
 		of = func(r int) plan.Plan { return c.AllGather(nil, r, equal, 1) }
 	case "reduce_scatter":
-		_, inPlace, _ = c.ReduceScatter(nil, 0, equal, 1, false, choice.Any)
+		_, inPlace = c.ReduceScatter(nil, 0, equal, 1, false, choice.Any)
 		of = func(r int) plan.Plan {
-			p, _, _ := c.ReduceScatter(nil, r, equal, 1, false, choice.Any)
+			p, _ := c.ReduceScatter(nil, r, equal, 1, false, choice.Any)
 			return p
 		}
 	case "all_to_all":

@@ -64,7 +64,7 @@ func (c *Call) ReduceScatter() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.Blocks(size/c.Elem)...)
 		return r.by(func(p *piece) plan.Plan {
-			all, _, _ := r.choices().ReduceScatter(nil, c.Node, p.mine, c.Elem, c.Ordered, r.mostJoined())
+			all, _ := r.choices().ReduceScatter(nil, c.Node, p.mine, c.Elem, c.Ordered, r.mostJoined())
 			return all
 		})
 	})

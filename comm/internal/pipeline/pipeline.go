@@ -190,7 +190,8 @@ func (pl *Pipeline) isEager(s *plan.Step) bool {
 func (pl *Pipeline) send() {
 	s := &pl.task.Plan[pl.out.step]
 	r := pl.out.take(s.Send, pl.chunk)
-	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.Src.At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
+	buf := pl.task.ownOr(s.SendsOwn, &pl.task.Src).At(r, pl.call.Elem)
+	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, buf, s.Send.Len()*pl.call.Elem)
 	pl.sent.push(transfer{op: op, r: r})
 	pl.sentAhead++
 }
@@ -243,11 +244,7 @@ func (pl *Pipeline) merge(s *plan.Step) error {
 			return err
 		}
 		pl.waiting--
-		own := dst
-		if pl.task.Own.Buf != nil {
-			own = &pl.task.Own
-		}
-		mergeInto(s.Merge, pl.task.Kernel, dst.At(r, elem), own.At(r, elem), got.buf)
+		mergeInto(s.Merge, pl.task.Kernel, dst.At(r, elem), pl.task.ownOr(s.MergesOwn, dst).At(r, elem), got.buf)
 	}
 	pl.done = next
 	pl.sentAhead--

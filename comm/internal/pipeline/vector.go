@@ -76,8 +76,16 @@ func (v *Vector) AddBlock(n int) {
 type Task struct {
 	Plan     plan.Plan
 	Src, Dst Vector        // what is sent from and received into; the same for most plans
-	Own      Vector        // the operands to combine with those that come; empty: Dst
+	Own      Vector        // what is this rank's own, as the plan's steps say; empty: that is in Src and Dst
 	Kernel   reduce.Kernel // for steps that reduce
+}
+
+// ownOr returns where elements are: of this rank alone, if isOwn is set, or else in v.
+func (t *Task) ownOr(isOwn bool, v *Vector) *Vector {
+	if isOwn && t.Own.Buf != nil {
+		return &t.Own
+	}
+	return v
 }
 
 // InPlace returns the task of running p on buf.

@@ -31,5 +31,10 @@ func ChainBroadcast(rank, size, n, root, messages int) Plan {
 //
 // ChainBroadcast backwards, at the same cost. Every element of a rank but the last one's is combined once.
 func ChainReduce(rank, size, n, root, messages int) Plan {
-	return ChainBroadcast(rank, size, n, root, messages).reversed(Right)
+	p := ChainBroadcast(rank, size, n, root, messages).reversed(Right)
+	first := rank == mod(root-1, size) // of the chain: it receives nothing
+	for i := range p {
+		p[i].SendsOwn, p[i].MergesOwn = first && p[i].To != None, p[i].From != None
+	}
+	return p
 }

@@ -173,14 +173,16 @@ func (c Choices) Barrier(rank, size int) Plan {
 // ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the
 // operation does not commute.
 //
-// If ranks combine blocks of others on the way, join is true: the plan overwrites all blocks, which are in one buffer. copied are the
-// elements that it sends before it has combined them. Only those must be in that buffer at the start; every other one is combined once.
-// Halving needs blocks of at most mostJoined bytes in all, one after the other.
-func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool, copied Range) {
+// If ranks combine blocks of others on the way, join is true: the plan writes to all blocks, which are in one buffer. Halving needs blocks of at most
+// mostJoined bytes in all, one after the other.
+func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
-	if ordered {
-		return OrderedReduceScatter(p, rank, blocks), false, Range{}
+	switch {
+	case ordered:
+		return OrderedReduceScatter(p, rank, blocks), false
+	case size == 1:
+		return PairwiseReduceScatter(p, rank, blocks), false
 	}
 	way, message := c.Pick("reduce_scatter", size, size*longest*elem), evenMessage(longest, elem)
 	if isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size) {
@@ -188,11 +190,11 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 	}
 	switch {
 	case way == pipelined:
-		return PipelinedReduceScatter(p, rank, blocks, message), true, blocks[mod(rank+1, size)]
+		return PipelinedReduceScatter(p, rank, blocks, message), true
 	case way == "halving" && whole*elem <= mostJoined:
-		return HalvingReduceScatter(p, rank, blocks), true, joined(blocks)
+		return HalvingReduceScatter(p, rank, blocks), true
 	}
-	return PairwiseReduceScatter(p, rank, blocks), false, Range{}
+	return PairwiseReduceScatter(p, rank, blocks), false
 }
 
 // Together reports whether the blocks of op, all_to_all, gather or scatter, of so many bytes each, travel together by way of other ranks:

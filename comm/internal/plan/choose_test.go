@@ -16,7 +16,7 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 		"all_reduce": func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
 		"all_gather": func(c Choices) any { return c.AllGather(nil, 1, EqualBlocks(size, n), elem) },
 		"reduce_scatter": func(c Choices) any {
-			p, _, _ := c.ReduceScatter(nil, 1, EqualBlocks(size, n), elem, false, choice.Any)
+			p, _ := c.ReduceScatter(nil, 1, EqualBlocks(size, n), elem, false, choice.Any)
 			return p
 		},
 		"reduce":     func(c Choices) any { return c.Reduce(6, size, n, elem, 0, false) },
@@ -119,12 +119,12 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 				if joins != c.joins || !slices.Equal(got, c.gather(nil, rank, blocks)) {
 					t.Errorf("rank %d gathers by %v, joined: %v", rank, got, joins)
 				}
-				got, joins, _ = c.choices.ReduceScatter(nil, rank, blocks, 1, false, c.joined*kilo)
+				got, joins = c.choices.ReduceScatter(nil, rank, blocks, 1, false, c.joined*kilo)
 				want := c.scatter(nil, rank, blocks)
 				if joins == slices.Equal(want, PairwiseReduceScatter(nil, rank, blocks)) || !slices.Equal(got, want) {
 					t.Errorf("rank %d reduces by %v, joined: %v", rank, got, joins)
 				}
-				if got, joins, _ = c.choices.ReduceScatter(nil, rank, blocks, 1, true, c.joined*kilo); joins ||
+				if got, joins = c.choices.ReduceScatter(nil, rank, blocks, 1, true, c.joined*kilo); joins ||
 					!slices.Equal(got, OrderedReduceScatter(nil, rank, blocks)) {
 					t.Errorf("rank %d reduces in order by %v, joined: %v", rank, got, joins)
 				}

@@ -46,15 +46,15 @@ func HalvingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	extra := size - power                                    // this many even ranks give their vector to the odd rank above them
 	first := func(me int) int { return me + min(me, extra) } // the lowest rank whose block number me of the others combines
 	of := func(from, to int) Range { return joined(blocks[first(from):first(to)]) }
-	me := rank - extra
+	me, own := rank-extra, true
 	if rank < 2*extra {
 		if rank%2 == 0 {
 			return append(p,
-				Step{To: rank + 1, Send: all, From: None},
+				Step{To: rank + 1, Send: all, From: None, SendsOwn: true},
 				Step{To: None, From: rank + 1, Recv: blocks[rank]})
 		}
-		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left})
-		me = rank / 2
+		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left, MergesOwn: true})
+		me, own = rank/2, false
 	}
 	for half, lo := power/2, 0; half > 0; half /= 2 { // of the numbers from lo to lo+2*half
 		keep, send := lo, lo+half
@@ -69,8 +69,9 @@ func HalvingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 		p = append(p, Step{
 			To: to, Send: of(send, send+half),
 			From: to, Recv: of(keep, keep+half), Merge: fromSide(me, half),
+			SendsOwn: own, MergesOwn: own,
 		})
-		lo = keep
+		lo, own = keep, false
 	}
 	if rank < 2*extra {
 		p = append(p, Step{To: rank - 1, Send: blocks[rank-1], From: None})

@@ -53,6 +53,10 @@ type Step struct {
 	From  int
 	Recv  Range
 	Merge Merge
+
+	// Of plans that reduce to one rank, or scatter what they reduce: no step before has received anything into Send, or into Recv. So the elements
+	// there are this rank's own, and they may be in other memory.
+	SendsOwn, MergesOwn bool
 }
 
 // part returns s with the i-th of so many parts of what it moves.
@@ -75,15 +79,9 @@ func (p Plan) Extent() int {
 	return n
 }
 
-// Combined returns how many elements p combines with others on its rank: an element that it combines twice counts twice.
-func (p Plan) Combined() int {
-	n := 0
-	for _, s := range p {
-		if s.From != None && s.Merge.Reduces() {
-			n += s.Recv.Len()
-		}
-	}
-	return n
+// Combines reports whether p combines elements with others on its rank.
+func (p Plan) Combines() bool {
+	return slices.ContainsFunc(p, func(s Step) bool { return s.From != None && s.Merge.Reduces() })
 }
 
 // reversed turns p around: what p sends comes back, last first, and merges in this way. It changes p, and returns it.
@@ -91,6 +89,21 @@ func (p Plan) reversed(merge Merge) Plan {
 	slices.Reverse(p)
 	for i, s := range p {
 		p[i] = Step{To: s.From, Send: s.Recv, From: s.To, Recv: s.Send, Merge: merge}
+	}
+	return p
+}
+
+// markOwn sets SendsOwn and MergesOwn. It changes p, and returns it.
+func (p Plan) markOwn() Plan {
+	for i := range p {
+		s := &p[i]
+		s.SendsOwn, s.MergesOwn = s.To != None, s.From != None && s.Merge.Reduces()
+		for _, before := range p[:i] {
+			if before.From != None {
+				s.SendsOwn = s.SendsOwn && !before.Recv.Overlaps(s.Send)
+				s.MergesOwn = s.MergesOwn && !before.Recv.Overlaps(s.Recv)
+			}
+		}
 	}
 	return p
 }

@@ -17,6 +17,19 @@ type failer interface {
 // receive differ in length, and when what arrives may overwrite what the same step sends.
 func simulate(t failer, plans []Plan, src, dst [][]element) {
 	t.Helper()
+	simulateApart(t, plans, nil, src, dst)
+}
+
+// simulateApart is simulate with the ranks' own elements in other vectors, from which they are read as the steps say. If own is nil, they are in
+// src and dst.
+func simulateApart(t failer, plans []Plan, own, src, dst [][]element) {
+	t.Helper()
+	sent := func(r int, s Step) []element {
+		if own != nil && s.SendsOwn {
+			return clone(own[r][s.Send.Lo:s.Send.Hi])
+		}
+		return clone(src[r][s.Send.Lo:s.Send.Hi])
+	}
 	type progress struct {
 		step      int
 		sent, got bool
@@ -37,16 +50,19 @@ func simulate(t failer, plans []Plan, src, dst [][]element) {
 				continue
 			}
 			if s.To == r && s.From == r {
-				at[r] = progress{step: at[r].step, sent: true, got: true, arrived: clone(src[r][s.Send.Lo:s.Send.Hi])}
+				at[r] = progress{step: at[r].step, sent: true, got: true, arrived: sent(r, s)}
 			} else if s.To != None && !at[r].sent {
 				if there, ok := current(s.To); ok && there.From == r && !at[s.To].got {
-					at[r].sent, at[s.To].got, at[s.To].arrived = true, true, clone(src[r][s.Send.Lo:s.Send.Hi])
+					at[r].sent, at[s.To].got, at[s.To].arrived = true, true, sent(r, s)
 				}
 			}
 			if s.To != None && !at[r].sent || s.From != None && !at[r].got {
 				continue
 			}
 			check(t, r, s, len(at[r].arrived), len(dst[r]) > 0 && len(src[r]) > 0 && &src[r][0] == &dst[r][0])
+			if own != nil && s.MergesOwn {
+				copy(dst[r][s.Recv.Lo:s.Recv.Hi], clone(own[r][s.Recv.Lo:s.Recv.Hi]))
+			}
 			merge(s, at[r].arrived, dst[r])
 			at[r] = progress{step: at[r].step + 1}
 			moved = true
@@ -98,6 +114,17 @@ func own(size, n int) [][]element {
 	for r := range vec {
 		for range n {
 			vec[r] = append(vec[r], element{r})
+		}
+	}
+	return vec
+}
+
+// nothing returns vectors that have no rank's contribution.
+func nothing(size, n int) [][]element {
+	vec := own(size, n)
+	for r := range vec {
+		for i := range vec[r] {
+			vec[r][i] = element{-1}
 		}
 	}
 	return vec
