@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -175,4 +176,58 @@ func longVectors(ctx context.Context, g *Group) error {
 	result = composed(0, size, block*size)[2*rank*block:][:2*block]
 	err = ReduceScatter(ctx, g, mine, maps(rank, block*size), affine)
 	return sameAs("ReduceScatter", err, mine, result)
+}
+
+// Whatever the algorithm, a reduction changes no rank's input but that of a result, and does not combine what was there before.
+func TestReductionsLeaveTheirInput(t *testing.T) {
+	inWorldsOfEverySize(t, func(ctx context.Context, world *Group) error {
+		for _, tuning := range []string{
+			"reduce=binomial;reduce_scatter=halving", "reduce=chain;reduce_scatter=pipeline", "reduce=pipeline;reduce_scatter=pairwise",
+		} {
+			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning(tuning))
+			if err != nil {
+				return err
+			}
+			for call, n := range []int{300, 41, 1, 0, 301} { // elements of a block
+				value := func(rank, i int) int32 { return int32((call+2)*(rank+3)*7919 + i) }
+				sum := func(i int) (s int32) {
+					for r := range g.Size() {
+						s += value(r, i)
+					}
+					return s
+				}
+				in, out := make([]int32, n*g.Size()), make([]int32, n)
+				for i := range in {
+					in[i] = value(g.Rank(), i)
+				}
+				before, root := slices.Clone(in), call%g.Size()
+				if err := ReduceScatter(ctx, g, out, in, Sum); err != nil {
+					return err
+				}
+				for i, v := range out {
+					if want := sum(g.Rank()*n + i); v != want {
+						return fmt.Errorf("%s: block of %d, element %d is %d, want %d", tuning, n, i, v, want)
+					}
+				}
+				if !slices.Equal(in, before) {
+					return fmt.Errorf("%s: ReduceScatter of blocks of %d has changed its input", tuning, n)
+				}
+				if err := Reduce(ctx, g, in, Sum, root); err != nil {
+					return err
+				}
+				for i, v := range in {
+					if want := sum(i); g.Rank() == root && v != want {
+						return fmt.Errorf("%s: of %d elements, number %d is %d, want %d", tuning, len(in), i, v, want)
+					}
+				}
+				if g.Rank() != root && !slices.Equal(in, before) {
+					return fmt.Errorf("%s: Reduce of %d elements has changed its input", tuning, len(in))
+				}
+			}
+			if err := g.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -65,7 +65,7 @@ func (c *Collective) reduce() (err error) {
 // exchangeToRoot runs p, which leaves the result in buf of one rank. result says whether that is this rank. On the others buf does not
 // change: they send from it, or combine into other memory.
 func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
-	if result || c.isWide() || c.op.Scaled || c.op.Own != nil {
+	if result || c.copiesInput() {
 		c.setOperands(buf, result)
 		return c.exchangeOperands(p)
 	}
@@ -73,10 +73,14 @@ func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error 
 	t.Kernel = c.kernel
 	if p.Combines() {
 		scratch := pipeline.Vector{Buf: c.g.scratch.Take(len(buf))}
-		t.Own, t.Src, t.Dst = t.Dst, scratch, scratch
+		t.Input, t.Src, t.Dst = t.Dst, scratch, scratch
 	}
 	return c.exchange(&t)
 }
+
+// copiesInput reports whether the operands are not the elements themselves, or have to be copies of them: an operation of the caller's own may change
+// them, by mistake.
+func (c *Collective) copiesInput() bool { return c.isWide() || c.op.Scaled || c.op.Own != nil }
 
 // ReduceScatter makes c a ReduceScatter.
 func (c *Collective) ReduceScatter(g *Group, out Data, in []byte, op call.Reduction) *Collective {
@@ -135,8 +139,8 @@ func (c *Collective) reduceScatterByMessages() error {
 	return c.exchangeScattered()
 }
 
-// exchangeJoined is reduceScatterByMessages by a plan that writes to all blocks. It does so in other memory: what is this rank's own is read from in,
-// if that has the operands in one buffer.
+// exchangeJoined is reduceScatterByMessages by a plan that overwrites all blocks. It combines in scratch memory, because in must not change. If the
+// operands are in one buffer, they are read there. Otherwise they are copied first: halving sends several blocks together.
 func (c *Collective) exchangeJoined() error {
 	blocks, own := c.in.Blocks, c.in.Blocks[c.g.rank]
 	n := blocks[len(blocks)-1].Hi
@@ -147,10 +151,10 @@ func (c *Collective) exchangeJoined() error {
 		for i, buf := range c.in.Bufs {
 			c.copyOperands(work.At(blocks[i], c.elem), buf)
 		}
-	case c.isWide(), c.op.Scaled, c.op.Own != nil:
+	case c.copiesInput():
 		c.copyOperands(work.Buf, c.in.Buf)
 	default:
-		t.Own = pipeline.Vector{Buf: c.in.Buf}
+		t.Input = pipeline.Vector{Buf: c.in.Buf}
 	}
 	err := c.exchange(&t)
 	c.into, c.operands = c.out.Buf, work.At(own, c.elem)

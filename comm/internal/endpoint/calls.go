@@ -129,7 +129,7 @@ func (c *Communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.
 // which this rank has not awaited it. The mutex is held.
 func (c *Communicator) compareAll() error {
 	last := c.collectives.Last().Seq
-	err := c.queues.EachChunk(last, func(m *matching.Message) error {
+	err := c.queues.EachOfCollectives(last, func(m *matching.Message) error {
 		if err := c.compare(m.Source, m.Fingerprint); err != nil {
 			return err
 		}

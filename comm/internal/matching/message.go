@@ -17,7 +17,7 @@ const (
 	AnyTag    = -1
 )
 
-// A Pattern says which messages a receive or a probe matches. Seq is the number of a collective, or 0.
+// A Pattern says which messages a receive or a probe matches. Seq is the number of a collective, whose Source is a rank, or 0.
 type Pattern struct {
 	Source int
 	Tag    int32

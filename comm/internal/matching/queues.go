@@ -10,7 +10,7 @@ import (
 // Queues are the two queues of one communicator. R is the caller's type of a receive.
 type Queues[R comparable] struct {
 	posted     queue.Queue[posted[R]] // oldest first
-	unexpected unexpected
+	unexpected unexpectedMessages
 }
 
 // A posted is a receive or probe in the queue, with its pattern, so that a search reads no other memory.
@@ -21,9 +21,7 @@ type posted[R comparable] struct {
 }
 
 // IsEmpty reports whether both queues are empty.
-func (q *Queues[R]) IsEmpty() bool {
-	return q.posted.Len() == 0 && q.unexpected.transfers.Len() == 0 && len(q.unexpected.sources) == 0
-}
+func (q *Queues[R]) IsEmpty() bool { return q.posted.Len() == 0 && q.unexpected.isEmpty() }
 
 // Post makes receive wait for a message.
 func (q *Queues[R]) Post(want Pattern, isProbe bool, receive R) {
@@ -79,34 +77,18 @@ func (q *Queues[R]) Message(want Pattern, whole bool) (*Message, Place) {
 // TakeMessage takes the message at place out of its queue.
 func (q *Queues[R]) TakeMessage(place Place) { q.unexpected.remove(place) }
 
-// EachChunk calls do with the unexpected messages of collectives up to number last, until it returns an error. do does not change the queues
-// if it returns none.
-func (q *Queues[R]) EachChunk(last uint64, do func(m *Message) error) error {
-	for _, in := range q.unexpected.sources {
-		for _, m := range in.All() {
-			if m.Seq > last {
-				break
-			}
-			if err := do(m); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// EachOfCollectives calls do with the unexpected messages of collectives up to number last, until it returns an error. Only then may do change the
+// queues.
+func (q *Queues[R]) EachOfCollectives(last uint64, do func(m *Message) error) error {
+	return q.unexpected.eachOfCollectives(last, do)
 }
 
 // Unexpected returns the unexpected messages: first those point to point, oldest first, then those of collectives, of each source oldest first.
-func (q *Queues[R]) Unexpected() []*Message {
-	all := slices.Clone(q.unexpected.transfers.All())
-	for _, in := range q.unexpected.sources {
-		all = append(all, in.All()...)
-	}
-	return all
-}
+func (q *Queues[R]) Unexpected() []*Message { return q.unexpected.all() }
 
 // Clear empties the queue of unexpected messages, and returns them.
 func (q *Queues[R]) Clear() []*Message {
-	all := q.Unexpected()
-	q.unexpected = unexpected{}
+	all := q.unexpected.all()
+	q.unexpected = unexpectedMessages{}
 	return all
 }

@@ -112,12 +112,13 @@ func TestQueues(t *testing.T) {
 				posted = slices.Delete(posted, i, i+1)
 			},
 			"": func(t *rapid.T) {
-				if q.IsEmpty() != (len(posted)+len(arrived) == 0) || !slices.Equal(inOrder(q.Unexpected()), inOrder(arrived)) || !slices.Equal(q.receives(), posted) {
+				if q.IsEmpty() != (len(posted)+len(arrived) == 0) || !slices.Equal(inOrder(q.Unexpected()), inOrder(arrived)) ||
+					!slices.Equal(q.receives(), posted) {
 					t.Fatalf("the queues have %d messages, want %d", len(q.Unexpected()), len(arrived))
 				}
 				last := uint64(rapid.IntRange(0, 5).Draw(t, "last"))
 				var chunks []*Message
-				err := q.EachChunk(last, func(m *Message) error {
+				err := q.EachOfCollectives(last, func(m *Message) error {
 					chunks = append(chunks, m)
 					return nil
 				})
@@ -146,14 +147,16 @@ func inOrder(messages []*Message) []*Message {
 	return all
 }
 
-// EachChunk ends with the first error.
-func TestEachChunkEnds(t *testing.T) {
+// EachOfCollectives ends with the first error, though there are messages of another source.
+func TestEachOfCollectivesEnds(t *testing.T) {
 	var q Queues[*want]
-	for seq := range uint64(5) {
-		q.Keep(&Message{Header: wire.Header{Kind: wire.Eager, Fingerprint: call.Fingerprint{Seq: seq}}})
+	for source := range 2 {
+		for seq := range uint64(5) {
+			q.Keep(&Message{Header: wire.Header{Kind: wire.Eager, Fingerprint: call.Fingerprint{Seq: seq}}, Source: source})
+		}
 	}
 	calls := 0
-	err := q.EachChunk(4, func(m *Message) error {
+	err := q.EachOfCollectives(4, func(m *Message) error {
 		if calls++; m.Seq == 2 {
 			return errors.New("the second")
 		}

@@ -1,37 +1,43 @@
 package matching
 
-import "github.com/gorun/gorun/comm/internal/queue"
+import (
+	"slices"
 
-// An unexpected has the unexpected messages of a communicator. Those of collectives are apart, by source: a rank can be thousands of collectives
-// ahead, and nobody has to search through that for the message of another rank, or for one point to point.
-type unexpected struct {
-	transfers list // messages point to point
-	chunks    map[int]*list
-	sources   []*list // those of chunks that have messages
+	"github.com/gorun/gorun/comm/internal/queue"
+)
+
+// Unexpected messages of collectives have a list for each source. A rank may be thousands of collectives ahead, and a search for another
+// rank's message skips all of that.
+type unexpectedMessages struct {
+	pointToPoint list
+	collective   map[int]*list // by source
+	nonEmpty     []*list       // of collective
 }
 
-// A list has messages, oldest first. A source sends what belongs to a collective before what belongs to the next one.
+// A list has messages, oldest first. Of those of collectives, Seq never decreases: a source carries out one collective of a communicator at a time.
 type list struct {
 	queue.Queue[*Message]
-	at int // where it is in sources
+	index int // in nonEmpty
 }
 
 // A Place is where a message is in the queues, until they change.
 type Place struct {
-	in *list
-	at int
+	list *list
+	i    int
 }
 
-// listOf returns where messages are that want matches.
-func (u *unexpected) listOf(want Pattern) *list {
+func (u *unexpectedMessages) isEmpty() bool { return u.pointToPoint.Len() == 0 && len(u.nonEmpty) == 0 }
+
+// listOf returns where the messages are that want matches, or nil.
+func (u *unexpectedMessages) listOf(want Pattern) *list {
 	if want.Seq > 0 {
-		return u.chunks[want.Source]
+		return u.collective[want.Source]
 	}
-	return &u.transfers
+	return &u.pointToPoint
 }
 
 // find returns the oldest message that matches want, and its place.
-func (u *unexpected) find(want Pattern, whole bool) (*Message, Place) {
+func (u *unexpectedMessages) find(want Pattern, whole bool) (*Message, Place) {
 	in := u.listOf(want)
 	if in == nil {
 		return nil, Place{}
@@ -44,35 +50,59 @@ func (u *unexpected) find(want Pattern, whole bool) (*Message, Place) {
 	return nil, Place{}
 }
 
-func (u *unexpected) push(m *Message) {
+func (u *unexpectedMessages) push(m *Message) {
 	if m.Seq == 0 {
-		u.transfers.Push(m)
+		u.pointToPoint.Push(m)
 		return
 	}
-	in := u.chunks[m.Source]
+	in := u.collective[m.Source]
 	if in == nil {
-		if u.chunks == nil {
-			u.chunks = make(map[int]*list)
+		if u.collective == nil {
+			u.collective = make(map[int]*list)
 		}
 		in = new(list)
-		u.chunks[m.Source] = in
+		u.collective[m.Source] = in
 	}
 	if in.Len() == 0 {
-		in.at = len(u.sources)
-		u.sources = append(u.sources, in)
+		in.index = len(u.nonEmpty)
+		u.nonEmpty = append(u.nonEmpty, in)
 	}
 	in.Push(m)
 }
 
-// remove removes the message at p.
-func (u *unexpected) remove(p Place) {
-	p.in.Remove(p.at)
-	if p.in == &u.transfers || p.in.Len() > 0 {
+// remove removes the message at p. A list that becomes empty leaves nonEmpty, and the last one there takes its place.
+func (u *unexpectedMessages) remove(p Place) {
+	p.list.Remove(p.i)
+	if p.list == &u.pointToPoint || p.list.Len() > 0 {
 		return
 	}
-	last := len(u.sources) - 1
-	u.sources[p.in.at] = u.sources[last]
-	u.sources[p.in.at].at = p.in.at
-	u.sources[last] = nil
-	u.sources = u.sources[:last]
+	last := len(u.nonEmpty) - 1
+	moved := u.nonEmpty[last]
+	u.nonEmpty[p.list.index], moved.index = moved, p.list.index
+	u.nonEmpty[last] = nil
+	u.nonEmpty = u.nonEmpty[:last]
+}
+
+// eachOfCollectives calls do with the messages of collectives up to number last, until it returns an error.
+func (u *unexpectedMessages) eachOfCollectives(last uint64, do func(m *Message) error) error {
+	for _, in := range u.nonEmpty {
+		for _, m := range in.All() {
+			if m.Seq > last {
+				break // as all that follow
+			}
+			if err := do(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// all returns all messages: first those point to point, oldest first, then those of collectives, of each source oldest first.
+func (u *unexpectedMessages) all() []*Message {
+	all := slices.Clone(u.pointToPoint.All())
+	for _, in := range u.nonEmpty {
+		all = append(all, in.All()...)
+	}
+	return all
 }

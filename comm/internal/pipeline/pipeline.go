@@ -190,8 +190,10 @@ func (pl *Pipeline) isEager(s *plan.Step) bool {
 func (pl *Pipeline) send() {
 	s := &pl.task.Plan[pl.out.step]
 	r := pl.out.take(s.Send, pl.chunk)
-	buf := pl.task.ownOr(s.SendsOwn, &pl.task.Src).At(r, pl.call.Elem)
-	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, buf, s.Send.Len()*pl.call.Elem)
+	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.source(s).At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
+	if pl.task.readsInput(s.SendsInput) {
+		r = plan.Range{} // nothing that is sent from it has to be waited for before it is overwritten
+	}
 	pl.sent.push(transfer{op: op, r: r})
 	pl.sentAhead++
 }
@@ -244,7 +246,7 @@ func (pl *Pipeline) merge(s *plan.Step) error {
 			return err
 		}
 		pl.waiting--
-		mergeInto(s.Merge, pl.task.Kernel, dst.At(r, elem), pl.task.ownOr(s.MergesOwn, dst).At(r, elem), got.buf)
+		mergeInto(s.Merge, pl.task.Kernel, dst.At(r, elem), pl.task.operand(s).At(r, elem), got.buf)
 	}
 	pl.done = next
 	pl.sentAhead--

@@ -76,16 +76,27 @@ func (v *Vector) AddBlock(n int) {
 type Task struct {
 	Plan     plan.Plan
 	Src, Dst Vector        // what is sent from and received into; the same for most plans
-	Own      Vector        // what is this rank's own, as the plan's steps say; empty: that is in Src and Dst
+	Input    Vector        // this rank's input, if it is not in Src and Dst: steps that send or merge input read it here
 	Kernel   reduce.Kernel // for steps that reduce
 }
 
-// ownOr returns where elements are: of this rank alone, if isOwn is set, or else in v.
-func (t *Task) ownOr(isOwn bool, v *Vector) *Vector {
-	if isOwn && t.Own.Buf != nil {
-		return &t.Own
+// readsInput reports whether a step that sends or merges input reads Input.
+func (t *Task) readsInput(input bool) bool { return input && t.Input.Buf != nil }
+
+// source returns where s sends from.
+func (t *Task) source(s *plan.Step) *Vector {
+	if t.readsInput(s.SendsInput) {
+		return &t.Input
 	}
-	return v
+	return &t.Src
+}
+
+// operand returns where s has the operand that it combines with what arrives.
+func (t *Task) operand(s *plan.Step) *Vector {
+	if t.readsInput(s.MergesInput) {
+		return &t.Input
+	}
+	return &t.Dst
 }
 
 // InPlace returns the task of running p on buf.

@@ -29,12 +29,12 @@ func ChainBroadcast(rank, size, n, root, messages int) Plan {
 // ChainReduce combines the vectors of all ranks from neighbour to neighbour towards root, which gets the result, in so many messages. The
 // other ranks end with partial sums. It is for long vectors. The operation must commute.
 //
-// ChainBroadcast backwards, at the same cost. Every element of a rank but the last one's is combined once.
+// ChainBroadcast backwards, at the same cost. The rank at the far end combines nothing; every other one combines each element once.
 func ChainReduce(rank, size, n, root, messages int) Plan {
 	p := ChainBroadcast(rank, size, n, root, messages).reversed(Right)
-	first := rank == mod(root-1, size) // of the chain: it receives nothing
+	combines := p.Combines()
 	for i := range p {
-		p[i].SendsOwn, p[i].MergesOwn = first && p[i].To != None, p[i].From != None
+		p[i].SendsInput, p[i].MergesInput = !combines && p[i].To != None, p[i].From != None
 	}
 	return p
 }

@@ -173,15 +173,15 @@ func (c Choices) Barrier(rank, size int) Plan {
 // ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the
 // operation does not commute.
 //
-// If ranks combine blocks of others on the way, join is true: the plan writes to all blocks, which are in one buffer. Halving needs blocks of at most
-// mostJoined bytes in all, one after the other.
+// If ranks combine blocks of others on the way, join is true: the plan overwrites all blocks, so it needs a buffer of all of them. Halving needs blocks
+// of at most mostJoined bytes in all, one after the other.
 func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
 	switch {
 	case ordered:
 		return OrderedReduceScatter(p, rank, blocks), false
-	case size == 1:
+	case size == 1: // the others have no step, so the block would not get into that buffer
 		return PairwiseReduceScatter(p, rank, blocks), false
 	}
 	way, message := c.Pick("reduce_scatter", size, size*longest*elem), evenMessage(longest, elem)

@@ -46,15 +46,15 @@ func HalvingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	extra := size - power                                    // this many even ranks give their vector to the odd rank above them
 	first := func(me int) int { return me + min(me, extra) } // the lowest rank whose block number me of the others combines
 	of := func(from, to int) Range { return joined(blocks[first(from):first(to)]) }
-	me, own := rank-extra, true
+	me, input := rank-extra, true // input: it has not received anything yet
 	if rank < 2*extra {
 		if rank%2 == 0 {
 			return append(p,
-				Step{To: rank + 1, Send: all, From: None, SendsOwn: true},
+				Step{To: rank + 1, Send: all, From: None, SendsInput: true},
 				Step{To: None, From: rank + 1, Recv: blocks[rank]})
 		}
-		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left, MergesOwn: true})
-		me, own = rank/2, false
+		p = append(p, Step{To: None, From: rank - 1, Recv: all, Merge: Left, MergesInput: true})
+		me, input = rank/2, false
 	}
 	for half, lo := power/2, 0; half > 0; half /= 2 { // of the numbers from lo to lo+2*half
 		keep, send := lo, lo+half
@@ -69,9 +69,9 @@ func HalvingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 		p = append(p, Step{
 			To: to, Send: of(send, send+half),
 			From: to, Recv: of(keep, keep+half), Merge: fromSide(me, half),
-			SendsOwn: own, MergesOwn: own,
+			SendsInput: input, MergesInput: input,
 		})
-		lo, own = keep, false
+		lo, input = keep, false
 	}
 	if rank < 2*extra {
 		p = append(p, Step{To: rank - 1, Send: blocks[rank-1], From: None})

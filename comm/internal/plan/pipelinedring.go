@@ -30,8 +30,8 @@ func PipelinedReduceScatter(p Plan, rank int, blocks []Range, n int) Plan {
 	p[before:].reversed(Right)
 	first := blocks[mod(rank+1, len(blocks))] // what this rank sends before it has received anything
 	for i := before; i < len(p); i++ {
-		p[i].SendsOwn = p[i].To != None && first.Lo <= p[i].Send.Lo && p[i].Send.Hi <= first.Hi
-		p[i].MergesOwn = p[i].From != None
+		p[i].SendsInput = p[i].To != None && first.Lo <= p[i].Send.Lo && p[i].Send.Hi <= first.Hi
+		p[i].MergesInput = p[i].From != None
 	}
 	return p
 }

@@ -54,9 +54,10 @@ type Step struct {
 	Recv  Range
 	Merge Merge
 
-	// Of plans that reduce to one rank, or scatter what they reduce: no step before has received anything into Send, or into Recv. So the elements
-	// there are this rank's own, and they may be in other memory.
-	SendsOwn, MergesOwn bool
+	// No step before has received into Send, or into Recv: the elements there are this rank's input, which may be in other memory. If one of these is
+	// not set, steps before have received all elements of its range. Only BinomialReduce, OrderedReduce, ChainReduce, HalvingReduceScatter and
+	// PipelinedReduceScatter set them.
+	SendsInput, MergesInput bool
 }
 
 // part returns s with the i-th of so many parts of what it moves.
@@ -79,7 +80,7 @@ func (p Plan) Extent() int {
 	return n
 }
 
-// Combines reports whether p combines elements with others on its rank.
+// Combines reports whether its rank combines anything in p.
 func (p Plan) Combines() bool {
 	return slices.ContainsFunc(p, func(s Step) bool { return s.From != None && s.Merge.Reduces() })
 }
@@ -89,21 +90,6 @@ func (p Plan) reversed(merge Merge) Plan {
 	slices.Reverse(p)
 	for i, s := range p {
 		p[i] = Step{To: s.From, Send: s.Recv, From: s.To, Recv: s.Send, Merge: merge}
-	}
-	return p
-}
-
-// markOwn sets SendsOwn and MergesOwn. It changes p, and returns it.
-func (p Plan) markOwn() Plan {
-	for i := range p {
-		s := &p[i]
-		s.SendsOwn, s.MergesOwn = s.To != None, s.From != None && s.Merge.Reduces()
-		for _, before := range p[:i] {
-			if before.From != None {
-				s.SendsOwn = s.SendsOwn && !before.Recv.Overlaps(s.Send)
-				s.MergesOwn = s.MergesOwn && !before.Recv.Overlaps(s.Recv)
-			}
-		}
 	}
 	return p
 }

@@ -33,10 +33,12 @@ func TestRootedPlans(t *testing.T) {
 			for _, ordered := range []bool{false, true} {
 				vec, plans := own(size, n), plansOf(size, func(r int) Plan { return chosen.Reduce(r, size, n, elem, root, ordered) })
 				simulate(t, plans, vec, vec)
-				work := nothing(size, n) // of ranks that combine, but do not get the result
+				work := nothing(size, n)
 				for r := range work {
-					if r == root || !plans[r].Combines() {
+					if r == root || !plans[r].Combines() { // in its own vector
 						work[r] = own(size, n)[r]
+					} else {
+						checkInput(t, plans[r])
 					}
 				}
 				simulateApart(t, plans, own(size, n), work, work)
@@ -79,6 +81,7 @@ func TestChains(t *testing.T) {
 					}
 				}
 				for r, p := range plans {
+					checkInput(t, p)
 					if want := r != mod(root-1, size); p.Combines() != want {
 						t.Fatalf("%d ranks, %+v: rank %d combines: %t, root is %d", size, c, r, p.Combines(), root)
 					}

@@ -20,13 +20,13 @@ func simulate(t failer, plans []Plan, src, dst [][]element) {
 	simulateApart(t, plans, nil, src, dst)
 }
 
-// simulateApart is simulate with the ranks' own elements in other vectors, from which they are read as the steps say. If own is nil, they are in
+// simulateApart is simulate with the input of the ranks in other vectors, where steps that send or merge input read it. If input is nil, it is in
 // src and dst.
-func simulateApart(t failer, plans []Plan, own, src, dst [][]element) {
+func simulateApart(t failer, plans []Plan, input, src, dst [][]element) {
 	t.Helper()
-	sent := func(r int, s Step) []element {
-		if own != nil && s.SendsOwn {
-			return clone(own[r][s.Send.Lo:s.Send.Hi])
+	outgoing := func(r int, s Step) []element {
+		if input != nil && s.SendsInput {
+			return clone(input[r][s.Send.Lo:s.Send.Hi])
 		}
 		return clone(src[r][s.Send.Lo:s.Send.Hi])
 	}
@@ -50,18 +50,18 @@ func simulateApart(t failer, plans []Plan, own, src, dst [][]element) {
 				continue
 			}
 			if s.To == r && s.From == r {
-				at[r] = progress{step: at[r].step, sent: true, got: true, arrived: sent(r, s)}
+				at[r] = progress{step: at[r].step, sent: true, got: true, arrived: outgoing(r, s)}
 			} else if s.To != None && !at[r].sent {
 				if there, ok := current(s.To); ok && there.From == r && !at[s.To].got {
-					at[r].sent, at[s.To].got, at[s.To].arrived = true, true, sent(r, s)
+					at[r].sent, at[s.To].got, at[s.To].arrived = true, true, outgoing(r, s)
 				}
 			}
 			if s.To != None && !at[r].sent || s.From != None && !at[r].got {
 				continue
 			}
 			check(t, r, s, len(at[r].arrived), len(dst[r]) > 0 && len(src[r]) > 0 && &src[r][0] == &dst[r][0])
-			if own != nil && s.MergesOwn {
-				copy(dst[r][s.Recv.Lo:s.Recv.Hi], clone(own[r][s.Recv.Lo:s.Recv.Hi]))
+			if input != nil && s.MergesInput {
+				copy(dst[r][s.Recv.Lo:s.Recv.Hi], clone(input[r][s.Recv.Lo:s.Recv.Hi]))
 			}
 			merge(s, at[r].arrived, dst[r])
 			at[r] = progress{step: at[r].step + 1}
@@ -106,6 +106,32 @@ func clone(v []element) []element {
 		out[i] = slices.Clone(e)
 	}
 	return out
+}
+
+// checkInput checks that the steps of p say where elements are a rank's input: no step before has received them. Steps that do not say so use none.
+func checkInput(t failer, p Plan) {
+	t.Helper()
+	received := make([]bool, p.Extent())
+	input := func(r Range) (some, all bool) {
+		some, all = false, true
+		for _, is := range received[r.Lo:r.Hi] {
+			some, all = some || !is, all && !is
+		}
+		return some, all
+	}
+	for i, s := range p {
+		if some, all := input(s.Send); s.To != None && s.Send.Len() > 0 && (some != all || s.SendsInput != all) {
+			t.Fatalf("step %d sends input: some %t, all %t: %+v", i, some, all, p)
+		}
+		if some, all := input(s.Recv); s.From != None && s.Merge.Reduces() && s.Recv.Len() > 0 && (some != all || s.MergesInput != all) {
+			t.Fatalf("step %d merges input: some %t, all %t: %+v", i, some, all, p)
+		}
+		if s.From != None {
+			for e := s.Recv.Lo; e < s.Recv.Hi; e++ {
+				received[e] = true
+			}
+		}
+	}
 }
 
 // own returns vectors in which every element of rank r holds r's contribution.

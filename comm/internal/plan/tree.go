@@ -27,7 +27,11 @@ func BinomialBroadcast(rank, size, n, root int) Plan {
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.6. ceil(log2 P) steps; n elements sent.
 func BinomialReduce(rank, size, n, root int) Plan {
-	return BinomialBroadcast(rank, size, n, root).reversed(Right).markOwn()
+	p := BinomialBroadcast(rank, size, n, root).reversed(Right)
+	if len(p) > 0 {
+		p[0].SendsInput, p[0].MergesInput = p[0].To != None, p[0].From != None
+	}
+	return p
 }
 
 // OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which sends the result to root. It is for
@@ -40,7 +44,7 @@ func OrderedReduce(rank, size, n, root int) Plan {
 	switch {
 	case root == 0:
 	case rank == 0:
-		p = append(p, Step{To: root, Send: all, From: None, SendsOwn: len(p) == 0})
+		p = append(p, Step{To: root, Send: all, From: None})
 	case rank == root:
 		p = append(p, Step{To: None, From: 0, Recv: all})
 	}

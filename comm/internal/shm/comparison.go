@@ -9,24 +9,25 @@ import (
 // A comparison finds out whether CMA or slots make the program faster. It compares the times from one operation to the next, because CMA also
 // costs something between operations: a rank takes longer to write a buffer again that others have read.
 type comparison struct {
-	ops       int       // how many there have been
-	last      cpu.Stamp // when the last one began
-	times     [2 * comparedRounds]times
-	cmaFaster bool
+	ops        int       // how many there have been
+	last       cpu.Stamp // when the last one began
+	times      [2 * comparedRounds]times
+	prefersCMA bool // a guess before the first comparison, and then what that has found
 }
 
 // A rhythm says when operations are compared. A comparison has rounds of two turns, first for slots and then for CMA. In a turn, the first operation
 // does not count. The rounds have turns of different lengths: if a program repeats so many operations, some of which take longer, it cannot
 // be in step with both.
 type rhythm struct {
-	from  int                 // operations before the first comparison: the kernel gives memory to what is new, staging buffers too, which takes time
+	from  int                 // operations before the first comparison: the kernel gives memory to what is new, which takes time
 	every int                 // operations from one comparison to the next
 	turns [comparedRounds]int // the operations of each turn of a round, at most one more than times can have
 }
 
 const comparedRounds = 2
 
-// rhythms are those of the classes of lengths. Long operations are compared more often: there are fewer of them, and slots and CMA differ less.
+// rhythms are those of the classes of lengths. Long operations are compared more often: there are fewer of them. But programs that have only a few
+// use what ranks guess.
 var rhythms = [sizeClasses]rhythm{
 	{from: 64, every: 2048, turns: [...]int{9, 14}},
 	{from: 16, every: 1024, turns: [...]int{9, 14}},
@@ -37,7 +38,7 @@ var rhythms = [sizeClasses]rhythm{
 type turn int
 
 const (
-	noTurn    turn = iota // what is faster, as far as is known
+	noTurn    turn = iota // what ranks prefer
 	slotsTurn             // slots, to measure them
 	cmaTurn               // CMA, to measure it
 )
@@ -50,7 +51,7 @@ func (c *comparison) next(r *rhythm, now cpu.Stamp) turn {
 	}
 	at, _ := r.turnOf(c.ops)
 	if before >= 0 && at < 0 {
-		c.cmaFaster = c.isCMAFaster()
+		c.prefersCMA = c.isCMAFaster()
 		c.times = [2 * comparedRounds]times{}
 	}
 	c.ops++

@@ -10,7 +10,7 @@ import (
 func (c *comparison) run(r *rhythm, now *cpu.Stamp, ops int, cost func(op int, cma bool) cpu.Stamp) (withCMA int) {
 	for op := range ops {
 		turn := c.next(r, *now)
-		cma := turn == cmaTurn || turn == noTurn && c.cmaFaster
+		cma := turn == cmaTurn || turn == noTurn && c.prefersCMA
 		if cma {
 			withCMA++
 		}
@@ -58,8 +58,8 @@ func TestComparisonFindsTheFasterWay(t *testing.T) {
 			if c.faster {
 				want = 3*r.every - r.from - 3*r.compared()
 			}
-			if compared.cmaFaster != c.faster || withCMA != want {
-				t.Errorf("%s, class %d: CMA is faster: %t, %d operations used it; want %t, %d", c.name, class, compared.cmaFaster, withCMA, c.faster, want)
+			if compared.prefersCMA != c.faster || withCMA != want {
+				t.Errorf("%s, class %d: CMA is faster: %t, %d operations used it; want %t, %d", c.name, class, compared.prefersCMA, withCMA, c.faster, want)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestComparisonNeedsBothRounds(t *testing.T) {
 				}
 				return 1000
 			})
-			if compared.cmaFaster {
+			if compared.prefersCMA {
 				t.Errorf("class %d: CMA was faster only in round %d, and is preferred", class, fast)
 			}
 		}
@@ -97,8 +97,8 @@ func TestComparisonsFollowTheProgram(t *testing.T) {
 			}
 			return 1000
 		})
-		if compared.cmaFaster != faster {
-			t.Errorf("CMA is preferred: %t, want %t", compared.cmaFaster, faster)
+		if compared.prefersCMA != faster {
+			t.Errorf("CMA is preferred: %t, want %t", compared.prefersCMA, faster)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 //
 // Whether CMA is faster depends on the processors, and on what the program does with its buffers. Two Intel Xeons took 11 us for an all-gather
 // of 256 KiB, and 21 with slots; but if the ranks wrote their buffers in between, they took 30 and 21. So ranks try both (comparison.go). Until
-// they have, they use CMA for long buffers if each rank has a processor: 16 MiB took 1.4 ms, and 1.9 with slots; written in between, 1.8 and 1.9.
-// But four ranks on these two processors took 5.5 and 3.1. If a rank cannot read a buffer, it gets it from slots after all (fallback.go).
+// they have, they use CMA for long buffers if each rank has a processor: for an all-gather of 16 MiB they took 1.4 ms with CMA and 1.9 with slots, and
+// 1.8 and 1.9 if they wrote their buffers in between; for an all-to-all 1.6 and 1.9, and 1.7 and 2.0. But four ranks on these two processors took 5.5
+// and 3.1 for the all-gather. If a rank cannot read a buffer, it gets it from slots after all (fallback.go).
 
 // privateMemory is the segment of an export whose offset is an address in its rank's memory.
 const privateMemory = math.MaxUint64
@@ -29,7 +30,8 @@ const (
 	privateOps
 )
 
-// The classes of lengths for which ranks try both ways: shorter than a processor's own cache, about as long, and longer.
+// The classes of lengths for which ranks try both ways. A Xeon's own cache has 2 MiB: ranks read and write much less than that, a good part of it, or
+// more.
 const (
 	sizeClasses = 3
 	longest     = sizeClasses - 1
@@ -49,7 +51,7 @@ func sizeClass(n int) int {
 const (
 	cannotRead   = iota // it cannot read the private memory of all others, or does not know yet
 	prefersSlots        // it can
-	prefersCMA          // it can, and that makes the program faster
+	prefersCMA          // it can, and has found or guesses that this makes the program faster
 )
 
 // Preferences are what a rank publishes: what it says about CMA, in two bits for each operation and class, and above them the number of the
@@ -106,7 +108,7 @@ func (t *Team) probe() {
 	}
 	all := preferences(0)
 	for op := range privateOps {
-		t.comparisons[op][longest].cmaFaster = !t.waiter.Oversubscribed // until the first comparison
+		t.comparisons[op][longest].prefersCMA = !t.waiter.Oversubscribed // a guess, until the first comparison
 		for class := range sizeClasses {
 			all = all.with(op, class, t.comparisons[op][class].preference())
 		}
@@ -116,7 +118,7 @@ func (t *Team) probe() {
 
 // preference is what a rank says that can read.
 func (c *comparison) preference() uint64 {
-	if c.cmaFaster {
+	if c.prefersCMA {
 		return prefersCMA
 	}
 	return prefersSlots
