@@ -32,6 +32,7 @@ var rhythms = [sizeClasses]rhythm{
 	{from: 64, every: 2048, turns: [...]int{9, 14}},
 	{from: 16, every: 1024, turns: [...]int{9, 14}},
 	{from: 48, every: 256, turns: [...]int{7, 10}},
+	{from: 48, every: 256, turns: [...]int{7, 10}},
 }
 
 // A turn says what an operation uses.

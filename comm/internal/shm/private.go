@@ -30,11 +30,11 @@ const (
 	privateOps
 )
 
-// The classes of lengths for which ranks try both ways. A Xeon's own cache has 2 MiB: ranks read and write much less than that, a good part of it, or
-// more.
+// The classes of lengths for which ranks try both ways, by what one rank reads from another. A Xeon's own cache has 2 MiB: that is much less, a good
+// part of it, about as much, or more.
 const (
-	sizeClasses = 3
-	longest     = sizeClasses - 1
+	sizeClasses = 4
+	long        = 2 // the first class for which ranks use CMA before they have compared
 )
 
 func sizeClass(n int) int {
@@ -43,8 +43,10 @@ func sizeClass(n int) int {
 		return 0
 	case n < 1<<20:
 		return 1
+	case n < 2<<20:
+		return long
 	}
-	return longest
+	return long + 1
 }
 
 // What a rank says about CMA, for an operation and a class of lengths.
@@ -108,8 +110,8 @@ func (t *Team) probe() {
 	}
 	all := preferences(0)
 	for op := range privateOps {
-		t.comparisons[op][longest].prefersCMA = !t.waiter.Oversubscribed // a guess, until the first comparison
 		for class := range sizeClasses {
+			t.comparisons[op][class].prefersCMA = class >= long && !t.waiter.Oversubscribed // a guess, until the first comparison
 			all = all.with(op, class, t.comparisons[op][class].preference())
 		}
 	}
