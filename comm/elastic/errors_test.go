@@ -31,19 +31,6 @@ type oneWay struct{}
 func (oneWay) MarshalBinary() ([]byte, error)     { return []byte{1}, nil }
 func (*oneWay) UnmarshalBinary(data []byte) error { return errors.New("there is no way back") }
 
-// waitForCalls returns a function that returns when it has been called n times. The function of Run calls it before a rank leaves. Otherwise Run on a
-// slow rank may see the other one leave, and never call the function.
-func waitForCalls(n int) func() {
-	var calls atomic.Int64
-	all := make(chan struct{})
-	return func() {
-		if calls.Add(1) == int64(n) {
-			close(all)
-		}
-		<-all
-	}
-}
-
 func TestRunRefuses(t *testing.T) {
 	nothing := func(context.Context, *comm.Group) error { return nil }
 	s, _ := newCounter(t)

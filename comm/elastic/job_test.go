@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,4 +213,17 @@ func (p *testRank) rejoin(ctx context.Context) (*comm.Group, error) {
 	p.round = p.job.round
 	p.job.mu.Unlock()
 	return p.init(ctx)
+}
+
+// waitForCalls returns a function that returns when it has been called n times. The function of Run calls it before a rank leaves. Otherwise Run on a
+// slow rank may see the other one leave, and never call the function.
+func waitForCalls(n int) func() {
+	var calls atomic.Int64
+	all := make(chan struct{})
+	return func() {
+		if calls.Add(1) == int64(n) {
+			close(all)
+		}
+		<-all
+	}
 }

@@ -36,9 +36,6 @@ type Message struct {
 	Payload []byte
 }
 
-// isWhole reports whether the payload has come.
-func (m *Message) isWhole() bool { return m.Kind == wire.Eager }
-
 // messages are free messages, by the logarithm of their capacity, which is at most wire.LongestChunk.
 var messages [21]sync.Pool
 

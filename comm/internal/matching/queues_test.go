@@ -134,7 +134,7 @@ func TestQueues(t *testing.T) {
 	})
 }
 
-// inOrder returns messages point to point, oldest first, then those of collectives by source, of each oldest first.
+// inOrder sorts messages: first those point to point, then those of collectives, by source. Of each, the oldest comes first.
 func inOrder(messages []*Message) []*Message {
 	source := func(m *Message) int {
 		if m.Seq == 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gorun/gorun/comm/internal/queue"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // Unexpected messages of collectives have a list for each source. A rank may be thousands of collectives ahead, and a search for another
@@ -28,7 +29,7 @@ type Place struct {
 
 func (u *unexpectedMessages) isEmpty() bool { return u.pointToPoint.Len() == 0 && len(u.nonEmpty) == 0 }
 
-// listOf returns where the messages are that want matches, or nil.
+// listOf returns the list of all messages that want can match, or nil.
 func (u *unexpectedMessages) listOf(want Pattern) *list {
 	if want.Seq > 0 {
 		return u.collective[want.Source]
@@ -43,7 +44,7 @@ func (u *unexpectedMessages) find(want Pattern, whole bool) (*Message, Place) {
 		return nil, Place{}
 	}
 	for i, m := range in.All() {
-		if want.Matches(&m.Header, m.Source) && (!whole || m.isWhole()) {
+		if want.Matches(&m.Header, m.Source) && (!whole || m.Kind == wire.Eager) {
 			return m, Place{in, i}
 		}
 	}

@@ -192,7 +192,7 @@ func (pl *Pipeline) send() {
 	r := pl.out.take(s.Send, pl.chunk)
 	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.source(s).At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
 	if pl.task.readsInput(s.SendsInput) {
-		r = plan.Range{} // nothing that is sent from it has to be waited for before it is overwritten
+		r = plan.Range{} // nothing is received there, so no receive waits for this send
 	}
 	pl.sent.push(transfer{op: op, r: r})
 	pl.sentAhead++

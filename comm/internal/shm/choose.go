@@ -68,7 +68,7 @@ const (
 	byCMA         = "ranks copy from each other's memory with one system call (CMA), if all may; or else slots"
 )
 
-// ifNamed is the limit of a way that only a rule chooses.
+// ifNamed is the limit of a way that ranks use only if a rule of the tuning names it.
 func ifNamed(int) int { return choice.Never }
 
 // mostStaged is the longest buffer, with a block for each rank or from each, for which CMA is no faster than slots. Two Intel Xeons took 2.9 as

@@ -26,8 +26,8 @@ type rhythm struct {
 
 const comparedRounds = 2
 
-// rhythms are those of the classes of lengths. Long operations are compared more often: there are fewer of them. But programs that have only a few
-// use what ranks guess.
+// rhythms are those of the classes of lengths. Programs have fewer long operations, so these are compared more often. Their first comparison comes
+// late, because the guess is mostly right.
 var rhythms = [sizeClasses]rhythm{
 	{from: 64, every: 2048, turns: [...]int{9, 14}},
 	{from: 16, every: 1024, turns: [...]int{9, 14}},

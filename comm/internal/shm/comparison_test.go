@@ -85,7 +85,7 @@ func TestComparisonNeedsBothRounds(t *testing.T) {
 	}
 }
 
-// A program changes what it does, and the next comparison finds that.
+// If a program changes what it does, the next comparison notices.
 func TestComparisonsFollowTheProgram(t *testing.T) {
 	var compared comparison
 	var now cpu.Stamp

@@ -171,11 +171,10 @@ func TestOperationsOnHeapsInARow(t *testing.T) {
 					time.Sleep(time.Millisecond) // let others go first
 				}
 				put, free := placeBuffers(t, heaps[team.me], who>>team.me&1 != 0, rng.IntN(100))
-				team.Begin(seq, Call{What: seq}, 0)
-				err := op.run(team, put, seq, size, root, reductions["compose"])
+				err := op.compose(team, put, seq, size, root)
 				free()
 				if err != nil {
-					return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, size, err)
+					return err
 				}
 			}
 			return nil

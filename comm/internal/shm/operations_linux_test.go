@@ -11,6 +11,21 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
+// An operation is one of operations.
+type operation struct {
+	name string
+	run  func(t *Team, in memory, seq uint64, n, root int, red Reduction) error
+}
+
+// compose carries out op as operation seq of t, and combines by a function that shows in which order.
+func (op operation) compose(t *Team, in memory, seq uint64, n, root int) error {
+	t.Begin(seq, Call{What: seq}, 0)
+	if err := op.run(t, in, seq, n, root, reductions["compose"]); err != nil {
+		return fmt.Errorf("%s #%d of %d bytes: %w", op.name, seq, n, err)
+	}
+	return nil
+}
+
 func TestOperations(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		teams := newTeams(t, n)

@@ -151,10 +151,7 @@ var visible = func(buf []byte) []byte { return buf }
 
 // operations carry out one operation on a rank, on blocks of n bytes, and compare the result with the right one. in decides where
 // buffers lie.
-var operations = []struct {
-	name string
-	run  func(t *Team, in memory, seq uint64, n, root int, red Reduction) error
-}{
+var operations = []operation{
 	{"barrier", func(t *Team, _ memory, _ uint64, _, _ int, _ Reduction) error { return t.Barrier() }},
 	{"broadcast", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
