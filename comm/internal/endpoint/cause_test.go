@@ -76,7 +76,7 @@ var firsts = map[string]struct {
 	}, "has left (closed the group)"},
 	"aborts": {func(w *ring, r int) {
 		for _, comm := range w.comms[r] {
-			comm.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: r, Text: "enough"})
+			comm.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: r, Text: "enough"})
 		}
 	}, "enough"},
 	"stops": {func(w *ring, r int) { w.trs[r].Stop() }, ""}, // which it may have done before it was asked for the last time

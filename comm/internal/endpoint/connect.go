@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
@@ -66,10 +65,8 @@ func (e *Endpoint) dial(p *peer) {
 			}
 		}
 		liveness := diagnosis.Unknown
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			if liveness = e.livenessOf(p.rank); liveness == diagnosis.Dead {
-				e.awaitNews() // from who has been connected to it, and knows whether it had left
-			}
+		if err != nil && !isCrossed && ctx.Err() == nil {
+			liveness = e.livenessOf(p)
 		}
 		e.mu.Lock()
 		if isCrossed && p.state == stateIdle && ctx.Err() == nil {
@@ -114,8 +111,11 @@ func (e *Endpoint) established(p *peer) {
 	}
 	e.sendCause(p)
 	e.sendLeaves(p)
-	if e.revoked != nil {
+	switch {
+	case e.revoked != nil:
 		e.sendRoundEnd(p)
+	case e.closed:
+		e.sendGoodbye(p)
 	}
 	if p.out.Len() > 0 {
 		e.write(p)

@@ -2,8 +2,9 @@
 // receives, and turns the death of a peer into errors that name the peer.
 //
 // A group has a communicator. All communicators share one stream per peer. The messages of a communicator carry its context ID, and it
-// matches them by itself (package matching). A communicator fails once and for good. The first failure ends all operations, goes to all
-// members that are connected or connect later, and is the error of every later call. Package diagnosis says which rank is at fault.
+// matches them by itself (package matching). A communicator fails once and for good. The first failure ends all operations, and is
+// the error of every later call. The rank that has found it tells all members, also those that were not connected. Package diagnosis says
+// which rank is at fault.
 //
 // A short message is eager: it uses credit, which the receiver returns when it has consumed messages. For a longer message the sender
 // announces only the header (RTS), and sends the bytes when the receiver has posted a buffer (CTS). So no sender can fill the memory of a
@@ -131,6 +132,10 @@ func (e *Endpoint) Close() error {
 	for _, c := range e.comms {
 		c.close()
 	}
+	e.mu.Unlock()
+
+	err := e.tr.Close()
+	e.mu.Lock()
 	var goodbyes, answers []chan struct{}
 	for _, p := range e.peers {
 		if p.state == stateUp && e.revoked == nil {
@@ -146,7 +151,6 @@ func (e *Endpoint) Close() error {
 	e.waitAll(goodbyes, time.Until(limit))
 	e.waitAll(answers, time.Until(limit))
 	e.stop()
-	err := e.tr.Close()
 	e.mu.Lock()
 	for _, p := range e.peers {
 		e.drop(p, &diagnosis.Failure{Kind: diagnosis.Closed, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})

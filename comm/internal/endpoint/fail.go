@@ -56,24 +56,8 @@ func (e *Endpoint) NotRevocable() {
 	}
 }
 
-// Abort is Fail, and connects to the members that are not connected yet to tell them as well.
-func (c *Communicator) Abort(f *diagnosis.Failure) {
-	e := c.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c.fail(f, -1)
-	if c.err == nil { // closed
-		return
-	}
-	for _, r := range c.members {
-		if r != e.rank {
-			e.connect(e.peers[r])
-			c.notify(r)
-		}
-	}
-}
-
-// fail ends every operation with f and tells all connected members except the one that told us. The mutex is held.
+// fail ends every operation with f and tells the other members, except the one that told us. If this rank has found f, it connects to the
+// members that are not connected: they may wait for this rank, which may be gone before they connect. The mutex is held.
 func (c *Communicator) fail(f *diagnosis.Failure, except int) {
 	if !c.stop(f) {
 		return
@@ -82,7 +66,13 @@ func (c *Communicator) fail(f *diagnosis.Failure, except int) {
 		c.notified[except] = nil
 	}
 	for _, r := range c.members {
-		if c.ep.peers[r].state == stateUp {
+		p := c.ep.peers[r]
+		switch {
+		case r == c.ep.rank:
+		case !f.Remote && f.Kind != diagnosis.Revoked:
+			c.ep.connect(p)
+			c.notify(r)
+		case p.state == stateUp:
 			c.notify(r)
 		}
 	}
@@ -170,7 +160,7 @@ func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, f *diagnosi
 	return sent
 }
 
-// AwaitNotified waits until the connected members know of the communicator's failure, and other connected ranks of its cause, at most
+// AwaitNotified waits until the members that fail has notified know of the communicator's failure, and connected ranks of its cause, at most
 // until the failure is limit old. A program that ends because of an error must not take the reason with it.
 func (c *Communicator) AwaitNotified(limit time.Duration) {
 	e := c.ep

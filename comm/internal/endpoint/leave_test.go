@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/memtest"
 )
 
 // subgroup opens a comm of ranks 0 and 1 on both.
@@ -69,6 +72,42 @@ func TestWhyACommunicatorWasClosedIsNews(t *testing.T) {
 		b.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"})
 		b.Close()
 		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Aborted, 1)
+	})
+}
+
+// lateHandover is a transport that hands over the streams that it has admitted a while later.
+type lateHandover struct{ transport.Transport }
+
+type lateHandler struct{ transport.Handler }
+
+func (l lateHandover) Serve(h transport.Handler) { l.Transport.Serve(lateHandler{h}) }
+
+func (l lateHandler) Connected(rank int, conn net.Conn) {
+	time.Sleep(time.Second)
+	l.Handler.Connected(rank, conn)
+}
+
+// Who connects while this rank leaves gets its goodbye.
+func TestGoodbyeToWhoIsConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, ends, comms := memtest.NewNetwork(2), [2]*Endpoint{}, [2]*Communicator{}
+		for r := range ends {
+			ends[r] = New(lateHandover{network.Transport(r)}, r, 2, Options{ConnectTimeout: minute})
+			comm, err := ends[r].Open(1, []int{0, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			comms[r] = comm
+		}
+		op := comms[1].Recv(0, 0, 0, call.Call{}, nil)
+		time.Sleep(time.Second / 2)
+		if err := ends[0].Close(); err != nil {
+			t.Error(err)
+		}
+		wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Closed, 0)
+		if err := ends[1].Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -25,7 +25,7 @@ func (e *Endpoint) broke(p *peer, err error) {
 	}
 	liveness := diagnosis.Unknown
 	if _, isProtocol := errors.AsType[diagnosis.ProtocolError](err); !isProtocol && !e.isLeaving(p) {
-		liveness = e.livenessOf(p.rank)
+		liveness = e.livenessOf(p)
 	}
 	p.writing.Lock() // until the writer has counted what it has written: p may have gone because it has all that it needs
 	defer p.writing.Unlock()
@@ -41,8 +41,9 @@ func (e *Endpoint) isLeaving(p *peer) bool {
 	return p.state == stateGone || p.saidGoodbye || e.closed
 }
 
-// livenessOf finds out whether rank lives, whose stream has ended without goodbye.
-func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
+// livenessOf finds out whether p lives, whose stream has ended without goodbye, or which cannot be reached. Unless p is dead, it waits for
+// news of why p has gone. It does so, too, if p has never sent anything: p had no chance to say why it ends, but may have told others.
+func (e *Endpoint) livenessOf(p *peer) diagnosis.Liveness {
 	if e.opt.Revocable {
 		select {
 		case <-e.revoking: // all communicators have failed, and survivors end their streams without goodbye, too
@@ -54,9 +55,12 @@ func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
 	}
 	liveness := diagnosis.Unknown
 	if e.opt.Liveness != nil {
-		liveness = e.opt.Liveness(rank)
+		liveness = e.opt.Liveness(p.rank)
 	}
-	if liveness != diagnosis.Dead {
+	e.mu.Lock()
+	hasSent := p.hasSent
+	e.mu.Unlock()
+	if liveness != diagnosis.Dead || !hasSent {
 		e.awaitNews()
 	}
 	return liveness
@@ -64,7 +68,9 @@ func (e *Endpoint) livenessOf(rank int) diagnosis.Liveness {
 
 // Liveness finds out whether rank lives, whose memory cannot be reached. It takes a moment, in which the communicator may fail because of
 // what it finds out.
-func (c *Communicator) Liveness(rank int) diagnosis.Liveness { return c.ep.livenessOf(rank) }
+func (c *Communicator) Liveness(rank int) diagnosis.Liveness {
+	return c.ep.livenessOf(c.ep.peers[rank])
+}
 
 // awaitNews waits for the news of an earlier failure, because of which a peer may have gone.
 func (e *Endpoint) awaitNews() {

@@ -25,6 +25,7 @@ type peer struct {
 	wanted       bool // some operation needs a stream
 	dialing      bool // Endpoint.dial is running
 	admitted     bool // the peer's own dial has been let in and will be handed over
+	hasSent      bool // a frame has come from the peer
 	saidGoodbye  bool // the peer has said goodbye
 	outputClosed bool // nothing more is sent to it: this rank has said goodbye, or its round is over
 	roundEnd     roundEnd
