@@ -160,7 +160,9 @@ func (g *Group) Close() error {
 	for _, other := range closed {
 		err = errors.Join(err, public(other.core.Compare()))
 	}
-	g.core.Comm.AwaitNotified(core.CloseNotifyTimeout)
+	for _, other := range closed {
+		other.core.Comm.AwaitNotified(core.CloseNotifyTimeout)
+	}
 	g.core.Comm.Close()
 	if g.isWorld {
 		latest.CompareAndSwap(g, nil)

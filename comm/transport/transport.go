@@ -29,7 +29,7 @@ type Transport interface {
 	Dial(ctx context.Context, rank int) (net.Conn, error)
 	// Serve starts handing incoming streams to h. It is called once, before the first Dial, and does not block.
 	Serve(h Handler)
-	// Close stops serving and waits until no call into the Handler is running. Streams stay open.
+	// Close stops serving and waits until no call into the Handler is running. Streams stay open. After it, Dial may fail.
 	Close() error
 }
 

@@ -111,9 +111,10 @@ func Dial(conn net.Conn, token, hello []byte) (reply []byte, err error) {
 }
 
 // Accept runs the acceptor's side. Once the dialer has proven itself, Accept calls decide with its hello. It sends the
-// result of decide to the dialer, either as the reply, at most [MaxHello] bytes, or as the text of a [RefusedError].
-// Accept returns the hello of a dialer that was accepted. The error is [ErrNoToken], [ErrWrongToken], [ErrNotGorun] or
-// decide's own, or it wraps the connection's error.
+// result of decide to the dialer, either as the reply, at most [MaxHello] bytes, or as the text of a [RefusedError]. If
+// the result is [net.ErrClosed], the acceptor is closing, and Accept sends nothing: the caller closes conn, and the
+// dialer may try again. Accept returns the hello of a dialer that was accepted. The error is [ErrNoToken],
+// [ErrWrongToken], [ErrNotGorun] or decide's own, or it wraps the connection's error.
 func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte, err error)) (hello []byte, err error) {
 	if len(token) == 0 {
 		return nil, ErrNoToken
@@ -143,6 +144,9 @@ func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte
 	reply, refusal := decide(t.hello)
 	if refusal == nil && len(reply) > MaxHello {
 		refusal = fmt.Errorf("reply of %d bytes: the limit is %d", len(reply), MaxHello)
+	}
+	if errors.Is(refusal, net.ErrClosed) {
+		return nil, refusal
 	}
 	if err := t.writeVerdict(conn, reply, refusal); err != nil {
 		return nil, errors.Join(refusal, err)

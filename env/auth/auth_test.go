@@ -157,6 +157,18 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 }
 
+func TestAnAcceptorThatClosesSaysNothing(t *testing.T) {
+	d, a := pipes["tcp"](t)
+	done := accept(a, token, func([]byte) ([]byte, error) { return nil, net.ErrClosed })
+	_, err := Dial(d, token, nil)
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("Dial: %v; want the end of the connection", err)
+	}
+	if got := <-done; !errors.Is(got.err, net.ErrClosed) {
+		t.Errorf("Accept: %v; want decide's error", got.err)
+	}
+}
+
 func TestOversizeHelloAndReply(t *testing.T) {
 	big := make([]byte, MaxHello+1)
 	d, a := pipes["synchronous"](t)

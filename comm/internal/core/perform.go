@@ -13,7 +13,7 @@ import (
 const (
 	// NotifyTimeout is how long a call that fails may wait until the other members know why.
 	NotifyTimeout = 100 * time.Millisecond
-	// CloseNotifyTimeout is the same for Close. It is longer, because it may have to connect first, and no other call follows.
+	// CloseNotifyTimeout is the same for Close. It is longer, because no other call follows.
 	CloseNotifyTimeout = time.Second
 )
 

@@ -32,8 +32,14 @@ type Communicator struct {
 	onFailure func()    // called when err is set, with the mutex held
 	failed    time.Time // since when err
 	closed    bool
-	notified  map[int]chan struct{}      // who has been told of err; closed when that has been written
+	doc       []byte                     // err, as it is sent
+	notified  map[int]chan struct{}      // who has been sent err; closed when that has been written
+	unreached []int                      // members to connect to, to notify them
+	reaching  []int                      // those to which this rank connects now
 	closedBy  map[int]*diagnosis.Failure // members that have closed the communicator
+
+	reachedAll    chan struct{} // closed when there are no more of these
+	hasReachedAll bool
 
 	collectives, transfers flight.Recorder
 	refused                string // why this rank did not make its last call that was wrong in itself, at refusedAt
@@ -58,7 +64,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 	if e.comms[id] != nil {
 		return nil, fmt.Errorf("group %#x is open already", id)
 	}
-	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
+	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}, reachedAll: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(e.ctx)
 	e.comms[id] = c
 	for _, m := range e.early[id] {
@@ -69,7 +75,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 			m.Free()
 		case wire.Abort:
 			e.peers[m.Source].earlyFailures--
-			c.fail(diagnosis.DecodeFailure(m.Payload, m.Source, len(e.peers)), -1)
+			c.fail(diagnosis.DecodeFailure(m.Payload, m.Source, len(e.peers)), m.Source)
 		default:
 			c.queues.Keep(m)
 		}
@@ -80,7 +86,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 	}
 	for _, r := range members {
 		if p := e.peers[r]; p.state == stateGone && !p.saidGoodbye && c.closedBy[r] == nil {
-			c.fail(p.failure, -1)
+			c.fail(p.failure, r) // all members know, or will when they open it
 		}
 	}
 	return c, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
@@ -40,13 +42,14 @@ func (e *Endpoint) Connected(rank int, conn net.Conn) {
 // connect makes sure that p is connected, or being connected. The mutex is held.
 func (e *Endpoint) connect(p *peer) {
 	p.wanted = true
-	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.admitted || e.closed {
+	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.unreachable || p.admitted || e.closed {
 		return
 	}
 	p.dialing = true
 	e.wg.Go(func() { e.dial(p) })
 }
 
+// dial opens a stream to p. In the end p is up, or gone, or admitted: its own stream comes.
 func (e *Endpoint) dial(p *peer) {
 	ctx := e.ctx
 	if e.opt.ConnectTimeout > 0 {
@@ -54,36 +57,46 @@ func (e *Endpoint) dial(p *peer) {
 		ctx, cancel = context.WithTimeout(ctx, e.opt.ConnectTimeout)
 		defer cancel()
 	}
-	for {
-		conn, err := e.tr.Dial(ctx, p.rank)
-		isCrossed := errors.Is(err, transport.ErrCrossed)
-		if isCrossed {
-			select {
-			case <-p.resolved:
-			case <-time.After(crossTimeout):
-			case <-ctx.Done():
-			}
-		}
-		liveness := diagnosis.Unknown
-		if err != nil && !isCrossed && ctx.Err() == nil {
-			liveness = e.livenessOf(p)
-		}
-		e.mu.Lock()
-		if isCrossed && p.state == stateIdle && ctx.Err() == nil {
+	conn, err := e.tr.Dial(ctx, p.rank)
+	for errors.Is(err, transport.ErrCrossed) && ctx.Err() == nil {
+		select {
+		case <-p.resolved:
+			e.mu.Lock()
+			p.dialing = false
 			e.mu.Unlock()
-			continue
+			return
+		case <-time.After(crossTimeout):
+			conn, err = e.tr.Dial(ctx, p.rank)
+		case <-ctx.Done():
 		}
-		p.dialing = false
-		switch {
-		case err == nil:
-			e.up(p, conn)
-		case p.state != stateIdle || p.admitted: // the peer's own dial has come through meanwhile, or will
-		case !isCrossed || ctx.Err() != nil:
-			e.lost(p, fmt.Errorf("cannot be reached: %w", err), liveness)
-		}
-		e.mu.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.dialing = false
+	if err == nil {
+		e.up(p, conn)
 		return
 	}
+	p.unreachable = true
+	e.resolved(p)
+	liveness := diagnosis.Unknown
+	if saysNoReason(err) {
+		e.mu.Unlock()
+		liveness = e.findLiveness(p)
+		e.mu.Lock()
+	}
+	p.unreachable = false
+	if p.state == stateIdle && !p.admitted {
+		e.lost(p, fmt.Errorf("cannot be reached: %w", err), liveness)
+	}
+}
+
+// saysNoReason reports whether err, with which a dial has ended, does not say why. Then the peer may have left, or died because of an
+// earlier failure, and others may know.
+func saysNoReason(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF}, func(e error) bool {
+		return errors.Is(err, e)
+	})
 }
 
 // up starts using conn as the stream to p. The mutex is held.
@@ -109,12 +122,13 @@ func (e *Endpoint) established(p *peer) {
 			c.notify(p.rank) // it may have connected to wait for what will not come
 		}
 	}
+	e.resolved(p)
 	e.sendCause(p)
 	e.sendLeaves(p)
 	switch {
-	case e.revoked != nil:
+	case e.revoked != nil: // this rank may go on in the next round
 		e.sendRoundEnd(p)
-	case e.closed:
+	case e.closed: // Close may have said all its goodbyes already
 		e.sendGoodbye(p)
 	}
 	if p.out.Len() > 0 {

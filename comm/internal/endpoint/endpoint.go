@@ -2,9 +2,9 @@
 // receives, and turns the death of a peer into errors that name the peer.
 //
 // A group has a communicator. All communicators share one stream per peer. The messages of a communicator carry its context ID, and it
-// matches them by itself (package matching). A communicator fails once and for good. The first failure ends all operations, and is
-// the error of every later call. The rank that has found it tells all members, also those that were not connected. Package diagnosis says
-// which rank is at fault.
+// matches them by itself (package matching). A communicator fails once and for good. The first failure ends all operations and is
+// the error of every later call. The rank that finds it notifies all members, and connects to them if it has to. Package diagnosis says which
+// rank is at fault.
 //
 // A short message is eager: it uses credit, which the receiver returns when it has consumed messages. For a longer message the sender
 // announces only the header (RTS), and sends the bytes when the receiver has posted a buffer (CTS). So no sender can fill the memory of a
@@ -16,7 +16,7 @@
 // net.Conn has two goroutines, a reader and a writer.
 //
 // The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
-// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, leave.go; how a round does: roundend.go. What ranks report of their
+// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, notify.go, leave.go; how a round does: roundend.go. What ranks report of their
 // calls and waits: calls.go, stall.go, waitreport.go.
 package endpoint
 
@@ -46,13 +46,13 @@ var ErrClosed = errors.New("the group is closed")
 // Options tune an Endpoint.
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
-	// News is how long the news of a failure may take. When a peer is gone, but not dead for certain, this rank waits that long before
-	// it says that the peer is at fault: the peer may have gone because of another failure.
+	// News is how long the news of a failure may take. When a peer is gone, this rank waits that long before it says that the peer is at
+	// fault: the peer may have gone because of another failure. It does not wait if the peer is dead, and would have said so.
 	News time.Duration
 	// Revocable says that Revoke is called when a peer has died, soon after its streams have ended. Until then, for a while, this rank does not
 	// judge by itself. NotRevocable takes that back.
 	Revocable bool
-	// Liveness says whether a rank lives whose stream has ended without goodbye. It may take a moment.
+	// Liveness says whether a rank lives whose stream has ended without goodbye, or that cannot be reached. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
 	// Streams to ranks, from the round before; see TakeStreams.
 	Streams []transport.Stream
@@ -85,6 +85,7 @@ type Endpoint struct {
 	revoking  chan struct{}      // closed by Revoke
 	final     chan struct{}      // closed by NotRevocable
 	cause     diagnosis.Cause    // of this rank's last failure
+	causeDoc  []byte             // the cause, as it is sent
 	causeSent []chan struct{}    // each is closed when a peer has been told of it, or never will be
 
 	engine     *progress.Engine
@@ -119,9 +120,9 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	return e
 }
 
-// Close leaves in good order. It writes what is queued, says goodbye to the peers, and waits until they have read that, unless Revoke has
-// been called or is called meanwhile. When it returns, nothing that this endpoint started is still running. Receives under way, and sends
-// whose receiver has not asked for the bytes, end with ErrClosed.
+// Close leaves in good order. It accepts no more streams, writes what is queued, says goodbye to the peers, and waits until they have read
+// that, unless Revoke has been called or is called meanwhile. It does not wait for streams that this rank is opening. When it returns, nothing that this
+// endpoint started is still running. Receives under way, and sends whose receiver has not asked for the bytes, end with ErrClosed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -134,7 +135,8 @@ func (e *Endpoint) Close() error {
 	}
 	e.mu.Unlock()
 
-	err := e.tr.Close()
+	limit := time.Now().Add(flushTimeout)
+	err := e.tr.Close() // who was connecting is up now, and gets a goodbye
 	e.mu.Lock()
 	var goodbyes, answers []chan struct{}
 	for _, p := range e.peers {
@@ -147,7 +149,6 @@ func (e *Endpoint) Close() error {
 	}
 	e.mu.Unlock()
 
-	limit := time.Now().Add(flushTimeout)
 	e.waitAll(goodbyes, time.Until(limit))
 	e.waitAll(answers, time.Until(limit))
 	e.stop()

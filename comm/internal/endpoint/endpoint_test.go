@@ -241,20 +241,9 @@ func TestACancelledSendFailsTheGroupForAll(t *testing.T) {
 	})
 }
 
-func TestAFailureIsToldToWhoConnectsLater(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, w *testWorld) {
-		w.comms[0].Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}) // nobody is connected yet
-		start := time.Now()
-		wantFailure(t, w.recv(1, 0, 0, nil).Wait(t.Context(), minute), diagnosis.Aborted, 0)
-		if d := time.Since(start); d != 0 {
-			t.Errorf("took %v of virtual time, want none", d)
-		}
-	})
-}
-
 func TestADeathEndsEverythingEverywhereAndIsNamed(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, w *testWorld) {
-		// A chain of waits: 0 on 1, 1 on 2, 2 on 3; only 2 has a connection to 3.
+		// A chain of waits: 0 on 1, 1 on 2, 2 on 3. Only 2 is connected to 3.
 		start := time.Now()
 		ops := []*Op{
 			w.recv(0, 1, 0, make([]byte, 1)), w.recv(1, 2, 0, make([]byte, 1)), w.recv(2, 3, 0, make([]byte, 1)),

@@ -1,14 +1,12 @@
 package endpoint
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
-	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // Fail fails the communicator because of err, and tells the other members: the failure that err wraps, or else that this rank has given
@@ -56,27 +54,13 @@ func (e *Endpoint) NotRevocable() {
 	}
 }
 
-// fail ends every operation with f and tells the other members, except the one that told us. If this rank has found f, it connects to the
-// members that are not connected: they may wait for this rank, which may be gone before they connect. The mutex is held.
-func (c *Communicator) fail(f *diagnosis.Failure, except int) {
-	if !c.stop(f) {
-		return
+// fail ends every operation with f, and notifies the other members. from is the rank that has notified this one, or -1 if this rank has found
+// f. The mutex is held.
+func (c *Communicator) fail(f *diagnosis.Failure, from int) {
+	if c.stop(f) {
+		c.notifyAll(from)
+		c.ep.noteCause(f)
 	}
-	if except >= 0 {
-		c.notified[except] = nil
-	}
-	for _, r := range c.members {
-		p := c.ep.peers[r]
-		switch {
-		case r == c.ep.rank:
-		case !f.Remote && f.Kind != diagnosis.Revoked:
-			c.ep.connect(p)
-			c.notify(r)
-		case p.state == stateUp:
-			c.notify(r)
-		}
-	}
-	c.ep.noteCause(f)
 }
 
 // stop ends every operation with f, unless the communicator has failed or been closed. It reports whether it has done so. The mutex is held.
@@ -126,56 +110,8 @@ func (c *Communicator) failBy(f *diagnosis.Failure) {
 	if f.Kind == diagnosis.Closed {
 		c.ep.noteCause(f)
 	} else {
-		c.fail(f, f.Rank)
+		c.fail(f, -1)
 	}
-}
-
-// notify sends the communicator's failure to rank, once, unless the round is over: rank learns that from its own agent, perhaps later, and
-// would take it for an abort. The mutex is held.
-func (c *Communicator) notify(rank int) {
-	if _, ok := c.notified[rank]; ok || c.err.Kind == diagnosis.Revoked {
-		return
-	}
-	c.notified[rank] = c.ep.sendFailure(c.ep.peers[rank], wire.Abort, c.id, c.err)
-}
-
-// receiveAbort takes in that the communicator of h.Context has failed, as p says in doc. The mutex is held.
-func (e *Endpoint) receiveAbort(p *peer, h wire.Header, doc []byte) {
-	c := e.comms[h.Context]
-	switch {
-	case c != nil:
-		c.fail(diagnosis.DecodeFailure(doc, p.rank, len(e.peers)), p.rank)
-	case e.hasRetired(h.Context), p.earlyFailures == mostRetired:
-	default:
-		p.earlyFailures++
-		e.early[h.Context] = append(e.early[h.Context], &matching.Message{Header: h, Source: p.rank, Payload: bytes.Clone(doc)})
-	}
-}
-
-// sendFailure tells p why the communicator of that context has failed, or another operation of this rank. What it returns is closed when
-// that has been sent, or never will be. The mutex is held.
-func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, f *diagnosis.Failure) chan struct{} {
-	sent, doc := make(chan struct{}), f.Encode(e.rank, wire.FailureLimit)
-	e.enqueue(p, frame{Header: wire.Header{Kind: k, Context: context, Size: uint64(len(doc))}, Payload: doc, Sent: sent})
-	return sent
-}
-
-// AwaitNotified waits until the members that fail has notified know of the communicator's failure, and connected ranks of its cause, at most
-// until the failure is limit old. A program that ends because of an error must not take the reason with it.
-func (c *Communicator) AwaitNotified(limit time.Duration) {
-	e := c.ep
-	e.mu.Lock()
-	news, since := slices.Clone(e.causeSent), e.cause.At
-	for _, sent := range c.notified {
-		if sent != nil {
-			news = append(news, sent)
-		}
-	}
-	if c.failed.After(since) {
-		since = c.failed
-	}
-	e.mu.Unlock()
-	e.waitAll(news, limit-time.Since(since))
 }
 
 // end ends op with f, and takes it out of every queue that it may be in. The mutex is held.
@@ -216,34 +152,5 @@ func (c *Communicator) endOrphans() {
 		if op.peer == matching.AnySource && op.source < 0 {
 			c.end(op, last)
 		}
-	}
-}
-
-// noteCause records that an operation of this rank has failed because of f, and sends that to the others. A failure soon after is taken for
-// its consequence, and is not sent. The mutex is held.
-func (e *Endpoint) noteCause(f *diagnosis.Failure) {
-	now := time.Now()
-	if f.Rank == e.rank || f.Rank == matching.AnySource || e.closed || e.cause.IsRecent(now) {
-		return
-	}
-	e.cause, e.causeSent = diagnosis.Cause{Failure: f, At: now}, nil
-	for _, p := range e.peers {
-		if p.state == stateUp {
-			e.sendCause(p)
-		}
-	}
-}
-
-// sendCause tells p why an operation of this rank has failed lately, if one has. The mutex is held.
-func (e *Endpoint) sendCause(p *peer) {
-	if e.cause.IsRecent(time.Now()) {
-		e.causeSent = append(e.causeSent, e.sendFailure(p, wire.Cause, 0, e.cause.Failure))
-	}
-}
-
-// receiveCause takes in why an operation of p's has failed. The mutex is held.
-func (e *Endpoint) receiveCause(p *peer, f *diagnosis.Failure) {
-	if f.Rank != p.rank {
-		p.cause = diagnosis.Cause{Failure: f, At: time.Now()}
 	}
 }

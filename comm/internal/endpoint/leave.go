@@ -84,7 +84,7 @@ func (e *Endpoint) sendLeaves(p *peer) {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
 			if end.failed != nil && end.failed.Kind != diagnosis.Revoked { // as in notify
-				e.sendFailure(p, wire.Abort, end.id, end.failed)
+				e.sendFailure(p, wire.Abort, end.id, end.failed.Encode(e.rank, wire.FailureLimit))
 			}
 			e.sendLeave(p, end)
 		}
@@ -151,8 +151,10 @@ func (c *Communicator) gone(rank int) *diagnosis.Failure {
 // a stream that this side ended while p still sends would be reset, and what is on its way to p be lost. What it returns is closed
 // when it has been written, or never will be. The mutex is held.
 func (e *Endpoint) sendGoodbye(p *peer) (sent chan struct{}) {
-	sent = make(chan struct{})
-	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Goodbye}, Sent: sent})
-	p.outputClosed = true
-	return sent
+	if p.goodbye == nil {
+		p.goodbye = make(chan struct{})
+		e.enqueue(p, frame{Header: wire.Header{Kind: wire.Goodbye}, Sent: p.goodbye})
+		p.outputClosed = true
+	}
+	return p.goodbye
 }

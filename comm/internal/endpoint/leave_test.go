@@ -69,13 +69,17 @@ func TestAClosedCommunicatorIsNewsToWhoNeedsIt(t *testing.T) {
 func TestWhyACommunicatorWasClosedIsNews(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
-		b.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"})
+		w.ends[1].mu.Lock()
+		b.fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"}, 1) // as if another rank had told: it connects to nobody
+		w.ends[1].mu.Unlock()
 		b.Close()
 		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Aborted, 1)
 	})
 }
 
-// lateHandover is a transport that hands over the streams that it has admitted a while later.
+// handover is how long a lateHandover, a transport, keeps the streams that it has admitted.
+const handover = time.Second
+
 type lateHandover struct{ transport.Transport }
 
 type lateHandler struct{ transport.Handler }
@@ -83,7 +87,7 @@ type lateHandler struct{ transport.Handler }
 func (l lateHandover) Serve(h transport.Handler) { l.Transport.Serve(lateHandler{h}) }
 
 func (l lateHandler) Connected(rank int, conn net.Conn) {
-	time.Sleep(time.Second)
+	time.Sleep(handover)
 	l.Handler.Connected(rank, conn)
 }
 
@@ -92,7 +96,11 @@ func TestGoodbyeToWhoIsConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, ends, comms := memtest.NewNetwork(2), [2]*Endpoint{}, [2]*Communicator{}
 		for r := range ends {
-			ends[r] = New(lateHandover{network.Transport(r)}, r, 2, Options{ConnectTimeout: minute})
+			tr := network.Transport(r)
+			if r == 0 {
+				tr = lateHandover{tr}
+			}
+			ends[r] = New(tr, r, 2, Options{ConnectTimeout: minute})
 			comm, err := ends[r].Open(1, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +108,7 @@ func TestGoodbyeToWhoIsConnecting(t *testing.T) {
 			comms[r] = comm
 		}
 		op := comms[1].Recv(0, 0, 0, call.Call{}, nil)
-		time.Sleep(time.Second / 2)
+		time.Sleep(handover / 2)
 		if err := ends[0].Close(); err != nil {
 			t.Error(err)
 		}

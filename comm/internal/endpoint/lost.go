@@ -25,7 +25,7 @@ func (e *Endpoint) broke(p *peer, err error) {
 	}
 	liveness := diagnosis.Unknown
 	if _, isProtocol := errors.AsType[diagnosis.ProtocolError](err); !isProtocol && !e.isLeaving(p) {
-		liveness = e.livenessOf(p)
+		liveness = e.findLiveness(p)
 	}
 	p.writing.Lock() // until the writer has counted what it has written: p may have gone because it has all that it needs
 	defer p.writing.Unlock()
@@ -41,9 +41,9 @@ func (e *Endpoint) isLeaving(p *peer) bool {
 	return p.state == stateGone || p.saidGoodbye || e.closed
 }
 
-// livenessOf finds out whether p lives, whose stream has ended without goodbye, or which cannot be reached. Unless p is dead, it waits for
-// news of why p has gone. It does so, too, if p has never sent anything: p had no chance to say why it ends, but may have told others.
-func (e *Endpoint) livenessOf(p *peer) diagnosis.Liveness {
+// findLiveness finds out whether p lives: the stream to p has ended without goodbye, or p cannot be reached. Then it waits for news of why p
+// has gone, unless p is dead and this rank has received something from it: p would have said why.
+func (e *Endpoint) findLiveness(p *peer) diagnosis.Liveness {
 	if e.opt.Revocable {
 		select {
 		case <-e.revoking: // all communicators have failed, and survivors end their streams without goodbye, too
@@ -58,9 +58,9 @@ func (e *Endpoint) livenessOf(p *peer) diagnosis.Liveness {
 		liveness = e.opt.Liveness(p.rank)
 	}
 	e.mu.Lock()
-	hasSent := p.hasSent
+	everReceived := p.everReceived
 	e.mu.Unlock()
-	if liveness != diagnosis.Dead || !hasSent {
+	if liveness != diagnosis.Dead || !everReceived {
 		e.awaitNews()
 	}
 	return liveness
@@ -69,7 +69,7 @@ func (e *Endpoint) livenessOf(p *peer) diagnosis.Liveness {
 // Liveness finds out whether rank lives, whose memory cannot be reached. It takes a moment, in which the communicator may fail because of
 // what it finds out.
 func (c *Communicator) Liveness(rank int) diagnosis.Liveness {
-	return c.ep.livenessOf(c.ep.peers[rank])
+	return c.ep.findLiveness(c.ep.peers[rank])
 }
 
 // awaitNews waits for the news of an earlier failure, because of which a peer may have gone.
@@ -117,6 +117,7 @@ func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 	}
 	p.state, p.failure = stateGone, f
 	close(p.gone)
+	e.resolved(p)
 	for _, c := range e.comms {
 		if slices.Contains(c.members, p.rank) && c.closedBy[p.rank] == nil {
 			c.lose(p.rank, f)

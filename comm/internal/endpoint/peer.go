@@ -22,12 +22,14 @@ type peer struct {
 	ep           *Endpoint
 	rank         int
 	state        peerState
-	wanted       bool // some operation needs a stream
-	dialing      bool // Endpoint.dial is running
-	admitted     bool // the peer's own dial has been let in and will be handed over
-	hasSent      bool // a frame has come from the peer
-	saidGoodbye  bool // the peer has said goodbye
-	outputClosed bool // nothing more is sent to it: this rank has said goodbye, or its round is over
+	wanted       bool          // some operation needs a stream, or the peer has to be notified of a failure
+	dialing      bool          // this rank opens a stream
+	unreachable  bool          // it could not, and is finding out why; the peer may still open one
+	admitted     bool          // the peer's own dial has been let in and will be handed over
+	everReceived bool          // a frame has come from the peer
+	saidGoodbye  bool          // the peer has said goodbye
+	outputClosed bool          // nothing more is sent to it: this rank has said goodbye, or its round is over
+	goodbye      chan struct{} // this rank's; closed when it has been written, or never will be
 	roundEnd     roundEnd
 	cause        diagnosis.Cause // that the peer has told of
 

@@ -1,0 +1,189 @@
+package endpoint
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/transport/memtest"
+)
+
+var enough = &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}
+
+// busyNetwork is a transport that takes a second to open a stream, and counts the streams being opened.
+type busyNetwork struct {
+	transport.Transport
+	opening, most atomic.Int64
+}
+
+func (b *busyNetwork) Dial(ctx context.Context, rank int) (net.Conn, error) {
+	b.most.Store(max(b.most.Load(), b.opening.Add(1)))
+	defer b.opening.Add(-1)
+	time.Sleep(time.Second)
+	return b.Transport.Dial(ctx, rank)
+}
+
+// A rank that fails notifies every member, connects to them for that, and does not connect to all of them at the same time.
+func TestAFailureReachesAllMembers(t *testing.T) {
+	const size = 3*mostReaching + 1
+	synctest.Test(t, func(t *testing.T) {
+		network, busy := memtest.NewNetwork(size), &busyNetwork{}
+		var ends []*Endpoint
+		var comms []*Communicator
+		var members []int
+		for r := range size {
+			members = append(members, r)
+		}
+		for r := range size {
+			tr := network.Transport(r)
+			if r == 0 {
+				busy.Transport = tr
+				tr = busy
+			}
+			e := New(tr, r, size, Options{ConnectTimeout: minute})
+			comm, err := e.Open(1, members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends, comms = append(ends, e), append(comms, comm)
+		}
+		start := time.Now()
+		comms[0].Fail(enough)
+		comms[0].AwaitNotified(minute)
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("took %v, want three times as long as to open a stream", d)
+		}
+		if most := busy.most.Load(); most != mostReaching {
+			t.Errorf("%d streams were being opened at a time, want %d", most, mostReaching)
+		}
+		synctest.Wait()
+		for r, comm := range comms {
+			wantFailure(t, comm.Err(), diagnosis.Aborted, 0)
+			if up := streamsOf(ends[r]); r > 0 && up != 1 {
+				t.Errorf("rank %d, which was notified, is connected to %d others, want only rank 0", r, up)
+			}
+		}
+		for _, e := range ends {
+			_ = e.Close()
+		}
+	})
+}
+
+func streamsOf(e *Endpoint) (up int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.peers {
+		if p.state == stateUp {
+			up++
+		}
+	}
+	return up
+}
+
+// A member that has gone is not waited for.
+func TestAMemberThatHasGoneIsNotNotified(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		w.ends[0].opt.News = minute
+		w.kill(2)
+		start := time.Now()
+		w.comms[0].Fail(enough)
+		w.comms[0].AwaitNotified(minute)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("took %v of virtual time, want none", d)
+		}
+		wantFailure(t, w.comms[1].Err(), diagnosis.Aborted, 0)
+	})
+}
+
+// A rank that has been notified tells those who connect later.
+func TestAFailureIsNewsToWhoConnectsLater(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		remote := *enough
+		w.ends[1].mu.Lock()
+		w.comms[1].fail(&remote, 0)
+		w.ends[1].mu.Unlock()
+		start := time.Now()
+		wantFailure(t, w.recv(2, 1, 0, nil).Wait(t.Context(), minute), diagnosis.Aborted, 0)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("took %v of virtual time, want none", d)
+		}
+	})
+}
+
+// Rank 1 loses rank 0, which is dead. If rank 0 has never sent it anything, others may know why it has died: rank 1 waits for their news.
+func TestNewsOfADeath(t *testing.T) {
+	for name, c := range map[string]struct {
+		hasSent bool
+		news    time.Duration // when rank 2 notifies rank 1
+		want    diagnosis.Kind
+		after   time.Duration
+	}{
+		"it has sent something":   {hasSent: true, news: time.Second, want: diagnosis.PeerFailed, after: 0},
+		"it has sent nothing":     {news: 3 * time.Second, want: diagnosis.PeerFailed, after: 2 * time.Second},
+		"news while rank 1 waits": {news: time.Second, want: diagnosis.Aborted, after: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, w *testWorld) {
+				w.ends[1].opt.News = 2 * time.Second
+				w.ends[1].opt.Liveness = func(int) diagnosis.Liveness { return diagnosis.Dead }
+				must(t, w.send(1, 0, 0, nil), w.recv(0, 1, 0, nil), w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil))
+				if c.hasSent {
+					must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
+				}
+				op := w.recv(1, 0, 0, nil)
+				synctest.Wait()
+				start := time.Now()
+				w.kill(0)
+				time.AfterFunc(c.news, func() {
+					remote := *enough
+					w.ends[2].mu.Lock()
+					w.comms[2].fail(&remote, 0)
+					w.ends[2].mu.Unlock()
+				})
+				wantFailure(t, op.Wait(t.Context(), minute), c.want, 0)
+				if d := time.Since(start); d != c.after {
+					t.Errorf("took %v, want %v", d, c.after)
+				}
+				time.Sleep(minute)
+			})
+		})
+	}
+}
+
+// refused is a transport whose calls are all refused.
+type refused struct{ transport.Transport }
+
+func (refused) Dial(context.Context, int) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+
+// A rank that cannot reach another one takes in that one's own stream, while it waits for news.
+func TestWhoCannotBeReachedMayConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, ends, comms := memtest.NewNetwork(2), [2]*Endpoint{}, [2]*Communicator{}
+		for r := range ends {
+			tr := network.Transport(r)
+			if r == 0 {
+				tr = refused{tr}
+			}
+			ends[r] = New(tr, r, 2, Options{News: time.Second})
+			comm, err := ends[r].Open(1, []int{0, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			comms[r] = comm
+		}
+		op := comms[0].Recv(1, 0, 0, call.Call{}, nil)
+		synctest.Wait()
+		comms[1].Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "enough"})
+		wantFailure(t, op.Wait(t.Context(), minute), diagnosis.Aborted, 1)
+		for _, e := range ends {
+			_ = e.Close()
+		}
+	})
+}
