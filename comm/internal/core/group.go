@@ -113,7 +113,7 @@ func (g *Group) Release() { g.order.retire(g.release) }
 
 // Abort fails the group on every member because of cause.
 func (g *Group) Abort(cause error) {
-	g.Comm.Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
+	g.Comm.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
 	g.Comm.AwaitNotified(NotifyTimeout)
 }
 

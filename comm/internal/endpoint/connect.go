@@ -34,14 +34,22 @@ func (e *Endpoint) Connected(rank int, conn net.Conn) {
 	p.admitted = false
 	if conn != nil {
 		e.up(p, conn)
-	} else if p.wanted {
+		return
+	}
+	e.resolved(p)
+	if p.wanted {
 		e.connect(p)
 	}
 }
 
-// connect makes sure that p is connected, or being connected. The mutex is held.
+// connect makes sure that p is connected, or being connected: an operation needs p. The mutex is held.
 func (e *Endpoint) connect(p *peer) {
 	p.wanted = true
+	e.open(p)
+}
+
+// open opens a stream to p, unless there is one, or will be. The mutex is held.
+func (e *Endpoint) open(p *peer) {
 	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.unreachable || p.admitted || e.closed {
 		return
 	}
@@ -49,36 +57,64 @@ func (e *Endpoint) connect(p *peer) {
 	e.wg.Go(func() { e.dial(p) })
 }
 
-// dial opens a stream to p. In the end p is up, or gone, or admitted: its own stream comes.
+// dial opens a stream to p. In the end p is up, or admitted: its own stream comes. Or it is gone, if an operation needs it, and else as before.
 func (e *Endpoint) dial(p *peer) {
-	ctx := e.ctx
-	if e.opt.ConnectTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, e.opt.ConnectTimeout)
-		defer cancel()
-	}
-	conn, err := e.tr.Dial(ctx, p.rank)
-	for errors.Is(err, transport.ErrCrossed) && ctx.Err() == nil {
-		select {
-		case <-p.resolved:
-			e.mu.Lock()
-			p.dialing = false
-			e.mu.Unlock()
-			return
-		case <-time.After(crossTimeout):
-			conn, err = e.tr.Dial(ctx, p.rank)
-		case <-ctx.Done():
-		}
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p.dialing = false
-	if err == nil {
-		e.up(p, conn)
-		return
+	for {
+		wanted, timeout := p.wanted, e.opt.ConnectTimeout
+		if !wanted {
+			timeout = reachTimeout
+		}
+		e.mu.Unlock()
+		conn, err := e.dialFor(p, timeout)
+		e.mu.Lock()
+		switch {
+		case err == nil:
+			p.dialing = false
+			e.up(p, conn)
+			return
+		case p.state != stateIdle || p.admitted:
+			p.dialing = false
+			return
+		case p.wanted && !wanted && !e.closed: // an operation came to need it meanwhile
+		default:
+			p.dialing, p.unreachable = false, p.wanted
+			e.resolved(p)
+			if p.wanted {
+				e.notReached(p, err)
+			}
+			return
+		}
 	}
-	p.unreachable = true
-	e.resolved(p)
+}
+
+// dialFor is the transport's Dial with a timeout (0: none), which goes on if the peer dials, too, and nothing comes of that.
+func (e *Endpoint) dialFor(p *peer, timeout time.Duration) (net.Conn, error) {
+	ctx := e.ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	for {
+		conn, err := e.tr.Dial(ctx, p.rank)
+		if !errors.Is(err, transport.ErrCrossed) {
+			return conn, err
+		}
+		select {
+		case <-p.resolved:
+			return nil, err
+		case <-time.After(crossTimeout):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// notReached finds out what has become of p, which an operation needs, and to which no stream could be opened because of err. The mutex is held,
+// except in between.
+func (e *Endpoint) notReached(p *peer, err error) {
 	liveness := diagnosis.Unknown
 	if saysNoReason(err) {
 		e.mu.Unlock()
@@ -86,7 +122,7 @@ func (e *Endpoint) dial(p *peer) {
 		e.mu.Lock()
 	}
 	p.unreachable = false
-	if p.state == stateIdle && !p.admitted {
+	if p.state == stateIdle && !p.admitted { // its own stream may have come
 		e.lost(p, fmt.Errorf("cannot be reached: %w", err), liveness)
 	}
 }
@@ -115,7 +151,7 @@ func (e *Endpoint) up(p *peer, conn net.Conn) {
 
 // established begins to use the stream to p. The mutex is held.
 func (e *Endpoint) established(p *peer) {
-	p.state = stateUp
+	p.state, p.upSince = stateUp, time.Now()
 	close(p.resolved)
 	for _, c := range e.comms {
 		if c.err != nil && slices.Contains(c.members, p.rank) {

@@ -36,6 +36,8 @@ import (
 const (
 	// flushTimeout is how long Close waits for peers that do not read.
 	flushTimeout = 5 * time.Second
+	// reachTimeout is how long it may take to connect to a rank only to notify it of a failure.
+	reachTimeout = time.Second
 	// crossTimeout is how long a dial that lost against the peer's own waits for it before it tries again.
 	crossTimeout = time.Second
 )
@@ -47,7 +49,7 @@ var ErrClosed = errors.New("the group is closed")
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
 	// News is how long the news of a failure may take. When a peer is gone, this rank waits that long before it says that the peer is at
-	// fault: the peer may have gone because of another failure. It does not wait if the peer is dead, and would have said so.
+	// fault: the peer may have gone because of another failure. It does not wait if the peer is dead, and was connected long enough to say so.
 	News time.Duration
 	// Revocable says that Revoke is called when a peer has died, soon after its streams have ended. Until then, for a while, this rank does not
 	// judge by itself. NotRevocable takes that back.

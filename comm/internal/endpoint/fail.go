@@ -54,6 +54,16 @@ func (e *Endpoint) NotRevocable() {
 	}
 }
 
+// Abort is Fail. If the communicator has failed already, Abort notifies all members of that, also if another rank had found it.
+func (c *Communicator) Abort(f *diagnosis.Failure) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	if c.err != nil && !c.closed {
+		c.notifyAll(-1)
+	}
+	c.fail(f, -1)
+}
+
 // fail ends every operation with f, and notifies the other members. from is the rank that has notified this one, or -1 if this rank has found
 // f. The mutex is held.
 func (c *Communicator) fail(f *diagnosis.Failure, from int) {

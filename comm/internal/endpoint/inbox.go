@@ -61,7 +61,6 @@ func (e *Endpoint) begin(p *peer) error {
 	if err != nil {
 		return err
 	}
-	p.everReceived = true
 	in.h, in.rest, in.into, in.long = h, 0, nil, h.IsMessage() && h.Size >= directLimit
 	switch h.Kind {
 	case wire.Eager:

@@ -42,8 +42,11 @@ func (e *Endpoint) isLeaving(p *peer) bool {
 }
 
 // findLiveness finds out whether p lives: the stream to p has ended without goodbye, or p cannot be reached. Then it waits for news of why p
-// has gone, unless p is dead and this rank has received something from it: p would have said why.
+// has gone, unless p is dead and had the time to say why.
 func (e *Endpoint) findLiveness(p *peer) diagnosis.Liveness {
+	e.mu.Lock()
+	hadTime := p.state == stateUp && time.Since(p.upSince) > e.opt.News
+	e.mu.Unlock()
 	if e.opt.Revocable {
 		select {
 		case <-e.revoking: // all communicators have failed, and survivors end their streams without goodbye, too
@@ -57,10 +60,7 @@ func (e *Endpoint) findLiveness(p *peer) diagnosis.Liveness {
 	if e.opt.Liveness != nil {
 		liveness = e.opt.Liveness(p.rank)
 	}
-	e.mu.Lock()
-	everReceived := p.everReceived
-	e.mu.Unlock()
-	if liveness != diagnosis.Dead || !everReceived {
+	if liveness != diagnosis.Dead || !hadTime {
 		e.awaitNews()
 	}
 	return liveness

@@ -33,6 +33,9 @@ func (c *Communicator) notifyAll(from int) {
 			c.unreached = append(c.unreached, r)
 		}
 	}
+	if len(c.unreached) > 0 && c.hasReachedAll {
+		c.hasReachedAll, c.reachedAll = false, make(chan struct{})
+	}
 	c.reachMore()
 }
 
@@ -43,7 +46,7 @@ func (c *Communicator) reachMore() {
 		c.unreached = c.unreached[1:]
 		if p := c.ep.peers[r]; p.state == stateIdle {
 			c.reaching = append(c.reaching, r)
-			c.ep.connect(p)
+			c.ep.open(p)
 		}
 	}
 	if len(c.reaching) == 0 && !c.hasReachedAll {
@@ -100,13 +103,13 @@ func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, doc []byte)
 func (c *Communicator) AwaitNotified(limit time.Duration) {
 	e := c.ep
 	e.mu.Lock()
-	since, hasFailed := e.cause.At, c.err != nil
+	since, hasFailed, reachedAll := e.cause.At, c.err != nil, c.reachedAll
 	if c.failed.After(since) {
 		since = c.failed
 	}
 	e.mu.Unlock()
 	if hasFailed {
-		e.waitAll([]chan struct{}{c.reachedAll}, limit-time.Since(since))
+		e.waitAll([]chan struct{}{reachedAll}, limit-time.Since(since))
 	}
 	e.mu.Lock()
 	unwritten := slices.Clone(e.causeSent)

@@ -17,7 +17,7 @@ import (
 
 var enough = &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}
 
-// busyNetwork is a transport that takes a second to open a stream, and counts the streams being opened.
+// busyNetwork is a transport that takes half of reachTimeout to open a stream, and counts the streams being opened.
 type busyNetwork struct {
 	transport.Transport
 	opening, most atomic.Int64
@@ -26,7 +26,7 @@ type busyNetwork struct {
 func (b *busyNetwork) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	b.most.Store(max(b.most.Load(), b.opening.Add(1)))
 	defer b.opening.Add(-1)
-	time.Sleep(time.Second)
+	time.Sleep(reachTimeout / 2)
 	return b.Transport.Dial(ctx, rank)
 }
 
@@ -57,7 +57,7 @@ func TestAFailureReachesAllMembers(t *testing.T) {
 		start := time.Now()
 		comms[0].Fail(enough)
 		comms[0].AwaitNotified(minute)
-		if d := time.Since(start); d != 3*time.Second {
+		if d := time.Since(start); d != 3*reachTimeout/2 {
 			t.Errorf("took %v, want three times as long as to open a stream", d)
 		}
 		if most := busy.most.Load(); most != mostReaching {
@@ -102,6 +102,20 @@ func TestAMemberThatHasGoneIsNotNotified(t *testing.T) {
 	})
 }
 
+// A member that does not answer when it is to be notified of one group's failure is not gone: other groups go on with it.
+func TestAMemberThatDoesNotAnswerIsNotGone(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		a, b := w.subgroup(t, 7)
+		w.ends[0].tr = &busyNetwork{Transport: slowTransport{make(chan error)}} // whose dials do not end
+		w.comms[0].Fail(enough)
+		w.comms[0].AwaitNotified(minute)
+		synctest.Wait()
+		w.ends[0].tr = w.trs[0]
+		op := a.Recv(1, 0, 0, call.Call{}, nil)
+		must(t, b.Send(0, 0, 0, call.Call{}, nil), op)
+	})
+}
+
 // A rank that has been notified tells those who connect later.
 func TestAFailureIsNewsToWhoConnectsLater(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
@@ -117,31 +131,30 @@ func TestAFailureIsNewsToWhoConnectsLater(t *testing.T) {
 	})
 }
 
-// Rank 1 loses rank 0, which is dead. If rank 0 has never sent it anything, others may know why it has died: rank 1 waits for their news.
+// Rank 1 loses rank 0, which is dead. If they had only just connected, others may know why rank 0 has died: rank 1 waits for their news.
 func TestNewsOfADeath(t *testing.T) {
+	const news = 2 * time.Second
 	for name, c := range map[string]struct {
-		hasSent bool
-		news    time.Duration // when rank 2 notifies rank 1
-		want    diagnosis.Kind
-		after   time.Duration
+		connected time.Duration // how long, before rank 0 dies
+		notified  time.Duration // when rank 2 notifies rank 1 after that
+		want      diagnosis.Kind
+		after     time.Duration
 	}{
-		"it has sent something":   {hasSent: true, news: time.Second, want: diagnosis.PeerFailed, after: 0},
-		"it has sent nothing":     {news: 3 * time.Second, want: diagnosis.PeerFailed, after: 2 * time.Second},
-		"news while rank 1 waits": {news: time.Second, want: diagnosis.Aborted, after: time.Second},
+		"long connected":                {connected: 2 * news, notified: news / 2, want: diagnosis.PeerFailed, after: 0},
+		"just connected":                {notified: 2 * news, want: diagnosis.PeerFailed, after: news},
+		"just connected, there is news": {notified: news / 2, want: diagnosis.Aborted, after: news / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, w *testWorld) {
-				w.ends[1].opt.News = 2 * time.Second
+				w.ends[1].opt.News = news
 				w.ends[1].opt.Liveness = func(int) diagnosis.Liveness { return diagnosis.Dead }
 				must(t, w.send(1, 0, 0, nil), w.recv(0, 1, 0, nil), w.send(1, 2, 0, nil), w.recv(2, 1, 0, nil))
-				if c.hasSent {
-					must(t, w.send(0, 1, 0, nil), w.recv(1, 0, 0, nil))
-				}
 				op := w.recv(1, 0, 0, nil)
+				time.Sleep(c.connected)
 				synctest.Wait()
 				start := time.Now()
 				w.kill(0)
-				time.AfterFunc(c.news, func() {
+				time.AfterFunc(c.notified, func() {
 					remote := *enough
 					w.ends[2].mu.Lock()
 					w.comms[2].fail(&remote, 0)

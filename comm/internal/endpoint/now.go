@@ -74,7 +74,6 @@ func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int,
 		}
 		copy(buf, b[wire.HeaderSize:wire.HeaderSize+n])
 		p.link.Memory.Skip(wire.HeaderSize + n)
-		p.everReceived = true
 		c.transfers.Note(began, what, src, tag, 0, n)
 		e.consume(p, n)
 		return n, true

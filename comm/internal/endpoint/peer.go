@@ -3,6 +3,7 @@ package endpoint
 import (
 	"net"
 	"sync"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/progress"
@@ -22,11 +23,10 @@ type peer struct {
 	ep           *Endpoint
 	rank         int
 	state        peerState
-	wanted       bool          // some operation needs a stream, or the peer has to be notified of a failure
+	wanted       bool          // some operation needs a stream
 	dialing      bool          // this rank opens a stream
 	unreachable  bool          // it could not, and is finding out why; the peer may still open one
 	admitted     bool          // the peer's own dial has been let in and will be handed over
-	everReceived bool          // a frame has come from the peer
 	saidGoodbye  bool          // the peer has said goodbye
 	outputClosed bool          // nothing more is sent to it: this rank has said goodbye, or its round is over
 	goodbye      chan struct{} // this rank's; closed when it has been written, or never will be
@@ -35,6 +35,7 @@ type peer struct {
 
 	conn      net.Conn           // while up, if it blocks
 	link      *progress.Conn     // the stream while up, else
+	upSince   time.Time          // when it came up
 	failure   *diagnosis.Failure // once gone
 	suspicion string             // what its stream has last been suspected of, by who waited for it
 	resolved  chan struct{}      // closed when up or gone
