@@ -16,8 +16,8 @@
 // net.Conn has two goroutines, a reader and a writer.
 //
 // The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
-// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, notify.go, leave.go; how a round does: roundend.go. What ranks report of their
-// calls and waits: calls.go, stall.go, waitreport.go.
+// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, notify.go, leave.go; how a round does: roundend.go. What ranks
+// report of their calls and waits: calls.go, stall.go, waitreport.go.
 package endpoint
 
 import (
@@ -123,8 +123,9 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 }
 
 // Close leaves in good order. It accepts no more streams, writes what is queued, says goodbye to the peers, and waits until they have read
-// that, unless Revoke has been called or is called meanwhile. It does not wait for streams that this rank is opening. When it returns, nothing that this
-// endpoint started is still running. Receives under way, and sends whose receiver has not asked for the bytes, end with ErrClosed.
+// that, unless Revoke has been called or is called meanwhile. It does not wait for streams that this rank is opening. When it returns,
+// nothing that this endpoint started is still running. Receives under way, and sends whose receiver has not asked for the bytes, end with
+// ErrClosed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	if e.closed {

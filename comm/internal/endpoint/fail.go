@@ -58,7 +58,7 @@ func (e *Endpoint) NotRevocable() {
 func (c *Communicator) Abort(f *diagnosis.Failure) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	if c.err != nil && !c.closed {
+	if c.err != nil && c.err.Kind != diagnosis.Revoked && !c.closed {
 		c.notifyAll(-1)
 	}
 	c.fail(f, -1)

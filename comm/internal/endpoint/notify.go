@@ -10,8 +10,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// The rank that finds a failure notifies all members, also those to which it is not connected: they may come to wait for ranks that have ended by
-// then because of the failure. A rank that has been notified passes it on to members that are connected, or connect later.
+// The rank that finds a failure notifies all members, also those to which it is not connected: they may come to wait for ranks that have
+// ended by then because of the failure. A rank that has been notified passes it on to members that are connected, or connect later.
 
 // mostReaching is to how many members a communicator connects at the same time to notify them: all its members may find a failure at once.
 const mostReaching = 16
@@ -44,7 +44,7 @@ func (c *Communicator) reachMore() {
 	for len(c.unreached) > 0 && len(c.reaching) < mostReaching {
 		r := c.unreached[0]
 		c.unreached = c.unreached[1:]
-		if p := c.ep.peers[r]; p.state == stateIdle {
+		if p := c.ep.peers[r]; p.state == stateIdle && !p.unreachable {
 			c.reaching = append(c.reaching, r)
 			c.ep.open(p)
 		}
