@@ -98,6 +98,7 @@ func TestAMemberThatHasGoneIsNotNotified(t *testing.T) {
 		if d := time.Since(start); d != 0 {
 			t.Errorf("took %v of virtual time, want none", d)
 		}
+		synctest.Wait()
 		wantFailure(t, w.comms[1].Err(), diagnosis.Aborted, 0)
 	})
 }
