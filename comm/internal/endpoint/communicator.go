@@ -22,24 +22,22 @@ type Communicator struct {
 	members []int // world ranks
 
 	// Guarded by ep.mu.
-	queues    matching.Queues[*Op]
-	ops       []*Op                    // every operation that has not ended, in no order
-	leftAt    map[int]call.Fingerprint // the last collective of members that have closed it, if this rank has not come so far
-	askers    map[int]uint64           // members that have asked while this rank waits, and of which collective
-	monitor   *monitor                 // of this rank
-	monitored uint64                   // the collective that another member monitors
-	err       *diagnosis.Failure
-	onFailure func()    // called when err is set, with the mutex held
-	failed    time.Time // since when err
-	closed    bool
-	doc       []byte                     // err, as it is sent
-	notified  map[int]chan struct{}      // who has been sent err; closed when that has been written
-	unreached []int                      // members to connect to, to notify them
-	reaching  []int                      // those to which this rank connects now
-	closedBy  map[int]*diagnosis.Failure // members that have closed the communicator
-
-	reachedAll    chan struct{} // closed when there are no more of these
-	hasReachedAll bool
+	queues     matching.Queues[*Op]
+	ops        []*Op                    // every operation that has not ended, in no order
+	leftAt     map[int]call.Fingerprint // the last collective of members that have closed it, if this rank has not come so far
+	askers     map[int]uint64           // members that have asked while this rank waits, and of which collective
+	monitor    *monitor                 // of this rank
+	monitored  uint64                   // the collective that another member monitors
+	err        *diagnosis.Failure
+	onFailure  func()    // called when err is set, with the mutex held
+	failed     time.Time // since when err
+	closed     bool
+	doc        []byte                     // err, as it is sent
+	notified   map[int]chan struct{}      // who has been sent err; closed when that has been written
+	unreached  []int                      // members to connect to, to notify them
+	reaching   []int                      // those to which this rank connects now
+	allReached chan struct{}              // closed when there are no more of these; nil: there are none
+	closedBy   map[int]*diagnosis.Failure // members that have closed the communicator
 
 	collectives, transfers flight.Recorder
 	refused                string // why this rank did not make its last call that was wrong in itself, at refusedAt
@@ -64,7 +62,7 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 	if e.comms[id] != nil {
 		return nil, fmt.Errorf("group %#x is open already", id)
 	}
-	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}, reachedAll: make(chan struct{})}
+	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
 	c.ctx, c.cancel = context.WithCancel(e.ctx)
 	e.comms[id] = c
 	for _, m := range e.early[id] {

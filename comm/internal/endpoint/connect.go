@@ -57,7 +57,8 @@ func (e *Endpoint) open(p *peer) {
 	e.wg.Go(func() { e.dial(p) })
 }
 
-// dial opens a stream to p. In the end p is up, or admitted: its own stream comes. Or it is gone, if an operation needs it, and else as before.
+// dial opens a stream to p. Afterwards p is up, or admitted because its own stream comes. If neither works, p is gone if an operation needs
+// it; otherwise it stays idle.
 func (e *Endpoint) dial(p *peer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,7 +90,7 @@ func (e *Endpoint) dial(p *peer) {
 	}
 }
 
-// dialFor is the transport's Dial with a timeout (0: none), which goes on if the peer dials, too, and nothing comes of that.
+// dialFor dials p, with a timeout (0: none). If p dials, too, it waits for p's stream, and dials again if that does not come.
 func (e *Endpoint) dialFor(p *peer, timeout time.Duration) (net.Conn, error) {
 	ctx := e.ctx
 	if timeout > 0 {
@@ -112,8 +113,8 @@ func (e *Endpoint) dialFor(p *peer, timeout time.Duration) (net.Conn, error) {
 	}
 }
 
-// notReached finds out what has become of p, which an operation needs, and to which no stream could be opened because of err. The mutex is held,
-// except in between.
+// notReached finds out what has become of p. An operation needs p, and a dial has ended with err. The mutex is held, but not while p's
+// process is looked for.
 func (e *Endpoint) notReached(p *peer, err error) {
 	liveness := diagnosis.Unknown
 	if saysNoReason(err) {

@@ -54,11 +54,11 @@ func (e *Endpoint) NotRevocable() {
 	}
 }
 
-// Abort is Fail. If the communicator has failed already, Abort notifies all members of that, also if another rank had found it.
+// Abort is Fail. If the communicator has failed already, Abort notifies all members of that failure, even if another rank has found it.
 func (c *Communicator) Abort(f *diagnosis.Failure) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	if c.err != nil && c.err.Kind != diagnosis.Revoked && !c.closed {
+	if c.err != nil && c.err.Kind != diagnosis.Revoked && !c.closed && c.allReached == nil {
 		c.notifyAll(-1)
 	}
 	c.fail(f, -1)

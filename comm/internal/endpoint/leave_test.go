@@ -91,22 +91,24 @@ func (l lateHandler) Connected(rank int, conn net.Conn) {
 	l.Handler.Connected(rank, conn)
 }
 
+// pair returns the ends and communicators of two ranks, of which the first one has the transport that wrap returns.
+func pair(t *testing.T, wrap func(transport.Transport) transport.Transport, opt Options) (ends [2]*Endpoint, comms [2]*Communicator) {
+	network := memtest.NewNetwork(2)
+	for r, tr := range []transport.Transport{wrap(network.Transport(0)), network.Transport(1)} {
+		ends[r] = New(tr, r, 2, opt)
+		comm, err := ends[r].Open(1, []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		comms[r] = comm
+	}
+	return ends, comms
+}
+
 // Who connects while this rank leaves gets its goodbye.
 func TestGoodbyeToWhoIsConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, ends, comms := memtest.NewNetwork(2), [2]*Endpoint{}, [2]*Communicator{}
-		for r := range ends {
-			tr := network.Transport(r)
-			if r == 0 {
-				tr = lateHandover{tr}
-			}
-			ends[r] = New(tr, r, 2, Options{ConnectTimeout: minute})
-			comm, err := ends[r].Open(1, []int{0, 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			comms[r] = comm
-		}
+		ends, comms := pair(t, func(tr transport.Transport) transport.Transport { return lateHandover{tr} }, Options{ConnectTimeout: minute})
 		op := comms[1].Recv(0, 0, 0, call.Call{}, nil)
 		time.Sleep(handover / 2)
 		if err := ends[0].Close(); err != nil {

@@ -16,8 +16,7 @@ import (
 // mostReaching is to how many members a communicator connects at the same time to notify them: all its members may find a failure at once.
 const mostReaching = 16
 
-// notifyAll notifies the other members of the communicator's failure, which this rank has from another one, or from none (-1) if it has
-// found the failure. The mutex is held.
+// notifyAll notifies the other members of the communicator's failure. from is as in fail. The mutex is held.
 func (c *Communicator) notifyAll(from int) {
 	if from >= 0 {
 		c.notified[from] = nil
@@ -33,8 +32,8 @@ func (c *Communicator) notifyAll(from int) {
 			c.unreached = append(c.unreached, r)
 		}
 	}
-	if len(c.unreached) > 0 && c.hasReachedAll {
-		c.hasReachedAll, c.reachedAll = false, make(chan struct{})
+	if len(c.unreached) > 0 {
+		c.allReached = make(chan struct{})
 	}
 	c.reachMore()
 }
@@ -49,9 +48,9 @@ func (c *Communicator) reachMore() {
 			c.ep.open(p)
 		}
 	}
-	if len(c.reaching) == 0 && !c.hasReachedAll {
-		c.hasReachedAll = true
-		close(c.reachedAll)
+	if len(c.reaching) == 0 && c.allReached != nil {
+		close(c.allReached)
+		c.allReached = nil
 	}
 }
 
@@ -98,18 +97,18 @@ func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, doc []byte)
 	return sent
 }
 
-// AwaitNotified waits until this rank has written its failure to the members that it notifies, and the cause to all ranks that it is connected
-// to. It waits at most until the failure is limit old. A program that ends because of an error must not take the reason with it.
+// AwaitNotified waits until this rank has sent the communicator's failure to the members that it notifies, and the cause to all ranks to
+// which it is connected. It waits at most until the failure is limit old. A program that ends because of an error must not take the reason with it.
 func (c *Communicator) AwaitNotified(limit time.Duration) {
 	e := c.ep
 	e.mu.Lock()
-	since, hasFailed, reachedAll := e.cause.At, c.err != nil, c.reachedAll
+	since, allReached := e.cause.At, c.allReached
 	if c.failed.After(since) {
 		since = c.failed
 	}
 	e.mu.Unlock()
-	if hasFailed {
-		e.waitAll([]chan struct{}{reachedAll}, limit-time.Since(since))
+	if allReached != nil {
+		e.waitAll([]chan struct{}{allReached}, limit-time.Since(since))
 	}
 	e.mu.Lock()
 	unwritten := slices.Clone(e.causeSent)

@@ -117,6 +117,20 @@ func TestAMemberThatDoesNotAnswerIsNotGone(t *testing.T) {
 	})
 }
 
+// A second Abort, while the first one connects to members, adds nothing.
+func TestASecondAbort(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, w *testWorld) {
+		w.ends[0].tr = &busyNetwork{Transport: w.trs[0]}
+		start := time.Now()
+		w.comms[0].Abort(enough)
+		w.comms[0].Abort(enough)
+		w.comms[0].AwaitNotified(minute)
+		if d := time.Since(start); d != reachTimeout/2 {
+			t.Errorf("took %v, want as long as to open a stream", d)
+		}
+	})
+}
+
 // A rank that has been notified tells those who connect later.
 func TestAFailureIsNewsToWhoConnectsLater(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
@@ -179,19 +193,7 @@ func (refused) Dial(context.Context, int) (net.Conn, error) { return nil, syscal
 // A rank that cannot reach another one takes in that one's own stream, while it waits for news.
 func TestWhoCannotBeReachedMayConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network, ends, comms := memtest.NewNetwork(2), [2]*Endpoint{}, [2]*Communicator{}
-		for r := range ends {
-			tr := network.Transport(r)
-			if r == 0 {
-				tr = refused{tr}
-			}
-			ends[r] = New(tr, r, 2, Options{News: time.Second})
-			comm, err := ends[r].Open(1, []int{0, 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			comms[r] = comm
-		}
+		ends, comms := pair(t, func(tr transport.Transport) transport.Transport { return refused{tr} }, Options{News: time.Second})
 		op := comms[0].Recv(1, 0, 0, call.Call{}, nil)
 		synctest.Wait()
 		comms[1].Fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "enough"})
