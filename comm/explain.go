@@ -244,7 +244,7 @@ func (e *explanation) onNodes(at plan.Nodes, g *core.Group) {
 	e.ways("2. By messages", between[rails].Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 	e.line("Times are those of step 2.")
-	e.predictedWith("network", g.System(nil).Network)
+	e.predictedWithNetwork(g.SystemOfAll())
 }
 
 // blocksOn says how blocks of so many bytes travel between machines.

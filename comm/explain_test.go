@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -166,11 +167,12 @@ func TestGroupsOfDifferentTunings(t *testing.T) {
 	}
 }
 
-// The tuning of rank 0 counts for all; who has been given another one is told.
+// The tuning of rank 0 counts for all, and so do its links, but for the rate of the network: that is each machine's own. Who has been given
+// something else is told.
 func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 	const size = 3
 	given := []string{"all_reduce=ring", "all_reduce=halving", ""}
-	links := []string{"machine=overhead:7us,latency:1s", "", "machine=overhead:8us"}
+	links := []string{"machine=overhead:7us,latency:1s", "network=rate:250Mbit", "machine=overhead:8us"}
 	store := NewMemStore()
 	logs, texts := make([]bytes.Buffer, size), make([]string, size)
 	var all sync.WaitGroup
@@ -183,6 +185,9 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 				return
 			}
 			texts[rank] = g.Explain("all_reduce", 64)
+			if of0 := g.world.Links.Network.Gap; !slices.Equal(g.world.Gaps, []int{of0, 32_000, of0}) {
+				t.Errorf("rank %d takes the links to have the gaps %v", rank, g.world.Gaps)
+			}
 			if way := picked(g.Explain("broadcast", 64<<20)); way != "binomial" { // by the table, a chain
 				t.Errorf("rank %d goes by %s, not by the links", rank, way)
 			}
@@ -207,7 +212,7 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 
 func TestTuningThatIsNone(t *testing.T) {
 	_, err := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1), WithTuning("all_reduce=rink"))
-	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional, pairwise; or of flat, shared`) {
+	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional, pairwise, chain; or of flat, shared`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,14 +18,26 @@ var linked = map[string]string{
 	"far":               "network=latency:100ms; machine=latency:100ms",
 	"narrow":            "network=latency:0s,overhead:0s,rate:1Mbit; machine=latency:0s,overhead:0s,rate:1Mbit",
 	"narrow, scattered": "network=latency:0s,overhead:0s,rate:1Mbit",
+	"uneven, apart":     unevenLinks,
+	"uneven, scattered": unevenLinks,
 }
 
+// unevenLinks are the links of worlds in which some machines have slower links than others.
+const unevenLinks = "network=latency:0s,overhead:0s,copy:10000Gbit,rate:1Gbit"
+
 // byLinks are the names of linked.
-var byLinks = []string{"far", "narrow", "narrow, scattered"}
+var byLinks = []string{"far", "narrow", "narrow, scattered", "uneven, apart", "uneven, scattered"}
 
 func worldWithLinks(t testing.TB, links, placement string, size int) *testWorld {
 	cfg := config{Config: bootstrap.Config{Timeout: time.Minute, Links: links}}
-	return newConfiguredWorld(t, cfg, transports["mem"](t, size), machinesOf(placement, size))
+	return newConfiguredWorld(t, cfg, transports["mem"](t, size), machinesOf(placement, size), func(w *bootstrap.World) {
+		if links == unevenLinks {
+			for r := range size {
+				times := []int{2, 8, 1}[placements[placement](r, size)%3]
+				w.Gaps = append(w.Gaps, times*w.Links.Network.Gap)
+			}
+		}
+	})
 }
 
 // All ranks choose the same by the links, which is not what the table says. They do so in all groups, unless those have a tuning.
@@ -50,6 +62,9 @@ func TestRanksChooseByLinks(t *testing.T) {
 		{"narrow", 4, "", "all_reduce", 1 << 10, "bidirectional", "by what the links predict"},
 		{"narrow", 1, "", "all_reduce", 1 << 10, "", "a copy"},
 		{"narrow, scattered", 7, "", "all_reduce", 1 << 10, "leaders bidirectional", "2. By messages (by what the links predict, 3 ranks, 1024 bytes)"},
+		{"uneven, apart", 4, "", "all_reduce", 1 << 20, "chain", "rate:1Gbit,copy:8000Gbit; rate:0.5Gbit for the machine of rank 0; rate:0.125Gbit for the machine of rank 1; rate:0.5Gbit for the machine of rank 3."},
+		{"uneven, apart", 4, "", "all_reduce", 16 << 20, "chain", "by what the links predict"},
+		{"uneven, scattered", 7, "", "all_reduce", 4 << 20, "rails chain", "rate:1Gbit,copy:8000Gbit; rate:0.5Gbit for the machine of rank 1; rate:0.125Gbit for the machine of rank 3."},
 		{"narrow, scattered", 7, "all_reduce=halving", "all_reduce", 1 << 10, "leaders halving", "tuned"},
 	} {
 		t.Run(fmt.Sprint(c.network, c.size, c.op, c.bytes), func(t *testing.T) {
@@ -62,10 +77,17 @@ func TestRanksChooseByLinks(t *testing.T) {
 					return err
 				}
 				texts[g.Rank()] = g.Explain(c.op, c.bytes)
-				sum := make([]int32, 3000)
-				sum[2999] = 1
-				if err := AllReduce(ctx, g, sum, Sum); err != nil || int(sum[2999]) != c.size {
-					return errors.Join(err, fmt.Errorf("got %d", sum[2999]))
+				sum := make([]int32, 100_000)
+				for i := range sum {
+					sum[i] = int32(i)
+				}
+				if err := AllReduce(ctx, g, sum, Sum); err != nil {
+					return err
+				}
+				for i, got := range sum {
+					if int(got) != i*c.size {
+						return fmt.Errorf("element %d is %d, want %d", i, got, i*c.size)
+					}
 				}
 				return nil
 			})

@@ -12,6 +12,7 @@ var placements = map[string]func(r, size int) int{
 	"shm":       func(int, int) int { return 0 },
 	"mixed":     func(r, _ int) int { return r % 2 },
 	"halves":    func(r, size int) int { return 2 * r / size },
+	"apart":     func(r, _ int) int { return r },
 	"one apart": func(r, _ int) int { return min(r, 1) },
 	"one pair":  func(r, size int) int { return min(r, size-2) },
 	"uneven":    func(r, size int) int { return 3 * r * r / (size * size) },

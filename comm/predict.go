@@ -2,6 +2,7 @@ package comm
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/cost"
@@ -41,14 +42,15 @@ func (e *explanation) byMessages(title string, ranks int, system func() cost.Sys
 		if !plan.Fits(e.op, c.Pick(e.op, ranks, e.bytes), ranks, e.bytes) {
 			return 0, false
 		}
+		c.Chain = e.plans.Chain
 		plans, inPlace := cost.Plans(c, e.op, ranks, e.bytes)
 		return s.Time(plans, inPlace)
 	})
 	if s.HasNetwork() {
-		e.predictedWith("network", s.Network)
+		e.predictedWithNetwork(s)
 	}
 	if s.HasMachine() {
-		e.predictedWith("machine", s.Machine)
+		e.line("Predicted with machine=%v.", s.Machine)
 	}
 }
 
@@ -57,14 +59,29 @@ func (e *explanation) byMessages(title string, ranks int, system func() cost.Sys
 func (e *explanation) onRails(at plan.Nodes, system func(ranks []int) cost.System, between map[int]plan.Choices) prediction {
 	return func(c plan.Choices) (time.Duration, bool) {
 		rails := c.Rails(at, e.bytes)
-		c.Model = between[rails].Model
+		c.Model, c.Chain = between[rails].Model, between[rails].Chain
 		plans, inPlace := cost.Plans(c, e.op, len(at.Members), (e.bytes+rails-1)/rails)
 		s := system(at.OnRails(rails))
 		return s.Time(cost.OnRails(plans, rails), inPlace)
 	}
 }
 
-// predictedWith says what messages cost on a link.
-func (e *explanation) predictedWith(name string, l cost.Link) {
-	e.line("Predicted with %s=%v.", name, l)
+// predictedWithNetwork says what messages cost between the machines of s, whose ranks are those of the group.
+func (e *explanation) predictedWithNetwork(s cost.System) {
+	text, slower := fmt.Sprintf("Predicted with network=%v", s.Network), 0
+	for m, gap := range s.Gaps {
+		if gap == s.Network.Gap {
+			continue
+		}
+		if slower++; slower <= mostSlowMachines {
+			text += fmt.Sprintf("; rate:%s for the machine of rank %d", cost.Rate(gap), slices.Index(s.Machines, m))
+		}
+	}
+	if more := slower - mostSlowMachines; more > 0 {
+		text += fmt.Sprintf("; %d more machines are slower", more)
+	}
+	e.line("%s.", text)
 }
+
+// mostSlowMachines is the most machines whose rates are printed.
+const mostSlowMachines = 8

@@ -136,7 +136,8 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 	return newConfiguredWorld(t, config{Config: bootstrap.Config{Timeout: time.Minute}}, trs, machines)
 }
 
-func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, machines []string) *testWorld {
+// Each configure is called with what a rank knows when ranks have met.
+func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, machines []string, configure ...func(*bootstrap.World)) *testWorld {
 	w := &testWorld{t: t, shared: len(machines) > 0}
 	peers, acceptors := make([]core.Peer, len(trs)), make([]*acceptor.Acceptor, len(trs))
 	for r := range peers {
@@ -160,6 +161,9 @@ func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, mac
 			}
 		}
 		met.Acceptor, met.Token, met.OnFallback = acceptors[r], testToken, bootstrap.OnFallback(log, false)
+		for _, f := range configure {
+			f(met)
+		}
 		m := transporttest.Mortal(bootstrap.Nearby(&met.WorldConfig, met.ID, tr))
 		met.Transport = m
 		g, err := newWorld(cfg, met)

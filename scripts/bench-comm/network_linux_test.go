@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +118,16 @@ func linkRate(rate float64) (text string, burst int) {
 	return fmt.Sprintf("%.0fbit", rate), int(max(96<<10, rate/8*200e-6))
 }
 
+// withRates is a command that runs the one after it. It tells comm the rate of the machine's link, if one machine has a slow link.
+func (n network) withRates() []string {
+	if n.SlowLink == 0 {
+		return nil
+	}
+	script := fmt.Sprintf(`rate=%.0fMbit; if [ "$GROUP_RANK" = %d ]; then rate=%.0fMbit; fi; GORUN_COMM_LINKS="network=rate:$rate" exec "$@"`,
+		n.Rate/1e6, n.Machines-1, n.SlowLink/1e6)
+	return []string{"sh", "-c", script, "sh"}
+}
+
 // contenders are those that have been installed. None binds ranks to processors, since the machines share them.
 func (n network) contenders(t *testing.T, s site) []contender {
 	var hosts []string
@@ -129,7 +140,7 @@ func (n network) contenders(t *testing.T, s site) []contender {
 			return append([]string{s.gorun, "launch", "--hosts=" + list, "--numa-binding=none"}, arguments...)
 		}
 	}
-	ours := append(strings.Fields(*networkLaunch), s.self, workerArg, "auto", "slices")
+	ours := slices.Concat(strings.Fields(*networkLaunch), n.withRates(), []string{s.self, workerArg, "auto", "slices"})
 	all := []contender{
 		{Name: oursBetween, Transport: "tcp", command: launched(ours...)},
 		{Name: limitsBetween, Transport: "tcp", command: launched(s.self, limitArg, "go"), limit: true},

@@ -219,19 +219,23 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 	if me.Tuning != first.Tuning && me.Tuning != "" {
 		c.Log.Warn("the tuning of rank 0 counts", "rank 0", first.Tuning, "this rank", me.Tuning)
 	}
-	if me.Links != first.Links && me.Links != "" {
-		c.Log.Warn("the links of rank 0 count", "rank 0", first.Links, "this rank", me.Links)
+	links := cmp.Or(first.Links, met.Links) // rank 0's, or else those that ranks have measured
+	w.ByLinks = links != ""
+	if first.Links == "" && w.ByLinks {
+		w.Distances = distances(met.Ranks)
 	}
 	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
-		links := cmp.Or(first.Links, met.Links) // rank 0's, or else those that ranks have measured
-		w.ByLinks = links != ""
-		if first.Links == "" && w.ByLinks {
-			w.Distances = distances(met.Ranks)
-		}
 		w.Links, err = cost.Parse(links)
 	}
 	if err != nil {
 		return fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)
 	}
-	return nil
+	if w.Gaps, err = gapsOf(met.Ranks, w.Links); err != nil {
+		return err
+	}
+	own, err := w.Links.With(me.Links)
+	if own.Network.Gap = w.Links.Network.Gap; own != w.Links {
+		c.Log.Warn("the links of rank 0 count, but for the rate of the network, which is that of each machine", "rank 0", first.Links, "this rank", me.Links)
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/store"
 )
@@ -46,6 +47,24 @@ func linksOf(ranks []Info) string {
 		latency *= 4
 	}
 	return fmt.Sprintf("network=latency:%s,rate:1Gbit", latency)
+}
+
+// gapsOf returns the gaps of the links of ranks' machines, by rank: those that ranks have been told, or else that of links. It is nil if they are
+// all the same.
+func gapsOf(ranks []Info, links cost.Links) ([]int, error) {
+	gaps, differ := make([]int, len(ranks)), false
+	for i, r := range ranks {
+		own, err := links.With(r.Links)
+		if err != nil {
+			return nil, fmt.Errorf("rank %d on %s has another version of comm: %w", i, r.Host, err)
+		}
+		gaps[i] = own.Network.Gap
+		differ = differ || gaps[i] != links.Network.Gap
+	}
+	if !differ {
+		return nil, nil
+	}
+	return gaps, nil
 }
 
 // distances returns how far away ranks are from rank 0, as far as they know. Those of one machine are as far away as the first of them that

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,37 @@ func TestLinksOf(t *testing.T) {
 // on is a rank on a machine.
 func on(machineName string, trip time.Duration) Info {
 	return Info{Peer: core.Peer{Place: machine.Place{Kernel: machineName, Network: "n"}}, RoundTrip: trip}
+}
+
+func TestGapsOf(t *testing.T) {
+	links, err := cost.Parse("network=latency:7us,rate:1Gbit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		said []string // by ranks
+		want []int
+		err  string
+	}{
+		{said: []string{"", "", ""}},
+		{said: []string{"network=latency:7us,rate:1Gbit", "network=latency:7us,rate:1Gbit"}},
+		{said: []string{"network=latency:7us,rate:1Gbit", "network=rate:1000Mbit"}},
+		{said: []string{"network=latency:7us,rate:1Gbit", "network=latency:9us", "machine=rate:3Gbit"}}, // only rank 0's count
+		{said: []string{"network=rate:1Gbit", "network=rate:250Mbit", ""}, want: []int{8000, 32000, 8000}},
+		{said: []string{"", "network=rate:10Gbit", "network=latency:9us,rate:0.5Gbit"}, want: []int{8000, 800, 16000}},
+		{said: []string{"", "network=speed:1"}, err: `rank 1 on b has another version of comm: link "network=speed:1"`},
+	} {
+		var ranks []Info
+		for _, said := range c.said {
+			r := on("b", 0)
+			r.Host, r.Links = "b", said
+			ranks = append(ranks, r)
+		}
+		got, err := gapsOf(ranks, links)
+		if !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) || (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+			t.Errorf("%q: %v, %v; want %v, %q", c.said, got, err, c.want, c.err)
+		}
+	}
 }
 
 func TestDistances(t *testing.T) {

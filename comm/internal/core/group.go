@@ -64,7 +64,8 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	for i, r := range ranks {
 		g.index[r] = i
 	}
-	g.Choose.Model = g.model(g.Choose.Table, 1, func() []int { return identity(len(ranks)) })
+	all := identity(len(ranks))
+	g.Choose.Model, g.Choose.Chain = g.model(g.Choose.Table, 1, all), g.chain(all, len(all))
 	g.rank = g.index[w.Rank]
 	g.Pipeline = pipeline.New(comm, ranks, g.rank, w.ChunkSize)
 	g.unattached = w.canShare(ranks)

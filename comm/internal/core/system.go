@@ -1,6 +1,8 @@
 package core
 
 import (
+	"math"
+
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/machine"
@@ -8,22 +10,31 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// links returns what messages between members cost, and whether members choose algorithms by that. It is the same on all members.
+// links returns what messages between members cost, and whether members choose algorithms by that. It is the same on all members. The gap of the
+// network is that of the fastest link that a member's machine has to it.
 //
 // If links have been measured, that was only the way to rank 0. So a group uses them only if it has members near rank 0 and members far away from
 // it: those that are all far away may be near each other.
 func (g *Group) links() (l cost.Links, byLinks bool) {
 	w, near, far := g.World, false, false
-	if w.Distances == nil {
-		return w.Links, w.ByLinks
+	l, byLinks = w.Links, w.ByLinks
+	if w.Distances != nil {
+		for _, r := range g.Ranks {
+			near, far = near || w.Distances[r] == Near, far || w.Distances[r] == Far
+		}
+		if !near || !far {
+			l, byLinks = cost.Default(), false
+		}
 	}
+	if w.Gaps == nil {
+		return l, byLinks
+	}
+	least, most := math.MaxInt, 0
 	for _, r := range g.Ranks {
-		near, far = near || w.Distances[r] == Near, far || w.Distances[r] == Far
+		least, most = min(least, w.Gaps[r]), max(most, w.Gaps[r])
 	}
-	if !near || !far {
-		return cost.Default(), false
-	}
-	return w.Links, w.ByLinks
+	l.Network.Gap = least
+	return l, byLinks || least < most
 }
 
 // System returns where ranks are, which are group ranks, and what messages between them cost. It is the same on all members.
@@ -41,6 +52,13 @@ func (g *Group) System(ranks []int) cost.System {
 		cpus[k] = append(cpus[k], p.CPUs)
 		s.Kernels, s.Machines = append(s.Kernels, k), append(s.Machines, machines.number(p.Place))
 	}
+	if g.World.Gaps != nil {
+		s.Gaps = make([]int, len(machines.known))
+		for i, r := range ranks {
+			gap := &s.Gaps[s.Machines[i]]
+			*gap = max(*gap, g.World.Gaps[g.Ranks[r]])
+		}
+	}
 	for _, sets := range cpus {
 		s.Processors = append(s.Processors, wait.CountCPUs(sets...))
 	}
@@ -51,12 +69,12 @@ func (g *Group) System(ranks []int) cost.System {
 func (g *Group) SystemOfAll() cost.System { return g.System(identity(g.Size())) }
 
 // model returns a model by which ranks on so many rails choose among ways; nil: they do not choose by links. It chooses the same on all members.
-func (g *Group) model(ways choice.Table, rails int, ranks func() []int) choice.Model {
+func (g *Group) model(ways choice.Table, rails int, ranks []int) choice.Model {
 	if _, byLinks := g.links(); !byLinks {
 		return nil
 	}
 	return choice.Model(func(op string, _ int) choice.Choice {
-		s := g.System(ranks())
+		s := g.System(ranks)
 		return s.Choice(ways, op, rails)
 	}).Once()
 }
@@ -67,8 +85,18 @@ func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 	if rails > 1 {
 		ways = plan.Unjoined(ways)
 	}
-	c.Model = g.model(ways, rails, func() []int { return at.OnRails(rails) })
+	ranks := at.OnRails(rails)
+	c.Model, c.Chain = g.model(ways, rails, ranks), g.chain(ranks, len(ranks)/rails)
 	return c
+}
+
+// chain returns the order in which the first size of ranks form a chain; nil: as they are. It is the same on all members.
+func (g *Group) chain(ranks []int, size int) []int {
+	if g.World.Gaps == nil {
+		return nil
+	}
+	s := g.System(ranks)
+	return s.Chain(size)
 }
 
 // partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector. They are the same on all

@@ -40,7 +40,8 @@ type WorldConfig struct {
 	Log       *slog.Logger
 	ChunkSize int // how many bytes of a message of a plan travel at once
 	Links     cost.Links
-	ByLinks   bool // algorithms are chosen by what Links predict
+	ByLinks   bool  // algorithms are chosen by what Links predict
+	Gaps      []int // of the links of ranks' machines to the network, by rank; nil: all have that of Links
 
 	// Distances of all ranks from rank 0, if Links are those of machines that are far away from each other. These say nothing of ranks on one
 	// machine. nil: the user has said what messages cost, or nothing is known.

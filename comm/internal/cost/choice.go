@@ -20,11 +20,12 @@ const (
 )
 
 // Choice returns by which ways op takes the least predicted time if its ranks are on so many rails, as those of [OnRails]. The table's way
-// stays where no other is clearly faster, and where it has too many messages to simulate. Choice returns nil if the table's ways stay for
-// all lengths.
+// stays where no other is clearly faster, and where it has too many messages to simulate, unless another way was clearly faster for fewer bytes:
+// then that one stays. Choice returns nil if the table's ways stay for all lengths.
 func (s *System) Choice(table choice.Table, op string, rails int) choice.Choice {
 	size := len(s.Machines) / rails
 	m := comparison{System: s, op: op, size: size, rails: rails, table: plan.NewChoices(table, nil), ways: table.Free(op)}
+	m.table.Chain = s.Chain(size)
 	if size < 2 || len(m.ways) < 2 || size > longest/shortest {
 		return nil
 	}
@@ -63,15 +64,17 @@ func (m *comparison) lengths() []int {
 // choice returns the ways of the least time.
 func (m *comparison) choice(lengths []int) choice.Choice {
 	var c choice.Choice
-	way, replaced := m.fastest(lengths[0], "")
+	way, replaces := m.fastest(lengths[0], "", false)
+	ever := replaces
 	for i, n := range lengths[1:] {
-		next, other := m.fastest(n, way)
-		replaced = replaced || other
+		next, other := m.fastest(n, way, replaces)
 		if next != way {
-			c, way = append(c, choice.Way{Name: way, UpTo: m.limit(lengths[i], n, way)}), next
+			c = append(c, choice.Way{Name: way, UpTo: m.limit(lengths[i], n, way, replaces)})
 		}
+		way, replaces = next, other
+		ever = ever || replaces
 	}
-	if !replaced {
+	if !ever {
 		return nil
 	}
 	if way != m.ofTable(longest) {
@@ -86,10 +89,10 @@ func (m *comparison) choice(lengths []int) choice.Choice {
 }
 
 // limit returns up to how many bytes way is the fastest. It is for so many bytes, and is not for so many others.
-func (m *comparison) limit(is, isNot int, way string) int {
+func (m *comparison) limit(is, isNot int, way string, replaces bool) int {
 	for least := max(is/fineness, 1); isNot-is > least; {
 		middle := (is + isNot) / 2
-		if w, _ := m.fastest(middle, way); w == way {
+		if w, _ := m.fastest(middle, way, replaces); w == way {
 			is = middle
 		} else {
 			isNot = middle
@@ -100,9 +103,9 @@ func (m *comparison) limit(is, isNot int, way string) int {
 
 func (m *comparison) ofTable(bytes int) string { return m.table.Pick(m.op, m.size, bytes) }
 
-// fastest returns the way for so many bytes, and whether it replaces the table's. The last way, that for fewer bytes, stays if no other is
-// clearly faster.
-func (m *comparison) fastest(bytes int, last string) (way string, replaces bool) {
+// fastest returns the way for so many bytes, and whether it replaces the table's. The last way is that for fewer bytes, where it may have replaced
+// the table's. It stays if no other is clearly faster, and if it has replaced the table's and cannot be compared with that any more.
+func (m *comparison) fastest(bytes int, last string, replaced bool) (way string, replaces bool) {
 	times := map[string]time.Duration{}
 	for _, w := range m.ways {
 		if d, known := m.time(w, bytes); known {
@@ -119,7 +122,12 @@ func (m *comparison) fastest(bytes int, last string) (way string, replaces bool)
 			break
 		}
 	}
-	if _, known := times[table]; !known {
+	_, knowsTable := times[table]
+	_, knowsLast := times[last]
+	switch {
+	case replaced && !(knowsLast && knowsTable) && plan.Fits(m.op, last, m.size, bytes):
+		way = last
+	case !knowsTable:
 		way = table
 	}
 	return way, way != table

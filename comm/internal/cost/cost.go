@@ -30,9 +30,46 @@ const (
 type System struct {
 	Links
 	Machines   []int // by rank; ranks of a machine share its link to the network
+	Gaps       []int // of the links of machines, as Link.Gap; nil: all have that of Network
 	Kernels    []int // by rank; ranks of a kernel share its processors
 	Processors []int // by kernel; 0: one for each rank
 	Chunk      int   // how many bytes of a message travel at once
+}
+
+// gap returns the gap of a machine's link to the network.
+func (s *System) gap(machine int) int {
+	if s.Gaps == nil {
+		return s.Network.Gap
+	}
+	return s.Gaps[machine]
+}
+
+// Chain returns the order of the first size ranks in which [plan.ChainAllReduce] takes the least time: the machine with the slowest link is at
+// one end, and the one with the next slowest at the other. It is nil if all links are the same: then any order will do.
+func (s *System) Chain(size int) []int {
+	if s.Gaps == nil || slices.Min(s.Gaps) == slices.Max(s.Gaps) {
+		return nil
+	}
+	slow := make([]int, len(s.Gaps)) // machines, those with slow links first
+	for m := range slow {
+		slow[m] = m
+	}
+	slices.SortStableFunc(slow, func(a, b int) int { return s.Gaps[b] - s.Gaps[a] })
+	place := func(rank int) int {
+		switch s.Machines[rank] {
+		case slow[0]:
+			return -1
+		case slow[1]:
+			return len(slow)
+		}
+		return s.Machines[rank]
+	}
+	chain := make([]int, size)
+	for r := range chain {
+		chain[r] = r
+	}
+	slices.SortStableFunc(chain, func(a, b int) int { return place(a) - place(b) })
+	return chain
 }
 
 // Apart returns a system of so many ranks, each on a machine of its own.

@@ -41,10 +41,10 @@ func Default() Links {
 func (l Link) String() string {
 	text := fmt.Sprintf("latency:%s,overhead:%s,wakeup:%s", short(l.Latency), short(l.Overhead), short(l.Wakeup))
 	if l.Gap > 0 {
-		text += ",rate:" + rate(l.Gap)
+		text += ",rate:" + Rate(l.Gap)
 	}
 	if l.Copy > 0 {
-		text += ",copy:" + rate(l.Copy)
+		text += ",copy:" + Rate(l.Copy)
 	}
 	return text
 }
@@ -52,8 +52,8 @@ func (l Link) String() string {
 // short is d in ASCII.
 func short(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
-// rate is the inverse of gap.
-func rate(gap int) string { return strconv.FormatFloat(8e3/float64(gap), 'f', -1, 64) + "Gbit" }
+// Rate returns the rate of a gap, as [Parse] reads it.
+func Rate(gap int) string { return strconv.FormatFloat(8e3/float64(gap), 'f', -1, 64) + "Gbit" }
 
 // The limits of what a user may set keep sums of times in range.
 const (
@@ -69,8 +69,10 @@ func gap(rate float64) int { return max(int(8e12/rate), 1) }
 //	network=latency:20us,rate:10Gbit; machine=overhead:4us
 //
 // Latency, overhead and wakeup are durations of at most a second. Rate and copy are bits per second, from 1Mbit to 10000Gbit.
-func Parse(text string) (Links, error) {
-	l := Default()
+func Parse(text string) (Links, error) { return Default().With(text) }
+
+// With returns l with those that text sets: see [Parse].
+func (l Links) With(text string) (Links, error) {
 	for item := range strings.SplitSeq(text, ";") {
 		if item = strings.TrimSpace(item); item == "" {
 			continue

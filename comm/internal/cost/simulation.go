@@ -207,16 +207,18 @@ func (m *simulation) work(e *event, long moment) (start moment) {
 // A message is a chunk that has been sent.
 type message struct {
 	from, to     int
-	copies, wire moment // how long a processor copies it, and how long the wire carries it
+	n            int
+	copies, wire moment // how long a processor copies it, and how long the wire of the sender carries it
 }
 
 // send sends n bytes to another rank. Its processor copies some of them while the wire is busy with others.
 func (m *simulation) send(e *event, to, n int) {
 	l := m.link(e.rank, to)
 	overhead := of(l.Overhead)
-	msg := &message{from: e.rank, to: to, copies: ofBytes(n, l.Copy), wire: ofBytes(n, l.Gap)}
+	msg := &message{from: e.rank, to: to, n: n, copies: ofBytes(n, l.Copy), wire: ofBytes(n, l.Gap)}
 	first := m.work(e, overhead+msg.copies) + overhead
 	if from := m.Machines[e.rank]; from != m.Machines[to] {
+		msg.wire = ofBytes(n, m.gap(from))
 		first = max(first, m.sends[from])
 		m.sends[from] = first + msg.wire
 	} else if msg.wire > 0 {
@@ -230,12 +232,14 @@ func (m *simulation) send(e *event, to, n int) {
 // arrive lets the first byte of a message arrive. A receiver to which bytes come slower than it copies them begins so late that it need
 // not wait in between.
 func (m *simulation) arrive(msg *message, first moment) {
+	wire := msg.wire
 	if at := m.Machines[msg.to]; at != m.Machines[msg.from] {
 		first = max(first, m.receives[at])
-		m.receives[at] = first + msg.wire
+		m.receives[at] = first + ofBytes(msg.n, m.gap(at))
+		wire = max(wire, ofBytes(msg.n, m.gap(at)))
 	}
 	key := pair{int32(msg.from), int32(msg.to)}
-	m.arrived[key] = append(m.arrived[key], first+max(msg.wire-msg.copies, 0))
+	m.arrived[key] = append(m.arrived[key], first+max(wire-msg.copies, 0))
 	if m.ranks[msg.to].waiting {
 		m.schedule(msg.to)
 	}

@@ -38,3 +38,36 @@ func ChainReduce(rank, size, n, root, messages int) Plan {
 	}
 	return p
 }
+
+// ChainAllReduce combines the vectors of all ranks from neighbour to neighbour, from rank 0 to the last one, which sends the result back the
+// same way, in so many messages. Results travel while later messages are still on their way to the last rank. It is for long vectors if the
+// links at one end of the chain, or at both, are slower than the others. The operation must commute.
+//
+// ChainReduce and ChainBroadcast in one. The last of k messages comes back to rank 0 after k+3P-5 times the time of one. n elements sent by
+// the ranks at the ends, the least possible of any all-reduce; 2n by the others.
+func ChainAllReduce(rank, size, n, messages int) Plan {
+	all := Range{0, n}
+	var p Plan
+	move := func(to, send, from, recv int, merge Merge) {
+		s := Step{To: None, From: None}
+		if to >= 0 && to < size && send >= 0 && send < messages {
+			s.To, s.Send = to, all.Part(messages, send)
+		}
+		if from >= 0 && from < size && recv >= 0 && recv < messages {
+			s.From, s.Recv, s.Merge = from, all.Part(messages, recv), merge
+		}
+		if s.To != None || s.From != None {
+			p = append(p, s)
+		}
+	}
+	behind := 2 * (size - 1 - rank) // how many messages lie between a partial sum and the result that a rank receives next
+	for i := range messages + behind + 1 {
+		if rank == size-1 {
+			move(rank-1, i-1, rank-1, i, Left)
+			continue
+		}
+		move(rank+1, i-1, rank-1, i, Left)
+		move(rank-1, i-behind-1, rank+1, i-behind, Replace)
+	}
+	return p
+}

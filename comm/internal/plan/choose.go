@@ -1,12 +1,17 @@
 package plan
 
-import "github.com/gorun/gorun/comm/internal/choice"
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+)
 
 // Choices makes plans by the chosen algorithms. The choice depends only on the call, on where the group's ranks are
 // and, if links are set or have been measured, on what messages cost there. So it is the same on every rank.
 type Choices struct {
 	choice.Chooser
-	Pieces int // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
+	Pieces int   // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
+	Chain  []int // ranks in the order in which ChainAllReduce passes them; nil: in order of rank
 }
 
 // NewChoices returns the choices among ways, which tuning overrules.
@@ -33,9 +38,19 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
+	case way == "chain":
+		return c.chainAllReduce(rank, size, n, elem)
 	default:
 		return RingAllReduce(rank, size, n, ringMessages(way, n/size*elem))
 	}
+}
+
+func (c Choices) chainAllReduce(rank, size, n, elem int) Plan {
+	messages := max(min(chainAllReduceMessages(size, n*elem), n), 1)
+	if c.Chain == nil {
+		return ChainAllReduce(rank, size, n, messages)
+	}
+	return ChainAllReduce(slices.Index(c.Chain, rank), size, n, messages).Among(c.Chain)
 }
 
 // AllGather appends to p the plan for collecting blocks of any lengths, of elements of elem bytes. The blocks are one vector.

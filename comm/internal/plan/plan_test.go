@@ -49,15 +49,17 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 		algorithm func(rank, size, n int) Plan
 		ordered   bool
 	}{
-		"ring":      {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 0) }, false},
-		"both ways": {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 1) }, false},
-		"in turn":   {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 3) }, false},
-		"doubling":  {DoublingAllReduce, true},
-		"pairwise":  {PairwiseAllReduce, true},
-		"halving":   {HalvingAllReduce, true},
-		"chosen":    {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
-		"long":      {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 1<<20, false) }, false},
-		"ordered":   {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, true) }, true},
+		"ring":        {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 0) }, false},
+		"both ways":   {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 1) }, false},
+		"in turn":     {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 3) }, false},
+		"one message": {func(rank, size, n int) Plan { return ChainAllReduce(rank, size, n, 1) }, true},
+		"chain":       {func(rank, size, n int) Plan { return ChainAllReduce(rank, size, n, 5) }, true},
+		"doubling":    {DoublingAllReduce, true},
+		"pairwise":    {PairwiseAllReduce, true},
+		"halving":     {HalvingAllReduce, true},
+		"chosen":      {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, false) }, false},
+		"long":        {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 1<<20, false) }, false},
+		"ordered":     {func(rank, size, n int) Plan { return chosen.AllReduce(rank, size, n, 4<<10, true) }, true},
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size, n := drawSize(t), rapid.IntRange(0, 40).Draw(t, "n")
