@@ -123,7 +123,7 @@ func (n network) withRates() []string {
 	if n.SlowLink == 0 {
 		return nil
 	}
-	script := fmt.Sprintf(`rate=%.0fMbit; if [ "$GROUP_RANK" = %d ]; then rate=%.0fMbit; fi; GORUN_COMM_LINKS="network=rate:$rate" exec "$@"`,
+	script := fmt.Sprintf(`rate=%.0fMbit; if [ "$GROUP_RANK" = %d ]; then rate=%.0fMbit; fi; GORUN_COMM_LINKS="network=latency:0s,rate:$rate" exec "$@"`,
 		n.Rate/1e6, n.Machines-1, n.SlowLink/1e6)
 	return []string{"sh", "-c", script, "sh"}
 }
