@@ -125,7 +125,7 @@ func (m *comparison) fastest(bytes int, last string, replaced bool) (way string,
 	_, knowsTable := times[table]
 	_, knowsLast := times[last]
 	switch {
-	case replaced && !(knowsLast && knowsTable) && plan.Fits(m.op, last, m.size, bytes):
+	case replaced && (!knowsLast || !knowsTable) && plan.Fits(m.op, last, m.size, bytes):
 		way = last
 	case !knowsTable:
 		way = table

@@ -86,7 +86,9 @@ func TestChoiceFollowsTheLinks(t *testing.T) {
 		want         string
 	}{
 		{"network=latency:50us,rate:1Gbit", "reduce", 4, 32 << 10, "binomial"}, // by the table, up to 128K
-		{"network=latency:50us,rate:1Gbit", "reduce", 4, 96 << 10, "pipeline"},
+		{"network=latency:50us,rate:1Gbit", "reduce", 4, 96 << 10, "halving"},
+		{"network=latency:50us,rate:1Gbit", "reduce", 4, 128 << 10, "pipeline"},
+		{"network=latency:50us,rate:1Gbit", "broadcast", 16, 64 << 10, "scatter"},
 		{"network=latency:50us,rate:1Gbit", "all_reduce", 8, 48 << 10, "halving"}, // doubling, up to 64K
 		{"network=latency:20ms", "all_reduce", 8, 2 << 20, "pairwise"},
 		{"network=latency:20ms", "all_reduce", 8, 8 << 20, "doubling"},

@@ -72,6 +72,8 @@ func TestTimesOfTheLiterature(t *testing.T) {
 		{"broadcast", "chain", anyRanks, func(p, n, _ ns) ns { return (p - 1) * (a + n*b) }},
 		{"reduce", "binomial", powerOfTwo, func(_, n, log ns) ns { return log * (a + n*(b+c)) }},
 		{"reduce", "binomial", atMost, func(_, n, log ns) ns { return log * (a + n*(b+c)) }},
+		{"broadcast", "scatter", atMost, func(p, n, log ns) ns { return (2*log+1)*a + 3*n*b }},
+		{"reduce", "halving", powerOfTwo, func(p, n, log ns) ns { return 2*log*a + 2*(p-1)*n/p*b + (p-1)*n/p*c }}, // Rabenseifner
 		{"all_reduce", "doubling", powerOfTwo, func(_, n, log ns) ns { return log * (a + n*(b+c)) }},
 		{"all_reduce", "doubling", atMost, func(_, n, log ns) ns { return (log+1)*(a+n*(b+c)) - n*c }},
 		{"all_reduce", "halving", powerOfTwo, func(p, n, log ns) ns { return 2*log*a + 2*(p-1)*n/p*b + (p-1)*n/p*c }}, // Rabenseifner

@@ -150,6 +150,8 @@ func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
 		return LinearBroadcast(rank, size, n, root)
 	case "binomial":
 		return BinomialBroadcast(rank, size, n, root)
+	case "scatter":
+		return ScatterBroadcast(rank, size, n, root)
 	default:
 		return ChainBroadcast(rank, size, n, root, messagesByWay(way, size, n, elem))
 	}
@@ -164,6 +166,8 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 		return OrderedReduce(rank, size, n, root)
 	case way == "binomial":
 		return BinomialReduce(rank, size, n, root)
+	case way == "halving":
+		return HalvingReduce(rank, size, n, root)
 	default:
 		return ChainReduce(rank, size, n, root, messagesByWay(way, size, n, elem))
 	}

@@ -50,10 +50,12 @@ var Ways = choice.Table{
 	{Op: "all_reduce", Way: "pairwise", UpTo: never, What: "pairwise exchange of whole vectors: one latency"},
 	{Op: "all_reduce", Way: "chain", UpTo: never, What: "along a chain and back, in short messages, which overlap: for a slow link at an end"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
+	{Op: "reduce", Way: "halving", UpTo: scatterLimit, What: "recursive halving and gather: few bytes, few steps"},
 	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
 	{Op: "reduce", Way: pipelined, What: "from neighbour to neighbour in short messages, which overlap"},
 	{Op: "reduce", Way: "linear", UpTo: never, What: "each vector straight to root: one latency"},
 	{Op: "broadcast", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
+	{Op: "broadcast", Way: "scatter", UpTo: scatterLimit, What: "scatter and all-gather by recursive doubling: few bytes, few steps"},
 	{Op: "broadcast", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
 	{Op: "broadcast", Way: pipelined, What: "from neighbour to neighbour in short messages, which overlap"},
 	{Op: "broadcast", Way: "linear", UpTo: never, What: "straight from root to each rank: one latency"},
@@ -94,6 +96,8 @@ func nearby(ways choice.Table) choice.Table {
 		switch {
 		case l.Way == oneWay, l.Way == "chain" && l.Op != "all_reduce", l.Op == "reduce_scatter" && l.Way == "pairwise":
 			l.UpTo = nil
+		case l.Way == "scatter", l.Op == "reduce" && l.Way == "halving":
+			l.UpTo = never
 		case l.Op == "all_reduce" && l.Way == "doubling":
 			l.UpTo = fewSteps(64 << 10)
 		case l.Op == "all_reduce" && l.Way == "halving":
@@ -198,6 +202,23 @@ func treeLimit(ranks int) int {
 	d, between := float64(depth-1), float64(ranks-2)
 	x := (math.Sqrt(between) + math.Sqrt(between+d*(between-d-1))) / d
 	return max(int(x*x*messageCost/2), 4*messageCost)
+}
+
+// scatterLimit is the most bytes for which a vector is scattered and gathered, or reduced by halving: then a single call takes at most half as long
+// as in a chain. In many calls in a row it takes almost twice as long, because root sends a vector almost twice, and in a chain once. In the units
+// of treeLimit, a vector takes 2x(P-1)/P+2log(P) if P is a power of two, and x+1 more otherwise. Up to 16 ranks, a tree is better for as many bytes.
+func scatterLimit(ranks int) int {
+	power := 1 << (bits.Len(uint(ranks)) - 1)
+	perByte, steps := 2-2/float64(power), float64(2*(bits.Len(uint(power))-1))
+	if power < ranks {
+		perByte, steps = perByte+1, steps+1
+	}
+	a, b, between := 2*perByte-1, float64(ranks-2)-2*steps, float64(ranks-2)
+	if between <= 0 || between+a*b < 0 {
+		return choice.Never
+	}
+	x := (math.Sqrt(between) + math.Sqrt(between+a*b)) / a
+	return int(x * x * messageCost)
 }
 
 // treeDepth is the number of messages that the root of a binomial tree sends.
