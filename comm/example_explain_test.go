@@ -25,7 +25,7 @@ func ExampleExplain() {
 	//   >    any  ring              921 us  ring reduce-scatter and all-gather: fewest bytes, between neighbours only
 	//          -  bidirectional     867 us  ring in both directions, with half of the vector each
 	//          -  pairwise          919 us  pairwise exchange of whole vectors: one latency
-	//          -  chain             935 us  along a chain and back, in short messages, which overlap: for a slow link at an end
+	//          -  pipeline         1006 us  along a chain and back in short messages, which overlap: for slow links
 	// Predicted with network=latency:20us,overhead:4us,wakeup:5us,rate:10Gbit,copy:80Gbit.
 }
 
@@ -63,7 +63,7 @@ func ExampleGroup_Ways() {
 		fmt.Println(world.Ways("all_reduce"))
 		return nil
 	})
-	// Output: [doubling halving ring bidirectional pairwise chain]
+	// Output: [doubling halving ring bidirectional pairwise pipeline]
 }
 
 func ExampleWithLinks() {

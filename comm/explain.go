@@ -30,7 +30,7 @@ var latest atomic.Pointer[Group]
 //
 // Each table says where its choice comes from: it is built in, tuned by [WithTuning], or what takes the least time by what [WithLinks] predicts.
 //
-// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two.
+// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two, on machines that all have the same link.
 func Explain(op string, bytes int) string {
 	if g := latest.Load(); g != nil {
 		return g.Explain(op, bytes)
@@ -173,11 +173,11 @@ func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"
 
 // table prints the ways of t for the operation, with an arrow to the one that is chosen.
 func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
-	e.ways(title, choice.Chooser{Table: t, Tuning: e.plans.Tuning}, e.op, ranks, bytes, nil)
+	e.ways(title, plan.NewChoices(t, e.plans.Tuning), e.op, ranks, bytes, nil)
 }
 
 // ways prints the ways of a table. predict may be nil.
-func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, bytes int, predict prediction) {
+func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes int, predict prediction) {
 	from := "built in"
 	switch {
 	case c.IsTuned(op, ranks):
@@ -192,9 +192,11 @@ func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, byt
 	}
 	e.line("    %6s  %-13s%s  %s", "up to", "way", head, "what")
 	row := func(arrow, limit, way string) {
-		e.line("  %s %6s  %-13s%s  %s", arrow, limit, way, predict.of(plan.Choices{Chooser: c.By(op, way, ranks)}), c.What(op, way))
+		one := c
+		one.Chooser = c.By(op, way, ranks)
+		e.line("  %s %6s  %-13s%s  %s", arrow, limit, way, predict.of(one), c.What(op, way))
 	}
-	picked, ways := c.Pick(op, ranks, bytes), c.Choice(op, ranks)
+	picked, ways := c.Chooser.Pick(op, ranks, bytes), c.Choice(op, ranks)
 	for _, w := range ways {
 		arrow := " "
 		if w.Name == picked && bytes <= w.UpTo {
@@ -210,7 +212,7 @@ func (e *explanation) ways(title string, c choice.Chooser, op string, ranks, byt
 }
 
 func (e *explanation) inMemory(c choice.Chooser, ranks int) {
-	e.ways("in memory", c, e.op, ranks, e.bytes, nil)
+	e.ways("in memory", plan.Choices{Chooser: c}, e.op, ranks, e.bytes, nil)
 	if e.op != "barrier" {
 		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(shm.LeastInPlace))
 	}
@@ -238,10 +240,10 @@ func (e *explanation) onNodes(at plan.Nodes, g *core.Group) {
 	between := map[int]plan.Choices{1: g.Between(at, 1), least: g.Between(at, least)}
 	predict := e.onRails(at, g.System, between)
 	if e.op != "barrier" {
-		e.ways("between machines", e.plans.Chooser, aboutNodes, len(at.Members), e.bytes, predict)
+		e.ways("between machines", e.plans, aboutNodes, len(at.Members), e.bytes, predict)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
-	e.ways("2. By messages", between[rails].Chooser, e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
+	e.ways("2. By messages", between[rails], e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 	e.line("Times are those of step 2.")
 	e.predictedWithNetwork(g.SystemOfAll())

@@ -210,8 +210,8 @@ func WithTuning(rules string) Option { return func(c *config) { c.tuning = rules
 // prints; [WithTuning] overrules them. With "network=latency:50us,rate:25Gbit" a message between machines takes 50 microseconds before its
 // first byte arrives, and 25 gigabits travel in a second. The default is GORUN_COMM_LINKS. If that is empty too, comm chooses algorithms by
 // limits that are built in, unless machines are milliseconds apart, and Explain predicts times for a usual data centre. See "Which algorithm"
-// in docs/comm.md. A world uses the links of rank 0, but for the rate of the network: each rank says that of its own machine's link, and those
-// that say none have that of rank 0.
+// in docs/comm.md. A world uses the links of rank 0, but the rate of the network is that of each machine's own link: its ranks set it, or it is
+// that of rank 0.
 func WithLinks(links string) Option { return func(c *config) { c.Links = links } }
 
 // WithCodec makes objects travel by c instead of CBOR. All ranks use the same codec.

@@ -39,3 +39,36 @@ func TestFarMachinesGetFewSteps(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowLinks: what each rank has been told of its machine's link reaches all ranks, and decides how a long all-reduce of them goes. A group whose
+// links are all the same goes as the default says.
+func TestSlowLinks(t *testing.T) {
+	t.Parallel()
+	a := newTestAgentWith(t, "hosts", 5, func(rank int) []string {
+		rate := []string{"", "", "network=rate:100Mbit", "network=rate:5Gbit,latency:1ms", ""}[rank] // rank 0 says nothing
+		return []string{"GORUN_COMM_LINKS=" + rate}
+	})
+	a.join()
+	for _, c := range []struct{ group, has string }{
+		{"", "(by what the links predict, 5 ranks, 4194304 bytes)"},
+		{"", "> pipeline"},
+		{"", "network=latency:20us,overhead:4us,wakeup:5us,rate:10Gbit,copy:80Gbit; rate:0.1Gbit for the machine of rank 2; rate:5Gbit for the machine of rank 3."},
+		{"4 1 2", "rate:10Gbit,copy:80Gbit; rate:0.1Gbit for the machine of rank 2."},
+		{"3 2", "rate:5Gbit,copy:80Gbit; rate:0.1Gbit for the machine of rank 1."},
+		{"4 1 0", "(built in, 3 ranks, 4194304 bytes)"},
+		{"4 1 0", "rate:10Gbit,copy:80Gbit.\n"},
+	} {
+		a.begun(append([]string{"explain", "all_reduce", "4194304"}, strings.Fields(c.group)...)...)
+		for rank, r := range a.results() {
+			text := strings.Replace(r.Text, ">    any  pipeline", "> pipeline", 1)
+			if r.Error != "" || text != "" && !strings.Contains(text, c.has) {
+				t.Errorf("rank %d says of %q\n%s%s\nwant %s", rank, c.group, r.Text, r.Error, c.has)
+			}
+		}
+	}
+	for rank, told := range []bool{2: false, 3: true, 4: false} {
+		if got := strings.Contains(a.workers[rank].stderr.String(), "the links of rank 0 count"); got != told {
+			t.Errorf("rank %d is told that other links count: %t", rank, got)
+		}
+	}
+}

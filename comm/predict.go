@@ -38,11 +38,10 @@ func (e *explanation) byMessages(title string, ranks int, system func() cost.Sys
 		return
 	}
 	s := system()
-	e.ways(title, e.plans.Chooser, e.op, ranks, e.bytes, func(c plan.Choices) (time.Duration, bool) {
+	e.ways(title, e.plans, e.op, ranks, e.bytes, func(c plan.Choices) (time.Duration, bool) {
 		if !plan.Fits(e.op, c.Pick(e.op, ranks, e.bytes), ranks, e.bytes) {
 			return 0, false
 		}
-		c.Chain = e.plans.Chain
 		plans, inPlace := cost.Plans(c, e.op, ranks, e.bytes)
 		return s.Time(plans, inPlace)
 	})

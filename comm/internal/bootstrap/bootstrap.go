@@ -230,12 +230,11 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 	if err != nil {
 		return fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)
 	}
-	if w.Gaps, err = gapsOf(met.Ranks, w.Links); err != nil {
-		return err
+	if own, err := w.Links.With(me.Links); err == nil {
+		if own.Network.Gap = w.Links.Network.Gap; own != w.Links { // each machine has a rate of its own
+			c.Log.Warn("the links of rank 0 count, but for the rate of the network", "rank 0", first.Links, "this rank", me.Links)
+		}
 	}
-	own, err := w.Links.With(me.Links)
-	if own.Network.Gap = w.Links.Network.Gap; own != w.Links {
-		c.Log.Warn("the links of rank 0 count, but for the rate of the network, which is that of each machine", "rank 0", first.Links, "this rank", me.Links)
-	}
+	w.Gaps, err = gapsOf(met.Ranks, w.Links)
 	return err
 }

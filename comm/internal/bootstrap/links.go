@@ -49,20 +49,31 @@ func linksOf(ranks []Info) string {
 	return fmt.Sprintf("network=latency:%s,rate:1Gbit", latency)
 }
 
-// gapsOf returns the gaps of the links of ranks' machines, by rank: those that ranks have been told, or else that of links. It is nil if they are
-// all the same.
+// gapsOf returns the gaps of the links of ranks' machines, by rank: 0 if no rank of the machine has a rate, so that of links counts. If ranks of a
+// machine have different rates, the lowest counts. It is nil if no rank has a rate other than that of links.
 func gapsOf(ranks []Info, links cost.Links) ([]int, error) {
-	gaps, differ := make([]int, len(ranks)), false
+	machineOf := func(rank int) any {
+		if at := networkOf(ranks[rank]); at.SameNetwork(at) {
+			return at
+		}
+		return rank // it is not known
+	}
+	gap, differ := map[any]int{}, false
 	for i, r := range ranks {
-		own, err := links.With(r.Links)
+		own, err := cost.Links{}.With(r.Links)
 		if err != nil {
 			return nil, fmt.Errorf("rank %d on %s has another version of comm: %w", i, r.Host, err)
 		}
-		gaps[i] = own.Network.Gap
-		differ = differ || gaps[i] != links.Network.Gap
+		at, set := machineOf(i), own.Network.Gap
+		gap[at] = max(gap[at], set)
+		differ = differ || set != 0 && set != links.Network.Gap
 	}
 	if !differ {
 		return nil, nil
+	}
+	gaps := make([]int, len(ranks))
+	for i := range ranks {
+		gaps[i] = gap[machineOf(i)]
 	}
 	return gaps, nil
 }

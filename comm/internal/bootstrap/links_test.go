@@ -61,22 +61,25 @@ func TestGapsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		said []string // by ranks
-		want []int
-		err  string
+		machines string   // of ranks, a letter for each
+		said     []string // by ranks
+		want     []int
+		err      string
 	}{
-		{said: []string{"", "", ""}},
-		{said: []string{"network=latency:7us,rate:1Gbit", "network=latency:7us,rate:1Gbit"}},
-		{said: []string{"network=latency:7us,rate:1Gbit", "network=rate:1000Mbit"}},
-		{said: []string{"network=latency:7us,rate:1Gbit", "network=latency:9us", "machine=rate:3Gbit"}}, // only rank 0's count
-		{said: []string{"network=rate:1Gbit", "network=rate:250Mbit", ""}, want: []int{8000, 32000, 8000}},
-		{said: []string{"", "network=rate:10Gbit", "network=latency:9us,rate:0.5Gbit"}, want: []int{8000, 800, 16000}},
-		{said: []string{"", "network=speed:1"}, err: `rank 1 on b has another version of comm: link "network=speed:1"`},
+		{machines: "abc", said: []string{"", "", ""}},
+		{machines: "ab", said: []string{"network=latency:7us,rate:1Gbit", "network=latency:7us,rate:1Gbit"}},
+		{machines: "ab", said: []string{"network=latency:7us,rate:1Gbit", "network=rate:1000Mbit"}},
+		{machines: "abc", said: []string{"network=latency:7us,rate:1Gbit", "network=latency:9us", "machine=rate:3Gbit"}}, // only rank 0's count
+		{machines: "abc", said: []string{"network=rate:1Gbit", "network=rate:250Mbit", ""}, want: []int{8000, 32000, 0}},
+		{machines: "abc", said: []string{"", "network=rate:10Gbit", "network=latency:9us,rate:0.5Gbit"}, want: []int{0, 800, 16000}},
+		{machines: "abbab", said: []string{"", "", "network=rate:0.5Gbit", "", "network=rate:2Gbit"}, want: []int{0, 16000, 16000, 0, 16000}},
+		{machines: "??", said: []string{"network=rate:1Gbit", "network=rate:2Gbit"}, want: []int{8000, 4000}},
+		{machines: "ab", said: []string{"", "network=speed:1"}, err: `rank 1 on b has another version of comm: link "network=speed:1"`},
 	} {
 		var ranks []Info
-		for _, said := range c.said {
-			r := on("b", 0)
-			r.Host, r.Links = "b", said
+		for i, said := range c.said {
+			r := on(strings.Trim(c.machines[i:i+1], "?"), 0)
+			r.Host, r.Links = r.Kernel, said
 			ranks = append(ranks, r)
 		}
 		got, err := gapsOf(ranks, links)

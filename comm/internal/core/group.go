@@ -64,8 +64,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	for i, r := range ranks {
 		g.index[r] = i
 	}
-	all := identity(len(ranks))
-	g.Choose.Model, g.Choose.Chain = g.model(g.Choose.Table, 1, all), g.chain(all, len(all))
+	g.Choose = g.byLinks(g.Choose, g.Choose.Table, 1, identity(len(ranks)))
 	g.rank = g.index[w.Rank]
 	g.Pipeline = pipeline.New(comm, ranks, g.rank, w.ChunkSize)
 	g.unattached = w.canShare(ranks)

@@ -1,7 +1,8 @@
 package core
 
 import (
-	"math"
+	"cmp"
+	"slices"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cost"
@@ -10,12 +11,12 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
-// links returns what messages between members cost, and whether members choose algorithms by that. It is the same on all members. The gap of the
-// network is that of the fastest link that a member's machine has to it.
+// links returns what messages between members cost, the gaps of the links of members' machines, by group rank, and whether members choose algorithms
+// by that. They do if gaps differ. It is the same on all members. The gap of the network is the least of gaps. gaps is nil if all are the same.
 //
 // If links have been measured, that was only the way to rank 0. So a group uses them only if it has members near rank 0 and members far away from
 // it: those that are all far away may be near each other.
-func (g *Group) links() (l cost.Links, byLinks bool) {
+func (g *Group) links() (l cost.Links, gaps []int, byLinks bool) {
 	w, near, far := g.World, false, false
 	l, byLinks = w.Links, w.ByLinks
 	if w.Distances != nil {
@@ -27,20 +28,22 @@ func (g *Group) links() (l cost.Links, byLinks bool) {
 		}
 	}
 	if w.Gaps == nil {
-		return l, byLinks
+		return l, nil, byLinks
 	}
-	least, most := math.MaxInt, 0
 	for _, r := range g.Ranks {
-		least, most = min(least, w.Gaps[r]), max(most, w.Gaps[r])
+		gaps = append(gaps, cmp.Or(w.Gaps[r], l.Network.Gap))
 	}
-	l.Network.Gap = least
-	return l, byLinks || least < most
+	if l.Network.Gap = slices.Min(gaps); l.Network.Gap == slices.Max(gaps) {
+		return l, nil, byLinks
+	}
+	return l, gaps, true
 }
 
 // System returns where ranks are, which are group ranks, and what messages between them cost. It is the same on all members.
 func (g *Group) System(ranks []int) cost.System {
 	s := cost.System{Chunk: g.World.ChunkSize}
-	s.Links, _ = g.links()
+	var gaps []int
+	s.Links, gaps, _ = g.links()
 	var cpus [][]string // by kernel
 	machines, kernels := numbering{same: machine.Place.SameNetwork}, numbering{same: machine.Place.SameKernel}
 	for _, r := range ranks {
@@ -52,11 +55,10 @@ func (g *Group) System(ranks []int) cost.System {
 		cpus[k] = append(cpus[k], p.CPUs)
 		s.Kernels, s.Machines = append(s.Kernels, k), append(s.Machines, machines.number(p.Place))
 	}
-	if g.World.Gaps != nil {
+	if gaps != nil {
 		s.Gaps = make([]int, len(machines.known))
 		for i, r := range ranks {
-			gap := &s.Gaps[s.Machines[i]]
-			*gap = max(*gap, g.World.Gaps[g.Ranks[r]])
+			s.Gaps[s.Machines[i]] = gaps[r]
 		}
 	}
 	for _, sets := range cpus {
@@ -68,35 +70,31 @@ func (g *Group) System(ranks []int) cost.System {
 // SystemOfAll returns System of all members.
 func (g *Group) SystemOfAll() cost.System { return g.System(identity(g.Size())) }
 
-// model returns a model by which ranks on so many rails choose among ways; nil: they do not choose by links. It chooses the same on all members.
-func (g *Group) model(ways choice.Table, rails int, ranks []int) choice.Model {
-	if _, byLinks := g.links(); !byLinks {
-		return nil
-	}
-	return choice.Model(func(op string, _ int) choice.Choice {
+// byLinks returns c with what depends on links: the model by which ranks on so many rails choose among ways, if they choose by links, and their
+// chain. It is the same on all members.
+func (g *Group) byLinks(c plan.Choices, ways choice.Table, rails int, ranks []int) plan.Choices {
+	_, gaps, byLinks := g.links()
+	c.Model, c.Chain = nil, plan.Chain{}
+	if gaps != nil {
 		s := g.System(ranks)
-		return s.Choice(ways, op, rails)
-	}).Once()
+		c.Chain = s.Chain(len(ranks) / rails)
+	}
+	if byLinks {
+		c.Model = choice.Model(func(op string, _ int) choice.Choice {
+			s := g.System(ranks)
+			return s.Choice(ways, op, rails)
+		}).Once()
+	}
+	return c
 }
 
 // Between returns the choices for the stage of a collective that is between machines, on so many rails.
 func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
-	c, ways := g.Choose, g.Choose.Table
+	ways := g.Choose.Table
 	if rails > 1 {
 		ways = plan.Unjoined(ways)
 	}
-	ranks := at.OnRails(rails)
-	c.Model, c.Chain = g.model(ways, rails, ranks), g.chain(ranks, len(ranks)/rails)
-	return c
-}
-
-// chain returns the order in which the first size of ranks form a chain; nil: as they are. It is the same on all members.
-func (g *Group) chain(ranks []int, size int) []int {
-	if g.World.Gaps == nil {
-		return nil
-	}
-	s := g.System(ranks)
-	return s.Chain(size)
+	return g.byLinks(g.Choose, ways, rails, at.OnRails(rails))
 }
 
 // partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector. They are the same on all
@@ -108,7 +106,7 @@ func (g *Group) partSizes() (least, most int) {
 	if w.MayOverlap {
 		least = w.ChunkSize / 16
 	}
-	l, byLinks := g.links()
+	l, _, byLinks := g.links()
 	if n := &l.Network; byLinks && n.Gap > 0 {
 		least = max(least, 2*int((n.Latency+2*n.Overhead).Nanoseconds()*1000/int64(n.Gap)))
 	}

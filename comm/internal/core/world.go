@@ -41,7 +41,7 @@ type WorldConfig struct {
 	ChunkSize int // how many bytes of a message of a plan travel at once
 	Links     cost.Links
 	ByLinks   bool  // algorithms are chosen by what Links predict
-	Gaps      []int // of the links of ranks' machines to the network, by rank; nil: all have that of Links
+	Gaps      []int // of the links of ranks' machines to the network, by rank; 0: that of Links; nil: all have that
 
 	// Distances of all ranks from rank 0, if Links are those of machines that are far away from each other. These say nothing of ranks on one
 	// machine. nil: the user has said what messages cost, or nothing is known.

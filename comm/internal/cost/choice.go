@@ -61,24 +61,29 @@ func (m *comparison) lengths() []int {
 	return slices.Compact(lengths)
 }
 
+// A pick is the way for some length.
+type pick struct {
+	way      string
+	replaces bool // it is not the table's
+}
+
 // choice returns the ways of the least time.
 func (m *comparison) choice(lengths []int) choice.Choice {
 	var c choice.Choice
-	way, replaces := m.fastest(lengths[0], "", false)
-	ever := replaces
+	last := m.fastest(lengths[0], pick{})
+	replaces := last.replaces
 	for i, n := range lengths[1:] {
-		next, other := m.fastest(n, way, replaces)
-		if next != way {
-			c = append(c, choice.Way{Name: way, UpTo: m.limit(lengths[i], n, way, replaces)})
+		next := m.fastest(n, last)
+		if next.way != last.way {
+			c = append(c, choice.Way{Name: last.way, UpTo: m.limit(lengths[i], n, last)})
 		}
-		way, replaces = next, other
-		ever = ever || replaces
+		last, replaces = next, replaces || next.replaces
 	}
-	if !ever {
+	if !replaces {
 		return nil
 	}
-	if way != m.ofTable(longest) {
-		return append(c, choice.Way{Name: way, UpTo: choice.Any})
+	if last.replaces {
+		return append(c, choice.Way{Name: last.way, UpTo: choice.Any})
 	}
 	for _, w := range m.table.Choice(m.op, m.size) {
 		if w.UpTo >= longest {
@@ -88,11 +93,11 @@ func (m *comparison) choice(lengths []int) choice.Choice {
 	return c
 }
 
-// limit returns up to how many bytes way is the fastest. It is for so many bytes, and is not for so many others.
-func (m *comparison) limit(is, isNot int, way string, replaces bool) int {
+// limit returns up to how many bytes p is the fastest. It is for so many bytes, and is not for so many others.
+func (m *comparison) limit(is, isNot int, p pick) int {
 	for least := max(is/fineness, 1); isNot-is > least; {
 		middle := (is + isNot) / 2
-		if w, _ := m.fastest(middle, way, replaces); w == way {
+		if m.fastest(middle, p).way == p.way {
 			is = middle
 		} else {
 			isNot = middle
@@ -103,10 +108,11 @@ func (m *comparison) limit(is, isNot int, way string, replaces bool) int {
 
 func (m *comparison) ofTable(bytes int) string { return m.table.Pick(m.op, m.size, bytes) }
 
-// fastest returns the way for so many bytes, and whether it replaces the table's. The last way is that for fewer bytes, where it may have replaced
-// the table's. It stays if no other is clearly faster, and if it has replaced the table's and cannot be compared with that any more.
-func (m *comparison) fastest(bytes int, last string, replaced bool) (way string, replaces bool) {
+// fastest returns the way for so many bytes. last is that for fewer bytes: it stays if no other is clearly faster, and if it has replaced the table's
+// way and one of the two has too many messages to simulate by now.
+func (m *comparison) fastest(bytes int, last pick) pick {
 	times := map[string]time.Duration{}
+	way, table := "", m.ofTable(bytes)
 	for _, w := range m.ways {
 		if d, known := m.time(w, bytes); known {
 			times[w] = d
@@ -115,22 +121,22 @@ func (m *comparison) fastest(bytes int, last string, replaced bool) (way string,
 			}
 		}
 	}
-	table, best := m.ofTable(bytes), times[way]
-	for _, w := range []string{table, last} {
+	best := times[way]
+	for _, w := range []string{table, last.way} {
 		if d, known := times[w]; known && d <= best+best*clearly/100 {
 			way = w
 			break
 		}
 	}
 	_, knowsTable := times[table]
-	_, knowsLast := times[last]
+	_, knowsLast := times[last.way]
 	switch {
-	case replaced && (!knowsLast || !knowsTable) && plan.Fits(m.op, last, m.size, bytes):
-		way = last
+	case last.replaces && (!knowsLast || !knowsTable) && plan.Fits(m.op, last.way, m.size, bytes):
+		way = last.way
 	case !knowsTable:
 		way = table
 	}
-	return way, way != table
+	return pick{way, way != table}
 }
 
 // time returns the time of a way, if that has no more messages than may be simulated.

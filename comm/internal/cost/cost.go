@@ -44,33 +44,17 @@ func (s *System) gap(machine int) int {
 	return s.Gaps[machine]
 }
 
-// Chain returns the order of the first size ranks in which [plan.ChainAllReduce] takes the least time: the machine with the slowest link is at
-// one end, and the one with the next slowest at the other. It is nil if all links are the same: then any order will do.
-func (s *System) Chain(size int) []int {
+// Chain returns the chain of the first size ranks.
+func (s *System) Chain(size int) plan.Chain {
 	if s.Gaps == nil || slices.Min(s.Gaps) == slices.Max(s.Gaps) {
-		return nil
+		return plan.Chain{}
 	}
-	slow := make([]int, len(s.Gaps)) // machines, those with slow links first
-	for m := range slow {
-		slow[m] = m
-	}
-	slices.SortStableFunc(slow, func(a, b int) int { return s.Gaps[b] - s.Gaps[a] })
-	place := func(rank int) int {
-		switch s.Machines[rank] {
-		case slow[0]:
-			return -1
-		case slow[1]:
-			return len(slow)
-		}
-		return s.Machines[rank]
-	}
-	chain := make([]int, size)
-	for r := range chain {
-		chain[r] = r
-	}
-	slices.SortStableFunc(chain, func(a, b int) int { return place(a) - place(b) })
-	return chain
+	cost := 2 * int(of(s.Network.Overhead)) / slices.Max(s.Gaps)
+	return plan.Chain{Order: plan.SlowestLast(s.Machines[:size], s.Gaps), MessageCost: max(cost, leastMessageCost)}
 }
+
+// leastMessageCost keeps messages on very slow links from becoming very short.
+const leastMessageCost = 1 << 10
 
 // Apart returns a system of so many ranks, each on a machine of its own.
 func Apart(l Links, ranks, chunk int) System {

@@ -207,7 +207,7 @@ func (m *simulation) work(e *event, long moment) (start moment) {
 // A message is a chunk that has been sent.
 type message struct {
 	from, to     int
-	n            int
+	n            int    // bytes
 	copies, wire moment // how long a processor copies it, and how long the wire of the sender carries it
 }
 
@@ -232,14 +232,15 @@ func (m *simulation) send(e *event, to, n int) {
 // arrive lets the first byte of a message arrive. A receiver to which bytes come slower than it copies them begins so late that it need
 // not wait in between.
 func (m *simulation) arrive(msg *message, first moment) {
-	wire := msg.wire
+	slower := msg.wire // of the two links that carry it
 	if at := m.Machines[msg.to]; at != m.Machines[msg.from] {
+		wire := ofBytes(msg.n, m.gap(at))
 		first = max(first, m.receives[at])
-		m.receives[at] = first + ofBytes(msg.n, m.gap(at))
-		wire = max(wire, ofBytes(msg.n, m.gap(at)))
+		m.receives[at] = first + wire
+		slower = max(slower, wire)
 	}
 	key := pair{int32(msg.from), int32(msg.to)}
-	m.arrived[key] = append(m.arrived[key], first+max(wire-msg.copies, 0))
+	m.arrived[key] = append(m.arrived[key], first+max(slower-msg.copies, 0))
 	if m.ranks[msg.to].waiting {
 		m.schedule(msg.to)
 	}

@@ -1,17 +1,13 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/gorun/gorun/comm/internal/choice"
-)
+import "github.com/gorun/gorun/comm/internal/choice"
 
 // Choices makes plans by the chosen algorithms. The choice depends only on the call, on where the group's ranks are
 // and, if links are set or have been measured, on what messages cost there. So it is the same on every rank.
 type Choices struct {
 	choice.Chooser
-	Pieces int   // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
-	Chain  []int // ranks in the order in which ChainAllReduce passes them; nil: in order of rank
+	Pieces int // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
+	Chain  Chain
 }
 
 // NewChoices returns the choices among ways, which tuning overrules.
@@ -38,19 +34,11 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
-	case way == "chain":
-		return c.chainAllReduce(rank, size, n, elem)
+	case way == pipelined:
+		return c.Chain.allReduce(rank, size, n, elem)
 	default:
 		return RingAllReduce(rank, size, n, ringMessages(way, n/size*elem))
 	}
-}
-
-func (c Choices) chainAllReduce(rank, size, n, elem int) Plan {
-	messages := max(min(chainAllReduceMessages(size, n*elem), n), 1)
-	if c.Chain == nil {
-		return ChainAllReduce(rank, size, n, messages)
-	}
-	return ChainAllReduce(slices.Index(c.Chain, rank), size, n, messages).Among(c.Chain)
 }
 
 // AllGather appends to p the plan for collecting blocks of any lengths, of elements of elem bytes. The blocks are one vector.
@@ -114,7 +102,7 @@ func pairwiseCost(size, longest int) int { return (size - 1) * (longest + messag
 // unevenMessage returns how many elements go in one message around a ring if one block, of so many, is much longer than the others. Then most
 // ranks wait for it, as in a chain.
 func unevenMessage(size, longest, elem int) int {
-	k := chainMessages(size, longest*elem)
+	k := chainMessages(size, longest*elem, messageCost)
 	return max((longest+k-1)/k, 1)
 }
 
@@ -176,7 +164,7 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 // messagesByWay returns in how many messages a vector goes down a chain: by pipeline in the best number, otherwise in one.
 func messagesByWay(way string, size, n, elem int) int {
 	if way == pipelined {
-		return max(min(chainMessages(size, n*elem), n), 1)
+		return max(min(chainMessages(size, n*elem, messageCost), n), 1)
 	}
 	return 1
 }

@@ -235,3 +235,35 @@ func ExampleRingAllGather() {
 	// send [0:1]→2 recv [4:5]←0
 	// send [5:6]→0 recv [1:2]←2
 }
+
+func TestSlowestLast(t *testing.T) {
+	for _, c := range []struct{ machines, gaps, want []int }{
+		{[]int{0, 1, 2, 3}, []int{9, 1, 1, 1}, []int{1, 2, 3, 0}},
+		{[]int{0, 1, 2, 3, 4}, []int{1, 7, 1, 1, 9}, []int{1, 0, 2, 3, 4}},
+		{[]int{0, 1}, []int{1, 4}, []int{0, 1}},
+		{[]int{0, 1}, []int{4, 1}, []int{1, 0}},
+		{[]int{0, 1, 2, 1, 0, 2}, []int{2, 1, 4}, []int{0, 4, 1, 3, 2, 5}}, // ranks of a machine are neighbours
+	} {
+		if got := SlowestLast(c.machines, c.gaps); !slices.Equal(got, c.want) {
+			t.Errorf("machines %v, gaps %v: %v, want %v", c.machines, c.gaps, got, c.want)
+		}
+	}
+}
+
+// A chain in another order gives every rank the same result, which is combined in that order.
+func TestAllReduceAlongAChain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size, n := rapid.IntRange(2, 17).Draw(t, "size"), rapid.IntRange(0, 40).Draw(t, "n")
+		order := rapid.Permutation(upTo(size)).Draw(t, "order")
+		chain := Chain{order, rapid.IntRange(1, 100).Draw(t, "cost")}
+		vec := own(size, n)
+		simulate(t, plansOf(size, func(r int) Plan { return chain.allReduce(r, size, n, 8) }), vec, vec)
+		for r := range vec {
+			for i, e := range vec[r] {
+				if !slices.Equal(e, order) {
+					t.Fatalf("rank %d element %d holds %v, want %v", r, i, e, order)
+				}
+			}
+		}
+	})
+}

@@ -147,15 +147,15 @@ func TestMessagesOfPipelines(t *testing.T) {
 		if got := treeLimit(c.ranks); got != c.limit {
 			t.Errorf("%d ranks take a tree up to %d bytes, want %d", c.ranks, got, c.limit)
 		}
-		if got := chainMessages(c.ranks, c.bytes); got != c.messages {
+		if got := chainMessages(c.ranks, c.bytes, messageCost); got != c.messages {
 			t.Errorf("%d ranks send %d bytes in %d messages, want %d", c.ranks, c.bytes, got, c.messages)
 		}
 		const elem = 4
 		if c.ranks > 2 {
-			if got := messagesFrom(chosen.Broadcast(0, c.ranks, 1<<20, elem, 0)); got != chainMessages(c.ranks, elem<<20) {
+			if got := messagesFrom(chosen.Broadcast(0, c.ranks, 1<<20, elem, 0)); got != chainMessages(c.ranks, elem<<20, messageCost) {
 				t.Errorf("%d ranks: root sends %d messages", c.ranks, got)
 			}
-			if limit := treeLimit(c.ranks); chainMessages(c.ranks, limit) < 2 || chosen.Pick("reduce", c.ranks, limit) != "binomial" ||
+			if limit := treeLimit(c.ranks); chainMessages(c.ranks, limit, messageCost) < 2 || chosen.Pick("reduce", c.ranks, limit) != "binomial" ||
 				chosen.Pick("reduce", c.ranks, limit+1) == "binomial" {
 				t.Errorf("%d ranks: %d bytes are not the limit", c.ranks, limit)
 			}
@@ -166,12 +166,16 @@ func TestMessagesOfPipelines(t *testing.T) {
 	}
 }
 
-// An operation that does not commute is combined in order of rank, however long the vector is.
+// An operation that does not commute is combined in order of rank, however long the vector is, and whatever the way.
 func TestOrderedReductionsTakeNoChain(t *testing.T) {
+	c := Choices{Chooser: chosen.By("all_reduce", "pipeline", 5), Chain: Chain{Order: []int{4, 3, 2, 1, 0}}}
 	for rank := range 5 {
 		want := OrderedReduce(rank, 5, 1<<20, 2)
 		if got := chosen.Reduce(rank, 5, 1<<20, 16, 2, true); !slices.Equal(got, want) {
 			t.Errorf("rank %d takes %v, want %v", rank, got, want)
+		}
+		if got := c.AllReduce(rank, 5, 1<<20, 16, true); !slices.Equal(got, HalvingAllReduce(rank, 5, 1<<20)) {
+			t.Errorf("rank %d takes %v in an all-reduce", rank, got)
 		}
 	}
 }

@@ -48,7 +48,7 @@ var Ways = choice.Table{
 	{Op: "all_reduce", Way: oneWay, UpTo: anyForTwo(2 << 20), What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
 	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
 	{Op: "all_reduce", Way: "pairwise", UpTo: never, What: "pairwise exchange of whole vectors: one latency"},
-	{Op: "all_reduce", Way: "chain", UpTo: never, What: "along a chain and back, in short messages, which overlap: for a slow link at an end"},
+	{Op: "all_reduce", Way: pipelined, UpTo: never, What: "along a chain and back in short messages, which overlap: for slow links"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "reduce", Way: "halving", UpTo: scatterLimit, What: "recursive halving and gather: few bytes, few steps"},
 	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
@@ -94,7 +94,7 @@ func nearby(ways choice.Table) choice.Table {
 	for i := range near {
 		l := &near[i]
 		switch {
-		case l.Way == oneWay, l.Way == "chain" && l.Op != "all_reduce", l.Op == "reduce_scatter" && l.Way == "pairwise":
+		case l.Way == oneWay, l.Way == "chain", l.Op == "reduce_scatter" && l.Way == "pairwise":
 			l.UpTo = nil
 		case l.Way == "scatter", l.Op == "reduce" && l.Way == "halving":
 			l.UpTo = never
@@ -230,16 +230,7 @@ func treeDepth(ranks int) int { return bits.Len(uint(ranks - 1)) }
 const messageCost = 16 << 10
 
 // chainMessages returns in how many messages a vector of so many bytes goes down a chain fastest. In k messages of m bytes it takes k+P-2
-// times as long as one, which is as long as to send m+messageCost bytes.
-func chainMessages(ranks, bytes int) int {
-	return max(int(math.Sqrt(float64(bytes)*float64(max(ranks-2, 0))/messageCost)), 1)
+// times as long as one, which is as long as to send m+cost bytes.
+func chainMessages(ranks, bytes, cost int) int {
+	return max(int(math.Sqrt(float64(bytes)*float64(max(ranks-2, 0))/float64(cost))), 1)
 }
-
-// chainAllReduceMessages returns in how many messages a vector of so many bytes goes along a chain and back fastest: see ChainAllReduce. The ranks
-// at the ends, which have slow links, send each message once.
-func chainAllReduceMessages(ranks, bytes int) int {
-	return max(int(math.Sqrt(float64(bytes)*float64(max(2*ranks-4, 1))/slowMessageCost)), 1)
-}
-
-// slowMessageCost is messageCost on a slow link, on which fewer bytes can be sent in the same time.
-const slowMessageCost = messageCost / 8
