@@ -12,12 +12,14 @@ func TestFarMachinesGetFewSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		network, environ string
 		want             string // that Explain says
+		has              string // what else it says
 		others           string // that it says of the group of the others than rank 0; empty: does not matter
 	}{
-		"far":             {network: "far", want: "pairwise", others: "doubling"},
-		"far, with links": {network: "far", environ: "GORUN_COMM_LINKS=" + linked["narrow, scattered"], want: "bidirectional", others: "bidirectional"},
-		"near":            {network: "mixed", want: "doubling"},
-		"on one machine":  {network: "tcp", want: "doubling"},
+		"far":              {network: "far", want: "pairwise", others: "doubling"},
+		"far, with links":  {network: "far", environ: "GORUN_COMM_LINKS=" + linked["narrow, scattered"], want: "bidirectional", others: "bidirectional"},
+		"far, with a rate": {network: "far", environ: "GORUN_COMM_LINKS=network=rate:4Gbit", want: "pairwise", has: "ms,overhead:4us,wakeup:5us,rate:4Gbit"},
+		"near":             {network: "mixed", want: "doubling"},
+		"on one machine":   {network: "tcp", want: "doubling"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +29,7 @@ func TestFarMachinesGetFewSteps(t *testing.T) {
 				a.begun(append([]string{"explain", "all_reduce", "64"}, group...)...)
 				for rank, r := range a.results() {
 					ways := picked(r.Text)
-					if isMember := r.Text != ""; r.Error != "" || isMember && ways != want && !strings.HasSuffix(ways, " "+want) {
+					if isMember := r.Text != ""; !strings.Contains(r.Text, c.has) || r.Error != "" || isMember && ways != want && !strings.HasSuffix(ways, " "+want) {
 						t.Errorf("rank %d says\n%s%s\nwant %s", rank, r.Text, r.Error, want)
 					}
 				}

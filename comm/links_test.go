@@ -132,12 +132,14 @@ func isFastest(text string) bool {
 func TestGroupsUseMeasuredLinksOnlyIfNearAndFar(t *testing.T) {
 	distances := []core.Distance{core.Near, core.Near, core.Far, core.Far, core.Far, core.UnknownDistance}
 	machines := []string{"a", "b", "c", "d", "e", "e"}
-	cfg := config{Config: bootstrap.Config{Timeout: time.Minute, Links: linked["far"]}}
-	w := newConfiguredWorld(t, cfg, transports["mem"](t, len(distances)), machines)
+	w := newConfiguredWorld(t, config{Config: bootstrap.Config{Timeout: time.Minute}}, transports["mem"](t, len(distances)), machines, func(w *bootstrap.World) {
+		far, err := cost.Parse(linked["far"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Distances, w.FarLinks = distances, far
+	})
 	defer w.close()
-	for _, g := range w.groups {
-		g.world.Distances = distances
-	}
 	for _, c := range []struct {
 		ranks          []int
 		want, hasLinks string

@@ -13,7 +13,6 @@
 package bootstrap
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,13 +218,15 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 	if me.Tuning != first.Tuning && me.Tuning != "" {
 		c.Log.Warn("the tuning of rank 0 counts", "rank 0", first.Tuning, "this rank", me.Tuning)
 	}
-	links := cmp.Or(first.Links, met.Links) // rank 0's, or else those that ranks have measured
-	w.ByLinks = links != ""
-	if first.Links == "" && w.ByLinks {
-		w.Distances = distances(met.Ranks)
-	}
 	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
-		w.Links, err = cost.Parse(links)
+		w.ByLinks = first.Links != ""
+		w.Links, err = cost.Parse(first.Links)
+	}
+	if err == nil && met.Links != "" && !setsLatency(first.Links) {
+		w.Distances = distances(met.Ranks)
+		if w.FarLinks, err = cost.Parse(met.Links); err == nil {
+			w.FarLinks, err = w.FarLinks.With(first.Links)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)
@@ -235,6 +236,6 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 			c.Log.Warn("the links of rank 0 count, but for the rate of the network", "rank 0", first.Links, "this rank", me.Links)
 		}
 	}
-	w.Gaps, err = gapsOf(met.Ranks, w.Links)
+	w.Gaps, err = gapsOf(met.Ranks)
 	return err
 }

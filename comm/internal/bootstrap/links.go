@@ -15,16 +15,12 @@ import (
 // collective takes.
 const farAway = 2 * time.Millisecond
 
-// linksOf returns the links of a world, as cost.Parse reads them: those that rank 0 has been told, or, if most ranks on other machines are far
-// away from it, links of about that latency. It is empty otherwise. Ranks measure only the way to the store. If the store is far away from
-// rank 0, too, that says nothing about the ranks.
+// farLinks returns links of about the latency of a world, as cost.Parse reads them, if most ranks on other machines are far away from rank 0. It is
+// empty otherwise. Ranks measure only the way to the store. If the store is far away from rank 0, too, that says nothing about the ranks.
 //
 // There are few such latencies, each four times the one before: the algorithm, and with it the order of a sum, must not depend on how long a
 // packet has taken by chance. The rate is low, so that nothing is chosen that sends much to save a little time.
-func linksOf(ranks []Info) string {
-	if ranks[0].Links != "" {
-		return ranks[0].Links
-	}
+func farLinks(ranks []Info) string {
 	if ranks[0].RoundTrip >= farAway {
 		return ""
 	}
@@ -49,31 +45,36 @@ func linksOf(ranks []Info) string {
 	return fmt.Sprintf("network=latency:%s,rate:1Gbit", latency)
 }
 
-// gapsOf returns the gaps of the links of ranks' machines, by rank: 0 if no rank of the machine has a rate, so that of links counts. If ranks of a
-// machine have different rates, the lowest counts. It is nil if no rank has a rate other than that of links.
-func gapsOf(ranks []Info, links cost.Links) ([]int, error) {
+// setsLatency reports whether text sets the latency of the network.
+func setsLatency(text string) bool {
+	const unset = -1
+	l, err := cost.Links{Network: cost.Link{Latency: unset}}.With(text)
+	return err == nil && l.Network.Latency != unset
+}
+
+// gapsOf returns the gaps of the links of ranks' machines, by rank: 0 if no rank of the machine has a rate, so that of rank 0 counts. If ranks of a
+// machine have different rates, the lowest counts. It is nil if no machine differs from the others.
+func gapsOf(ranks []Info) ([]int, error) {
 	machineOf := func(rank int) any {
 		if at := networkOf(ranks[rank]); at.SameNetwork(at) {
 			return at
 		}
 		return rank // it is not known
 	}
-	gap, differ := map[any]int{}, false
+	gap := map[any]int{}
 	for i, r := range ranks {
 		own, err := cost.Links{}.With(r.Links)
 		if err != nil {
 			return nil, fmt.Errorf("rank %d on %s has another version of comm: %w", i, r.Host, err)
 		}
-		at, set := machineOf(i), own.Network.Gap
-		gap[at] = max(gap[at], set)
-		differ = differ || set != 0 && set != links.Network.Gap
-	}
-	if !differ {
-		return nil, nil
+		gap[machineOf(i)] = max(gap[machineOf(i)], own.Network.Gap)
 	}
 	gaps := make([]int, len(ranks))
 	for i := range ranks {
 		gaps[i] = gap[machineOf(i)]
+	}
+	if slices.Min(gaps) == slices.Max(gaps) {
+		return nil, nil
 	}
 	return gaps, nil
 }

@@ -11,10 +11,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/machine"
 )
 
-func TestLinksOf(t *testing.T) {
+func TestFarLinks(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		said  string        // by rank 0
 		first time.Duration // of rank 0
 		trips []time.Duration
 		want  string
@@ -34,15 +33,12 @@ func TestLinksOf(t *testing.T) {
 		{trips: []time.Duration{-1 << 62}, want: ""},
 		{first: farAway - 1, trips: []time.Duration{10 * ms}, want: "network=latency:8ms,rate:1Gbit"},
 		{first: farAway, trips: []time.Duration{10 * ms}, want: ""}, // the store is elsewhere
-		{said: "network=latency:1us", first: farAway, want: "network=latency:1us"},
-		{said: "network=latency:1us", trips: []time.Duration{50 * ms}, want: "network=latency:1us"},
 	} {
 		ranks := []Info{on("a", c.first), on("a", 10*ms)} // two here, which do not count
-		ranks[0].Links = c.said
 		for _, trip := range c.trips {
 			ranks = append(ranks, on("b", trip))
 		}
-		if got := linksOf(ranks); got != c.want {
+		if got := farLinks(ranks); got != c.want {
 			t.Errorf("%v: %q, want %q", c.trips, got, c.want)
 		} else if _, err := cost.Parse(got); err != nil {
 			t.Error(err)
@@ -55,11 +51,17 @@ func on(machineName string, trip time.Duration) Info {
 	return Info{Peer: core.Peer{Place: machine.Place{Kernel: machineName, Network: "n"}}, RoundTrip: trip}
 }
 
-func TestGapsOf(t *testing.T) {
-	links, err := cost.Parse("network=latency:7us,rate:1Gbit")
-	if err != nil {
-		t.Fatal(err)
+func TestSetsLatency(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "network=rate:1Gbit; machine=latency:1us": false, "network=latency:0s": true, "network=rate:1Gbit,latency:8ms": true, "network=speed:1": false,
+	} {
+		if got := setsLatency(text); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
 	}
+}
+
+func TestGapsOf(t *testing.T) {
 	for _, c := range []struct {
 		machines string   // of ranks, a letter for each
 		said     []string // by ranks
@@ -69,7 +71,8 @@ func TestGapsOf(t *testing.T) {
 		{machines: "abc", said: []string{"", "", ""}},
 		{machines: "ab", said: []string{"network=latency:7us,rate:1Gbit", "network=latency:7us,rate:1Gbit"}},
 		{machines: "ab", said: []string{"network=latency:7us,rate:1Gbit", "network=rate:1000Mbit"}},
-		{machines: "abc", said: []string{"network=latency:7us,rate:1Gbit", "network=latency:9us", "machine=rate:3Gbit"}}, // only rank 0's count
+		{machines: "abc", said: []string{"network=latency:7us", "network=latency:9us", "machine=rate:3Gbit"}},
+		{machines: "aba", said: []string{"network=rate:1Gbit", "", ""}, want: []int{8000, 0, 8000}},
 		{machines: "abc", said: []string{"network=rate:1Gbit", "network=rate:250Mbit", ""}, want: []int{8000, 32000, 0}},
 		{machines: "abc", said: []string{"", "network=rate:10Gbit", "network=latency:9us,rate:0.5Gbit"}, want: []int{0, 800, 16000}},
 		{machines: "abbab", said: []string{"", "", "network=rate:0.5Gbit", "", "network=rate:2Gbit"}, want: []int{0, 16000, 16000, 0, 16000}},
@@ -82,7 +85,7 @@ func TestGapsOf(t *testing.T) {
 			r.Host, r.Links = r.Kernel, said
 			ranks = append(ranks, r)
 		}
-		got, err := gapsOf(ranks, links)
+		got, err := gapsOf(ranks)
 		if !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) || (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
 			t.Errorf("%q: %v, %v; want %v, %q", c.said, got, err, c.want, c.err)
 		}

@@ -25,7 +25,7 @@ type Info struct {
 	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
 	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
 	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
-	Links    string `json:"links,omitempty"`     // rank 0's are used, if it has any
+	Links    string `json:"links,omitempty"`     // what the user has set: see agree
 
 	RoundTrip time.Duration `json:"round_trip,omitempty"` // to the store, in nanoseconds; 0: unknown
 
@@ -58,7 +58,7 @@ func has(ctx context.Context, s store.Store, key string) (bool, error) {
 type worldDoc struct {
 	ID      uint64 `json:"id,string"`
 	Ranks   []Info `json:"ranks,omitempty"`
-	Links   string `json:"links,omitempty"`
+	Links   string `json:"links,omitempty"`   // that farLinks returns
 	Missing []int  `json:"missing,omitempty"` // rank 0 gave up because these did not come
 }
 
@@ -115,7 +115,7 @@ func makeWorld(ctx context.Context, s store.Store, size int) (worldDoc, error) {
 			return worldDoc{}, fmt.Errorf("rank %d wrote nonsense about itself: %w", r, err)
 		}
 	}
-	w.Links = linksOf(w.Ranks)
+	w.Links = farLinks(w.Ranks)
 	if err := publish(ctx, s, w); err != nil {
 		return worldDoc{}, err
 	}

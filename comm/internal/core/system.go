@@ -14,8 +14,8 @@ import (
 // links returns what messages between members cost, the gaps of the links of members' machines, by group rank, and whether members choose algorithms
 // by that. They do if gaps differ. It is the same on all members. The gap of the network is the least of gaps. gaps is nil if all are the same.
 //
-// If links have been measured, that was only the way to rank 0. So a group uses them only if it has members near rank 0 and members far away from
-// it: those that are all far away may be near each other.
+// If a latency has been measured, that was only of the way to rank 0. So a group uses it only if it has members near rank 0 and members far away
+// from it: those that are all far away may be near each other.
 func (g *Group) links() (l cost.Links, gaps []int, byLinks bool) {
 	w, near, far := g.World, false, false
 	l, byLinks = w.Links, w.ByLinks
@@ -23,8 +23,8 @@ func (g *Group) links() (l cost.Links, gaps []int, byLinks bool) {
 		for _, r := range g.Ranks {
 			near, far = near || w.Distances[r] == Near, far || w.Distances[r] == Far
 		}
-		if !near || !far {
-			l, byLinks = cost.Default(), false
+		if near && far {
+			l, byLinks = w.FarLinks, true
 		}
 	}
 	if w.Gaps == nil {

@@ -38,14 +38,15 @@ type WorldConfig struct {
 	Rank      int
 	Peers     []Peer // by world rank
 	Log       *slog.Logger
-	ChunkSize int // how many bytes of a message of a plan travel at once
-	Links     cost.Links
-	ByLinks   bool  // algorithms are chosen by what Links predict
-	Gaps      []int // of the links of ranks' machines to the network, by rank; 0: that of Links; nil: all have that
+	ChunkSize int        // how many bytes of a message of a plan travel at once
+	Links     cost.Links // that the user has set
+	ByLinks   bool       // algorithms are chosen by what Links predict
+	Gaps      []int      // of the links of ranks' machines to the network, by rank; 0: that of Links; nil: all have that
 
-	// Distances of all ranks from rank 0, if Links are those of machines that are far away from each other. These say nothing of ranks on one
-	// machine. nil: the user has said what messages cost, or nothing is known.
+	// Distances of all ranks from rank 0, if machines are far away from each other. Then FarLinks are Links with the latency that ranks have
+	// measured. These say nothing of ranks on one machine. nil: the user has set the latency, or machines are not far away.
 	Distances []Distance
+	FarLinks  cost.Links
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte

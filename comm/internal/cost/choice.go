@@ -11,8 +11,8 @@ import (
 const (
 	// Ways are compared from shortest bytes of a block to longest bytes of a whole buffer. Outside these, the way of the nearest length stays.
 	shortest, longest = 8, 32 << 20
-	// mostCompute is about the most chunks that are simulated, so that Choice takes less than 0.3 seconds of a processor.
-	mostCompute = 1 << 18
+	// mostCompute is about the most chunks that are simulated, so that Choice takes less than half a second of a processor.
+	mostCompute = 1 << 20
 	// fineness: the length from which another way is faster is found to within one part in so many.
 	fineness = 32
 	// clearly is how much faster than the table's way another one must be to replace it, in percent.
@@ -24,7 +24,7 @@ const (
 // then that one stays. Choice returns nil if the table's ways stay for all lengths.
 func (s *System) Choice(table choice.Table, op string, rails int) choice.Choice {
 	size := len(s.Machines) / rails
-	m := comparison{System: s, op: op, size: size, rails: rails, table: plan.NewChoices(table, nil), ways: table.Free(op)}
+	m := comparison{System: s, op: op, size: size, rails: rails, table: plan.NewChoices(table, nil), ways: table.Free(op), wire: map[string]moment{}}
 	m.table.Chain = s.Chain(size)
 	if size < 2 || len(m.ways) < 2 || size > longest/shortest {
 		return nil
@@ -41,7 +41,8 @@ type comparison struct {
 	size, rails int // ranks of a rail, and rails
 	table       plan.Choices
 	ways        []string
-	most        int // chunks that are simulated for one way and length
+	most        int               // chunks that are simulated for one way and length
+	wire        map[string]moment // by way: how long the busiest link carries a KiB, as far as is known
 }
 
 // lengths returns lengths that double, and those at which the table's way changes.
@@ -108,8 +109,8 @@ func (m *comparison) limit(is, isNot int, p pick) int {
 
 func (m *comparison) ofTable(bytes int) string { return m.table.Pick(m.op, m.size, bytes) }
 
-// fastest returns the way for so many bytes. last is that for fewer bytes: it stays if no other is clearly faster, and if it has replaced the table's
-// way and one of the two has too many messages to simulate by now.
+// fastest returns the way for so many bytes. last is that for fewer bytes: it stays if no other is clearly faster. If one of last and the table's way
+// has too many messages to simulate, the table's way counts, unless last has replaced it before and needs the links for a clearly shorter time.
 func (m *comparison) fastest(bytes int, last pick) pick {
 	times := map[string]time.Duration{}
 	way, table := "", m.ofTable(bytes)
@@ -131,7 +132,7 @@ func (m *comparison) fastest(bytes int, last pick) pick {
 	_, knowsTable := times[table]
 	_, knowsLast := times[last.way]
 	switch {
-	case last.replaces && (!knowsLast || !knowsTable) && plan.Fits(m.op, last.way, m.size, bytes):
+	case last.replaces && (!knowsLast || !knowsTable) && m.needsLinksLess(last.way, table) && plan.Fits(m.op, last.way, m.size, bytes):
 		way = last.way
 	case !knowsTable:
 		way = table
@@ -147,5 +148,17 @@ func (m *comparison) time(way string, bytes int) (time.Duration, bool) {
 	c := m.table
 	c.Chooser = c.By(m.op, way, m.size)
 	plans, inPlace := plansUpTo(m.most/m.rails, c, m.op, m.size, bytes)
-	return m.timeUpTo(m.most, OnRails(plans, m.rails), inPlace)
+	plans = OnRails(plans, m.rails)
+	d, known := m.timeUpTo(m.most, plans, inPlace)
+	if known && bytes > 0 {
+		m.wire[way] = m.busiestLink(plans) * (1 << 10) / moment(bytes)
+	}
+	return d, known
+}
+
+// needsLinksLess reports whether a way occupies the busiest link for a clearly shorter time than another one. That decides for long buffers.
+func (m *comparison) needsLinksLess(way, other string) bool {
+	mine, knowsMine := m.wire[way]
+	others, knowsOthers := m.wire[other]
+	return knowsMine && knowsOthers && mine+mine*clearly/100 < others
 }

@@ -49,12 +49,16 @@ func (s *System) Chain(size int) plan.Chain {
 	if s.Gaps == nil || slices.Min(s.Gaps) == slices.Max(s.Gaps) {
 		return plan.Chain{}
 	}
-	cost := 2 * int(of(s.Network.Overhead)) / slices.Max(s.Gaps)
-	return plan.Chain{Order: plan.SlowestLast(s.Machines[:size], s.Gaps), MessageCost: max(cost, leastMessageCost)}
+	slowest := moment(slices.Max(s.Gaps))
+	return plan.Chain{
+		Order:        plan.SlowestLast(s.Machines[:size], s.Gaps),
+		MessageCost:  max(int(2*of(s.Network.Overhead)/slowest), leastMessage),
+		LeastMessage: max(int(of(s.Network.Latency)/slowest), leastMessage),
+	}
 }
 
-// leastMessageCost keeps messages on very slow links from becoming very short.
-const leastMessageCost = 1 << 10
+// leastMessage keeps messages on very slow links from becoming very short.
+const leastMessage = 1 << 10
 
 // Apart returns a system of so many ranks, each on a machine of its own.
 func Apart(l Links, ranks, chunk int) System {
@@ -102,4 +106,22 @@ func (s *System) link(from, to int) *Link {
 		return &s.Machine
 	}
 	return &s.Network
+}
+
+// busiestLink returns how long the link that needs the longest time for plans carries their bytes, in one direction.
+func (s *System) busiestLink(plans []plan.Plan) moment {
+	out, in := make([]int, len(s.Machines)), make([]int, len(s.Machines)) // bytes, by machine
+	for r, p := range plans {
+		for i := range p {
+			if to := p[i].To; to != plan.None && s.Machines[to] != s.Machines[r] {
+				out[s.Machines[r]] += p[i].Send.Len()
+				in[s.Machines[to]] += p[i].Send.Len()
+			}
+		}
+	}
+	longest := moment(0)
+	for m := range slices.Max(s.Machines) + 1 {
+		longest = max(longest, ofBytes(max(out[m], in[m]), s.gap(m)))
+	}
+	return longest
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
@@ -38,9 +39,9 @@ func TestChain(t *testing.T) {
 	}{
 		{Apart(Default(), 4, plan.ChunkSize), plan.Chain{}},
 		{uneven(1e9, 1e9, 1e9), plan.Chain{}},
-		{uneven(10e9, 10e9, 1e9, 10e9), plan.Chain{Order: []int{0, 1, 3, 2}, MessageCost: leastMessageCost}},
-		{uneven(100e9, 10e9, 100e9), plan.Chain{Order: []int{0, 2, 1}, MessageCost: 10_000}}, // in the 8 us of its overheads
-		{uneven(1e9, 1e6, 1e9), plan.Chain{Order: []int{0, 2, 1}, MessageCost: leastMessageCost}},
+		{uneven(10e9, 10e9, 1e9, 10e9), plan.Chain{Order: []int{0, 1, 3, 2}, MessageCost: leastMessage, LeastMessage: 2500}},
+		{uneven(100e9, 10e9, 100e9), plan.Chain{Order: []int{0, 2, 1}, MessageCost: 10_000, LeastMessage: 25_000}}, // in 8 us of overheads and 20 of latency
+		{uneven(1e9, 1e6, 1e9), plan.Chain{Order: []int{0, 2, 1}, MessageCost: leastMessage, LeastMessage: leastMessage}},
 	} {
 		if got := c.s.Chain(len(c.s.Machines)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.s.Gaps, got, c.want)
@@ -72,6 +73,38 @@ func TestAllReduceWithASlowLink(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A short vector goes in few steps where latencies are long. A long one does not: where there are too many messages to simulate, the way of the table
+// counts, unless another one occupies the slow link for a shorter time.
+func TestLongVectorsOfManyRanks(t *testing.T) {
+	for _, c := range []struct {
+		op            string
+		ranks         int
+		latency       time.Duration
+		rate, slowest float64
+		want          string // for 1 GiB
+	}{
+		{"all_reduce", 24, 8 * time.Millisecond, 1e9, 1e9, "bidirectional"},
+		{"all_reduce", 64, 8 * time.Millisecond, 1e9, 1e9, "bidirectional"},
+		{"all_reduce", 48, 8 * time.Millisecond, 1e9, 0.5e9, "bidirectional"},
+		{"broadcast", 36, 8 * time.Millisecond, 1e9, 1e9, "pipeline"},
+		{"broadcast", 64, 50 * us, 10e9, 10e9, "pipeline"},
+		{"reduce", 64, 32 * time.Millisecond, 10e9, 10e9, "pipeline"},
+		{"reduce_scatter", 128, 8 * time.Millisecond, 1e9, 1e9, "pipeline"},
+		{"all_reduce", 24, 20 * us, 1e9, 0.1e9, "pipeline"},
+		{"all_reduce", 28, 20 * us, 10e9, 2.5e9, "pipeline"},
+		{"all_reduce", 8, 500 * us, 10e9, 1e9, "pipeline"},
+	} {
+		rates := slices.Repeat([]float64{c.rate}, c.ranks)
+		rates[c.ranks/2] = c.slowest
+		s := uneven(rates...)
+		s.Network.Latency = c.latency
+		ways := s.Choice(plan.Ways, c.op, 1)
+		if got := (choice.Chooser{Table: plan.Ways, Model: func(string, int) choice.Choice { return ways }}).Pick(c.op, c.ranks, 1<<30); got != c.want {
+			t.Errorf("%+v: %s: %v", c, got, ways)
 		}
 	}
 }

@@ -81,14 +81,15 @@ func ChainAllReduce(rank, size, n, messages int) Plan {
 
 // A Chain says how ranks form a chain for ChainAllReduce. The zero value is for links that are all the same.
 type Chain struct {
-	Order       []int // the ranks; nil: as they are numbered
-	MessageCost int   // how many bytes the slowest link sends in the time that a message costs; 0: see messageCost
+	Order        []int // the ranks; nil: as they are numbered
+	MessageCost  int   // how many bytes the slowest link sends in the time that a message costs; 0: see messageCost
+	LeastMessage int   // the least bytes of a message: those that the slowest link sends in a latency, so that results do not come back too late
 }
 
 // allReduce returns the plan for a vector of n elements of elem bytes each.
 func (c Chain) allReduce(rank, size, n, elem int) Plan {
 	messages := chainMessages(max(size, 3), n*elem, cmp.Or(c.MessageCost, messageCost)) // for two ranks, too, results overlap with what they are made of
-	messages = min(messages, max(n, 1))
+	messages = min(messages, max(n*elem/max(c.LeastMessage, elem), 1))
 	if c.Order == nil {
 		return ChainAllReduce(rank, size, n, messages)
 	}

@@ -255,7 +255,7 @@ func TestAllReduceAlongAChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size, n := rapid.IntRange(2, 17).Draw(t, "size"), rapid.IntRange(0, 40).Draw(t, "n")
 		order := rapid.Permutation(upTo(size)).Draw(t, "order")
-		chain := Chain{order, rapid.IntRange(1, 100).Draw(t, "cost")}
+		chain := Chain{order, rapid.IntRange(1, 100).Draw(t, "cost"), rapid.IntRange(0, 100).Draw(t, "least")}
 		vec := own(size, n)
 		simulate(t, plansOf(size, func(r int) Plan { return chain.allReduce(r, size, n, 8) }), vec, vec)
 		for r := range vec {
