@@ -53,7 +53,7 @@ func setsLatency(text string) bool {
 }
 
 // gapsOf returns the gaps of the links of ranks' machines, by rank: 0 if no rank of the machine has a rate, so that of rank 0 counts. If ranks of a
-// machine have different rates, the lowest counts. It is nil if no machine differs from the others.
+// machine have different rates, the lowest counts. It is nil if the rate of rank 0 is that of all machines.
 func gapsOf(ranks []Info) ([]int, error) {
 	machineOf := func(rank int) any {
 		if at := networkOf(ranks[rank]); at.SameNetwork(at) {
@@ -61,19 +61,23 @@ func gapsOf(ranks []Info) ([]int, error) {
 		}
 		return rank // it is not known
 	}
-	gap := map[any]int{}
+	gap, first := map[any]int{}, 0 // by machine; that of rank 0
 	for i, r := range ranks {
 		own, err := cost.Links{}.With(r.Links)
 		if err != nil {
 			return nil, fmt.Errorf("rank %d on %s has another version of comm: %w", i, r.Host, err)
 		}
 		gap[machineOf(i)] = max(gap[machineOf(i)], own.Network.Gap)
+		if i == 0 {
+			first = own.Network.Gap
+		}
 	}
-	gaps := make([]int, len(ranks))
+	gaps, differ := make([]int, len(ranks)), false
 	for i := range ranks {
 		gaps[i] = gap[machineOf(i)]
+		differ = differ || gaps[i] != first && gaps[i] != 0
 	}
-	if slices.Min(gaps) == slices.Max(gaps) {
+	if !differ {
 		return nil, nil
 	}
 	return gaps, nil

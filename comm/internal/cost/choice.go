@@ -11,7 +11,7 @@ import (
 const (
 	// Ways are compared from shortest bytes of a block to longest bytes of a whole buffer. Outside these, the way of the nearest length stays.
 	shortest, longest = 8, 32 << 20
-	// mostCompute is about the most chunks that are simulated, so that Choice takes less than half a second of a processor.
+	// mostCompute is about the most chunks that are simulated, so that Choice takes less than a second of a processor.
 	mostCompute = 1 << 20
 	// fineness: the length from which another way is faster is found to within one part in so many.
 	fineness = 32
@@ -48,8 +48,12 @@ type comparison struct {
 // lengths returns lengths that double, and those at which the table's way changes.
 func (m *comparison) lengths() []int {
 	var lengths []int
+	first := shortest * m.size
+	if m.op == "all_reduce" || m.op == "reduce" || m.op == "broadcast" { // the buffer is one block
+		first = shortest
+	}
 	for n := shortest; n <= longest; n *= 2 {
-		if n >= shortest*m.size {
+		if n >= first {
 			lengths = append(lengths, n)
 		}
 	}
@@ -83,15 +87,32 @@ func (m *comparison) choice(lengths []int) choice.Choice {
 	if !replaces {
 		return nil
 	}
+	most := longest
 	if last.replaces {
-		return append(c, choice.Way{Name: last.way, UpTo: choice.Any})
+		most = m.beyond(last.way)
+		c = append(c, choice.Way{Name: last.way, UpTo: most})
 	}
 	for _, w := range m.table.Choice(m.op, m.size) {
-		if w.UpTo >= longest {
+		if w.UpTo > most || !last.replaces && w.UpTo == most {
 			c = append(c, w)
 		}
 	}
 	return c
+}
+
+// beyond returns up to how many bytes a way that has replaced the table's is fastest, if that is more than longest. From there on, each way takes time
+// in proportion to what the busiest link carries.
+func (m *comparison) beyond(way string) int {
+	table := m.ofTable(longest + 1)
+	if !m.needsLinksLess(table, way) {
+		return choice.Any
+	}
+	mine, knowsMine := m.time(way, longest)
+	others, knowsOthers := m.time(table, longest)
+	if !knowsMine || !knowsOthers {
+		return longest
+	}
+	return longest + int(max(of(others-mine), 0)/(m.wire[way]-m.wire[table]))<<10
 }
 
 // limit returns up to how many bytes p is the fastest. It is for so many bytes, and is not for so many others.
@@ -150,8 +171,8 @@ func (m *comparison) time(way string, bytes int) (time.Duration, bool) {
 	plans, inPlace := plansUpTo(m.most/m.rails, c, m.op, m.size, bytes)
 	plans = OnRails(plans, m.rails)
 	d, known := m.timeUpTo(m.most, plans, inPlace)
-	if known && bytes > 0 {
-		m.wire[way] = m.busiestLink(plans) * (1 << 10) / moment(bytes)
+	if known && bytes >= 1<<10 {
+		m.wire[way] = m.busiestLink(plans) / moment(bytes>>10)
 	}
 	return d, known
 }

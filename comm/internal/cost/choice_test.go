@@ -98,6 +98,8 @@ func TestChoiceFollowsTheLinks(t *testing.T) {
 		{"network=latency:5ms", "reduce", 8, 64, "linear"},
 		{"network=latency:5ms", "all_gather", 8, 64, "pairwise"},
 		{"network=latency:5ms", "barrier", 8, 0, "pairwise"},
+		{"network=latency:5us,rate:100Mbit", "broadcast", 48, 8, "binomial"},
+		{"network=latency:5us,rate:100Mbit", "broadcast", 48, 4 << 10, "scatter"},
 		{"network=latency:1us", "all_reduce", 8, 64, "doubling"},
 		{"network=latency:1us", "barrier", 8, 0, "dissemination"},
 	} {

@@ -94,8 +94,11 @@ func TestLongVectorsOfManyRanks(t *testing.T) {
 		{"broadcast", 64, 50 * us, 10e9, 10e9, "pipeline"},
 		{"reduce", 64, 32 * time.Millisecond, 10e9, 10e9, "pipeline"},
 		{"reduce_scatter", 128, 8 * time.Millisecond, 1e9, 1e9, "pipeline"},
+		{"reduce", 12, 128 * time.Millisecond, 1e9, 1e9, "pipeline"},
+		{"all_reduce", 12, 128 * time.Millisecond, 1e9, 1e9, "bidirectional"},
+		{"broadcast", 16, 2 * time.Millisecond, 10e9, 10e9, "pipeline"},
 		{"all_reduce", 24, 20 * us, 1e9, 0.1e9, "pipeline"},
-		{"all_reduce", 28, 20 * us, 10e9, 2.5e9, "pipeline"},
+		{"all_reduce", 24, 20 * us, 10e9, 2.5e9, "pipeline"},
 		{"all_reduce", 8, 500 * us, 10e9, 1e9, "pipeline"},
 	} {
 		rates := slices.Repeat([]float64{c.rate}, c.ranks)
