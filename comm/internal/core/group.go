@@ -66,7 +66,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g.Choose = g.byLinks(g.Choose, g.Choose.Table, 1, identity(len(ranks)))
 	g.rank = g.index[w.Rank]
-	g.Pipeline = pipeline.New(comm, ranks, g.rank, w.ChunkSize)
+	g.Pipeline = pipeline.New(comm, ranks, g.rank, g.chunkSize())
 	g.unattached = w.canShare(ranks)
 	g.noSharing.Store(!g.unattached)
 	g.short.g = g

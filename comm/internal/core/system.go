@@ -41,7 +41,7 @@ func (g *Group) links() (l cost.Links, gaps []int, byLinks bool) {
 
 // System returns where ranks are, which are group ranks, and what messages between them cost. It is the same on all members.
 func (g *Group) System(ranks []int) cost.System {
-	s := cost.System{Chunk: g.World.ChunkSize}
+	s := cost.System{Chunk: g.World.ChunkSize} // with shorter ones, it would take longer to simulate
 	var gaps []int
 	s.Links, gaps, _ = g.links()
 	var cpus [][]string // by kernel
@@ -95,6 +95,18 @@ func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 		ways = plan.Unjoined(ways)
 	}
 	return g.byLinks(g.Choose, ways, rails, at.OnRails(rails))
+}
+
+// chunkSize returns how many bytes of a message travel at once. It is the same on all members. Short chunks would slow down connections that carry
+// many bytes in a round trip.
+func (g *Group) chunkSize() int {
+	w := g.World
+	l, _, _ := g.links()
+	inRoundTrip := 2 * l.Network.Latency.Nanoseconds() * 1000 / int64(max(l.Network.Gap, 1))
+	if !w.needNetwork(g.Ranks) || !w.HaveProcessors || w.Distances != nil || inRoundTrip > plan.ChunkSize {
+		return w.ChunkSize
+	}
+	return min(w.ChunkSize, plan.NetworkChunkSize)
 }
 
 // partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector. They are the same on all

@@ -27,6 +27,8 @@ type World struct {
 
 	// MayOverlap says that each rank of the world has two processors, so that it may move bytes in two goroutines. It is the same on all ranks.
 	MayOverlap bool
+	// HaveProcessors says that each rank of the world has a processor. It is the same on all ranks.
+	HaveProcessors bool
 
 	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a moment for the agent. nil:
 	// this process has no rounds.
@@ -101,7 +103,7 @@ func (w *WorldConfig) HasEnded(p Peer) bool {
 // NewWorld returns the world of a rank. Its endpoint serves on tr.
 func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *World {
 	w := &World{WorldConfig: cfg, Heap: heap.New(cfg.Acceptor, cfg.Token)}
-	w.MayOverlap = w.haveTwoProcessors()
+	w.HaveProcessors, w.MayOverlap = w.allHaveProcessors(1), w.allHaveProcessors(2)
 	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
 	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().SameProcess
 	if !opt.SharesProcess {
@@ -147,11 +149,11 @@ func (w *WorldConfig) haveProcessors(here machine.Place, each int) bool {
 	return wait.CountCPUs(cpus...) >= each*ranks
 }
 
-// haveTwoProcessors reports whether each rank of the world is known to have two processors. It is the same on all ranks.
-func (w *WorldConfig) haveTwoProcessors() bool {
+// allHaveProcessors reports whether each rank of the world is known to have so many processors. It is the same on all ranks.
+func (w *WorldConfig) allHaveProcessors(each int) bool {
 	seen := map[string]bool{}
 	for _, p := range w.Peers {
-		if p.Kernel == "" || !seen[p.Kernel] && !w.haveProcessors(p.Place, 2) {
+		if p.Kernel == "" || !seen[p.Kernel] && !w.haveProcessors(p.Place, each) {
 			return false
 		}
 		seen[p.Kernel] = true
@@ -181,11 +183,16 @@ const (
 
 // algorithms returns the algorithms with messages among which ranks choose.
 func (w *World) algorithms(ranks []int) choice.Table {
-	first := w.Peers[ranks[0]].Place
-	if slices.ContainsFunc(ranks, func(r int) bool { return !first.SameNetwork(w.Peers[r].Place) }) {
+	if w.needNetwork(ranks) {
 		return plan.Ways
 	}
 	return plan.WaysNearby
+}
+
+// needNetwork reports whether some of ranks are on different machines.
+func (w *World) needNetwork(ranks []int) bool {
+	first := w.Peers[ranks[0]].Place
+	return slices.ContainsFunc(ranks, func(r int) bool { return !first.SameNetwork(w.Peers[r].Place) })
 }
 
 // mostJoined returns the most bytes of separate blocks that ranks copy, so that several blocks travel as one message.

@@ -77,7 +77,7 @@ func (pl *Pipeline) scratchFor(p plan.Plan) []byte {
 		}
 	}
 	pl.scratch.Reset()
-	return pl.scratch.Take((longest + 63) / 64 * 64 * mostScratch)
+	return pl.scratch.Take((longest + 63) / 64 * 64 * pl.slots)
 }
 
 // A Scratch has memory that one call after the other uses.
@@ -128,7 +128,7 @@ func (pl *Pipeline) mayReceive() bool {
 		return false
 	}
 	if s.Merge != plan.Replace {
-		return pl.waiting < mostScratch
+		return pl.waiting < pl.slots
 	}
 	at := pl.in
 	r := at.take(s.Recv, pl.chunk)

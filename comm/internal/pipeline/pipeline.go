@@ -22,8 +22,8 @@ import (
 const (
 	// mostChunks is the most chunks under way in each direction.
 	mostChunks = 16
-	// mostScratch is the most chunks that wait in scratch memory to be combined.
-	mostScratch = 8
+	// mostScratch is the most bytes of chunks that wait in scratch memory to be combined, unless fewestScratch chunks are longer.
+	mostScratch, fewestScratch = 4 << 20, 8
 	// mostSteps is how many steps ahead a pipeline looks for chunks.
 	mostSteps = 8
 )
@@ -57,6 +57,7 @@ type Pipeline struct {
 	task     Task
 	inPlace  bool   // what is sent and what is received are the same vector
 	chunk    int    // the length of a chunk, in elements
+	slots    int    // for so many chunks unmerged has memory
 	unmerged []byte // memory for chunks that wait to be combined
 
 	out, in, done cursor // what is to be sent next, received next, merged next
@@ -105,8 +106,9 @@ func (pl *Pipeline) begin(call Call, t *Task) {
 	pl.call, pl.task = call, *t
 	pl.inPlace = t.Src.is(&t.Dst)
 	pl.mostAhead, pl.chunk = mostChunks, max(pl.ChunkSize/call.Elem, 1)
+	pl.slots = min(max(mostScratch/(pl.chunk*call.Elem), fewestScratch), mostChunks)
 	if t.Kernel != nil {
-		pl.mostAhead = mostScratch
+		pl.mostAhead = pl.slots
 	}
 	pl.out, pl.in, pl.done, pl.waiting, pl.last, pl.sentAhead = cursor{}, cursor{}, cursor{}, 0, 0, 0
 	pl.unmerged = pl.scratchFor(t.Plan)
@@ -204,9 +206,9 @@ func (pl *Pipeline) receive() {
 	r := pl.in.take(s.Recv, pl.chunk)
 	buf := pl.task.Dst.At(r, pl.call.Elem)
 	if s.Merge != plan.Replace {
-		at := pl.last * len(pl.unmerged) / mostScratch
+		at := pl.last * len(pl.unmerged) / pl.slots
 		buf = pl.unmerged[at:][:len(buf)]
-		pl.last = (pl.last + 1) % mostScratch
+		pl.last = (pl.last + 1) % pl.slots
 		pl.waiting++
 	}
 	op := pl.comm.RecvChunk(pl.ranks[s.From], pl.call.Seq, pl.call.Call, buf, s.Recv.Len()*pl.call.Elem)

@@ -12,6 +12,11 @@ import (
 // run longer at a time. They still fit into a cache until they are combined.
 const ChunkSize = 1 << 20
 
+// NetworkChunkSize is ChunkSize between machines where each rank has a processor. There, a rank that copies a long chunk out of a socket has
+// nothing left in its others to send meanwhile. Between two machines at 10 Gbit/s, an all-reduce of 16 MiB reached 94 to 100 % of the rate of the
+// links with such chunks, and 79 to 92 % with those of ChunkSize. Within a machine and where ranks share processors, long chunks were faster.
+const NetworkChunkSize = 256 << 10
+
 // mostMessage is the most bytes that go in one direction of a ring before some go in the other one. Ranks send no more than this ahead
 // of what they receive, so one direction never waits for the other.
 const mostMessage = 2 * ChunkSize
