@@ -42,8 +42,8 @@ func TestFarMachinesGetFewSteps(t *testing.T) {
 	}
 }
 
-// TestSlowLinks: what each rank has been told of its machine's link reaches all ranks, and decides how a long all-reduce of them goes. A group whose
-// links are all the same goes as the default says.
+// TestSlowLinks: what each rank has been told of its machine's link reaches all ranks, and decides which algorithm a long all-reduce uses. A group whose
+// links are all the same uses the default one.
 func TestSlowLinks(t *testing.T) {
 	t.Parallel()
 	a := newTestAgentWith(t, "hosts", 5, func(rank int) []string {

@@ -52,29 +52,24 @@ func setsLatency(text string) bool {
 	return err == nil && l.Network.Latency != unset
 }
 
-// gapsOf returns the gaps of the links of ranks' machines, by rank: 0 if no rank of the machine has a rate, so that of rank 0 counts. If ranks of a
-// machine have different rates, the lowest counts. It is nil if the rate of rank 0 is that of all machines.
+// gapsOf returns the gaps of the links of ranks' machines, by rank. If ranks of a machine have set different rates, the lowest counts. The gap is 0 if
+// none has set a rate: then that of rank 0 counts. gapsOf returns nil if the rate of rank 0 counts for all.
 func gapsOf(ranks []Info) ([]int, error) {
-	machineOf := func(rank int) any {
-		if at := networkOf(ranks[rank]); at.SameNetwork(at) {
-			return at
-		}
-		return rank // it is not known
-	}
 	gap, first := map[any]int{}, 0 // by machine; that of rank 0
 	for i, r := range ranks {
 		own, err := cost.Links{}.With(r.Links)
 		if err != nil {
 			return nil, fmt.Errorf("rank %d on %s has another version of comm: %w", i, r.Host, err)
 		}
-		gap[machineOf(i)] = max(gap[machineOf(i)], own.Network.Gap)
+		at := machineOf(ranks, i)
+		gap[at] = max(gap[at], own.Network.Gap)
 		if i == 0 {
 			first = own.Network.Gap
 		}
 	}
 	gaps, differ := make([]int, len(ranks)), false
 	for i := range ranks {
-		gaps[i] = gap[machineOf(i)]
+		gaps[i] = gap[machineOf(ranks, i)]
 		differ = differ || gaps[i] != first && gaps[i] != 0
 	}
 	if !differ {
@@ -86,9 +81,9 @@ func gapsOf(ranks []Info) ([]int, error) {
 // distances returns how far away ranks are from rank 0, as far as they know. Those of one machine are as far away as the first of them that
 // knows.
 func distances(ranks []Info) []core.Distance {
-	known := map[machine.Place]core.Distance{networkOf(ranks[0]): core.Near}
-	for _, r := range ranks {
-		if at := networkOf(r); known[at] == core.UnknownDistance && r.RoundTrip > 0 {
+	known := map[any]core.Distance{machineOf(ranks, 0): core.Near}
+	for i, r := range ranks {
+		if at := machineOf(ranks, i); known[at] == core.UnknownDistance && r.RoundTrip > 0 {
 			known[at] = core.Near
 			if r.RoundTrip >= farAway {
 				known[at] = core.Far
@@ -96,14 +91,19 @@ func distances(ranks []Info) []core.Distance {
 		}
 	}
 	d := make([]core.Distance, len(ranks))
-	for i, r := range ranks {
-		d[i] = known[networkOf(r)]
+	for i := range ranks {
+		d[i] = known[machineOf(ranks, i)]
 	}
 	return d
 }
 
-// networkOf is the same for ranks of one network.
-func networkOf(r Info) machine.Place { return machine.Place{Kernel: r.Kernel, Network: r.Network} }
+// machineOf returns a key that is the same for ranks of one machine, as far as machines are known.
+func machineOf(ranks []Info, rank int) any {
+	if at := ranks[rank].Place; at.SameNetwork(at) {
+		return machine.Place{Kernel: at.Kernel, Network: at.Network}
+	}
+	return rank
+}
 
 // roundTrip returns how long a message to s and back takes, as far as s knows, or 0.
 func roundTrip(s store.Store) time.Duration {

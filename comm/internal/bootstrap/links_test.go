@@ -95,6 +95,10 @@ func TestGapsOf(t *testing.T) {
 }
 
 func TestDistances(t *testing.T) {
+	unknown := []Info{{}, {RoundTrip: farAway}, {RoundTrip: 1}, {}} // each may be on a machine of its own
+	if got := distances(unknown); !slices.Equal(got, []core.Distance{core.Near, core.Far, core.Near, core.UnknownDistance}) {
+		t.Errorf("machines that are not known: %v", got)
+	}
 	ranks := []Info{on("a", 0), on("b", 0), on("a", time.Second), on("b", -1), on("b", farAway-1), on("b", farAway), on("c", farAway), on("d", 0)}
 	want := []core.Distance{core.Near, core.Near, core.Near, core.Near, core.Near, core.Near, core.Far, core.UnknownDistance}
 	if got := distances(ranks); !slices.Equal(got, want) {

@@ -64,7 +64,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	for i, r := range ranks {
 		g.index[r] = i
 	}
-	g.Choose = g.byLinks(g.Choose, g.Choose.Table, 1, identity(len(ranks)))
+	g.Choose = g.forLinks(g.Choose, g.Choose.Table, 1, identity(len(ranks)))
 	g.rank = g.index[w.Rank]
 	g.Pipeline = pipeline.New(comm, ranks, g.rank, g.chunkSize())
 	g.unattached = w.canShare(ranks)

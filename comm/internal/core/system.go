@@ -70,9 +70,9 @@ func (g *Group) System(ranks []int) cost.System {
 // SystemOfAll returns System of all members.
 func (g *Group) SystemOfAll() cost.System { return g.System(identity(g.Size())) }
 
-// byLinks returns c with what depends on links: the model by which ranks on so many rails choose among ways, if they choose by links, and their
+// forLinks returns c with what depends on links: the model by which ranks on so many rails choose among ways, if they choose by links, and their
 // chain. It is the same on all members.
-func (g *Group) byLinks(c plan.Choices, ways choice.Table, rails int, ranks []int) plan.Choices {
+func (g *Group) forLinks(c plan.Choices, ways choice.Table, rails int, ranks []int) plan.Choices {
 	_, gaps, byLinks := g.links()
 	c.Model, c.Chain = nil, plan.Chain{}
 	if gaps != nil {
@@ -94,7 +94,7 @@ func (g *Group) Between(at plan.Nodes, rails int) plan.Choices {
 	if rails > 1 {
 		ways = plan.Unjoined(ways)
 	}
-	return g.byLinks(g.Choose, ways, rails, at.OnRails(rails))
+	return g.forLinks(g.Choose, ways, rails, at.OnRails(rails))
 }
 
 // chunkSize returns how many bytes of a message travel at once. It is the same on all members. Short chunks would slow down connections that carry

@@ -42,7 +42,7 @@ type comparison struct {
 	table       plan.Choices
 	ways        []string
 	most        int               // chunks that are simulated for one way and length
-	wire        map[string]moment // by way: how long the busiest link carries a KiB, as far as is known
+	wire        map[string]moment // by way: how long a KiB of the buffer occupies the busiest link, as far as is known
 }
 
 // lengths returns lengths that double, and those at which the table's way changes.
@@ -104,7 +104,7 @@ func (m *comparison) choice(lengths []int) choice.Choice {
 // in proportion to what the busiest link carries.
 func (m *comparison) beyond(way string) int {
 	table := m.ofTable(longest + 1)
-	if !m.needsLinksLess(table, way) {
+	if !m.isLighter(table, way) {
 		return choice.Any
 	}
 	mine, knowsMine := m.time(way, longest)
@@ -130,8 +130,9 @@ func (m *comparison) limit(is, isNot int, p pick) int {
 
 func (m *comparison) ofTable(bytes int) string { return m.table.Pick(m.op, m.size, bytes) }
 
-// fastest returns the way for so many bytes. last is that for fewer bytes: it stays if no other is clearly faster. If one of last and the table's way
-// has too many messages to simulate, the table's way counts, unless last has replaced it before and needs the links for a clearly shorter time.
+// fastest returns the way for so many bytes. last is that for fewer bytes: it stays if no other is clearly faster. It also stays if it or the table's
+// way has too many messages to simulate, provided that it has replaced the table's way before, and is lighter. Otherwise, a table's way that cannot
+// be simulated stays.
 func (m *comparison) fastest(bytes int, last pick) pick {
 	times := map[string]time.Duration{}
 	way, table := "", m.ofTable(bytes)
@@ -153,7 +154,7 @@ func (m *comparison) fastest(bytes int, last pick) pick {
 	_, knowsTable := times[table]
 	_, knowsLast := times[last.way]
 	switch {
-	case last.replaces && (!knowsLast || !knowsTable) && m.needsLinksLess(last.way, table) && plan.Fits(m.op, last.way, m.size, bytes):
+	case last.replaces && (!knowsLast || !knowsTable) && m.isLighter(last.way, table) && plan.Fits(m.op, last.way, m.size, bytes):
 		way = last.way
 	case !knowsTable:
 		way = table
@@ -177,8 +178,8 @@ func (m *comparison) time(way string, bytes int) (time.Duration, bool) {
 	return d, known
 }
 
-// needsLinksLess reports whether a way occupies the busiest link for a clearly shorter time than another one. That decides for long buffers.
-func (m *comparison) needsLinksLess(way, other string) bool {
+// isLighter reports whether a way occupies the busiest link for a clearly shorter time than another one. For long buffers, it is faster then.
+func (m *comparison) isLighter(way, other string) bool {
 	mine, knowsMine := m.wire[way]
 	others, knowsOthers := m.wire[other]
 	return knowsMine && knowsOthers && mine+mine*clearly/100 < others

@@ -108,7 +108,7 @@ func (s *System) link(from, to int) *Link {
 	return &s.Network
 }
 
-// busiestLink returns how long the link that needs the longest time for plans carries their bytes, in one direction.
+// busiestLink returns how long the bytes of plans occupy the busiest link, in the direction that takes longer.
 func (s *System) busiestLink(plans []plan.Plan) moment {
 	out, in := make([]int, len(s.Machines)), make([]int, len(s.Machines)) // bytes, by machine
 	for r, p := range plans {

@@ -77,8 +77,8 @@ func TestAllReduceWithASlowLink(t *testing.T) {
 	}
 }
 
-// A short vector goes in few steps where latencies are long. A long one does not: where there are too many messages to simulate, the way of the table
-// counts, unless another one occupies the slow link for a shorter time.
+// Where latencies are long, short vectors take few steps, but long ones use the table's way. They do so as well where ways have too many messages
+// to simulate, unless another way sends less over the slow link.
 func TestLongVectorsOfManyRanks(t *testing.T) {
 	for _, c := range []struct {
 		op            string

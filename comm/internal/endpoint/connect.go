@@ -90,7 +90,7 @@ func (e *Endpoint) dial(p *peer) {
 	}
 }
 
-// dialFor dials p, with a timeout (0: none). If p dials, too, it waits for p's stream, and dials again if that does not come.
+// dialFor dials p, with a timeout (0: none). If p dials this rank at the same time, dialFor waits for p's stream, and dials again if none comes.
 func (e *Endpoint) dialFor(p *peer, timeout time.Duration) (net.Conn, error) {
 	ctx := e.ctx
 	if timeout > 0 {

@@ -56,7 +56,8 @@ func halvingReduce(rank, size, n int) Plan {
 // ScatterBroadcast sends each rank a part of the vector of root down a binomial tree, and then ranks exchange their parts by recursive
 // doubling. It is for vectors of medium length and many ranks. If size is not a power of two, the surplus ranks get the vector from others last.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 4.2 ("van de Geijn"). HalvingReduce backwards, at the same cost, but nobody sends root what it has.
+// Thakur, Rabenseifner and Gropp 2005, section 4.2 ("van de Geijn"). It is HalvingReduce backwards, and costs the
+// same, but root receives nothing.
 func ScatterBroadcast(rank, size, n, root int) Plan {
 	p := HalvingReduce(rank, size, n, root).reversed(Replace)
 	for i := range p {

@@ -12,8 +12,8 @@ import (
 // run longer at a time. They still fit into a cache until they are combined.
 const ChunkSize = 1 << 20
 
-// NetworkChunkSize is ChunkSize between machines where each rank has a processor. There, a rank that copies a long chunk out of a socket has
-// nothing left in its others to send meanwhile. Between two machines at 10 Gbit/s, an all-reduce of 16 MiB reached 94 to 100 % of the rate of the
+// NetworkChunkSize is how many bytes of a message travel at once between machines where each rank has a processor. While a rank copies a longer
+// chunk out of a socket, the others in which it has bytes to send run empty. Between two machines at 10 Gbit/s, an all-reduce of 16 MiB reached 94 to 100 % of the rate of the
 // links with such chunks, and 79 to 92 % with those of ChunkSize. Within a machine and where ranks share processors, long chunks were faster.
 const NetworkChunkSize = 256 << 10
 
@@ -209,9 +209,9 @@ func treeLimit(ranks int) int {
 	return max(int(x*x*messageCost/2), 4*messageCost)
 }
 
-// scatterLimit is the most bytes for which a vector is scattered and gathered, or reduced by halving: then a single call takes at most half as long
-// as in a chain. In many calls in a row it takes almost twice as long, because root sends a vector almost twice, and in a chain once. In the units
-// of treeLimit, a vector takes 2x(P-1)/P+2log(P) if P is a power of two, and x+1 more otherwise. Up to 16 ranks, a tree is better for as many bytes.
+// scatterLimit is the most bytes of a vector that is scattered and gathered, or reduced by halving. Up to there, a single call takes at most half as
+// long as along a chain. Many calls in a row take almost twice as long: root sends each vector almost twice, and along a chain once. In the units of
+// treeLimit, a call takes 2x(P-1)/P + 2log(P) if P is a power of two, and x+1 more otherwise. With up to 16 ranks, the limit is below treeLimit.
 func scatterLimit(ranks int) int {
 	power := 1 << (bits.Len(uint(ranks)) - 1)
 	perByte, steps := 2-2/float64(power), float64(2*(bits.Len(uint(power))-1))
