@@ -19,6 +19,7 @@ import (
 
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/env/rounds"
 )
 
@@ -122,11 +123,12 @@ func (a *testAgent) next(size int) {
 func (a *testAgent) begin(size int, starts func(rank int) bool) {
 	a.t.Helper()
 	a.round++
-	master, port := "127.0.0.1", 0
+	master, port := "127.0.0.1", 20_000+a.round
 	if a.hosts != nil {
-		master = a.hosts.Host(0).Addr
+		master = a.hosts.Host(0).Addr // nobody else is there
+	} else {
+		port = porttest.Free(a.t)
 	}
-	port = a.freePort(master)
 	for len(a.workers) < size {
 		a.workers = append(a.workers, nil)
 	}
@@ -159,19 +161,6 @@ func (a *testAgent) begin(size int, starts func(rank int) bool) {
 		}
 	}
 	a.workers, a.died = a.workers[:size], nil
-}
-
-func (a *testAgent) freePort(host string) int {
-	a.t.Helper()
-	if a.hosts != nil {
-		return 20_000 + a.round // nobody else is there
-	}
-	ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }()
-	return ln.Addr().(*net.TCPAddr).Port
 }
 
 func variables(environ []string) map[string]string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
+	"github.com/gorun/gorun/env/porttest"
 )
 
 // The benchmarks run two ranks as goroutines of one process, over loopback TCP. They print figures and judge none.
@@ -69,8 +71,13 @@ func BenchmarkInit(b *testing.B) {
 				ranks[r] = r
 			}
 			for b.Loop() {
-				groups, errs := initAll(b, ranks, size, WithInitMethod("tcp://"+freePort(b)))
+				port, release, err := porttest.Find()
+				if err != nil {
+					b.Fatal(err)
+				}
+				groups, errs := initAll(b, ranks, size, WithInitMethod(fmt.Sprint("tcp://127.0.0.1:", port)))
 				wantWorld(b, groups, errs)
+				release()
 			}
 		})
 	}

@@ -4,31 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/porttest"
 )
 
-// freePort is a port of loopback on which nobody listens, and none of those that the system gives away.
-func freePort(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
-		if ln, err := net.Listen("tcp", addr); err == nil {
-			_ = ln.Close()
-			return addr
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
+// freeAddr is an address of loopback that nobody else has.
+func freeAddr(t testing.TB) string { return fmt.Sprint("127.0.0.1:", porttest.Free(t)) }
 
 // initAll calls Init as every rank in ranks of size at once and returns the groups and errors by place in ranks.
 func initAll(t testing.TB, ranks []int, size int, opts ...Option) ([]*Group, []error) {
@@ -75,17 +64,17 @@ func upTo(n int) []int {
 func TestWaysToMeet(t *testing.T) {
 	for _, size := range []int{1, 2, 4} {
 		ways := map[string][]Option{
-			"tcp":   {WithInitMethod("tcp://" + freePort(t))},
+			"tcp":   {WithInitMethod("tcp://" + freeAddr(t))},
 			"file":  {WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))},
 			"store": {WithStore(NewMemStore())},
-			"token": {WithInitMethod("tcp://" + freePort(t)), WithToken(longToken)},
-			"tls":   {WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTLS()},
+			"token": {WithInitMethod("tcp://" + freeAddr(t)), WithToken(longToken)},
+			"tls":   {WithInitMethod("tcp://" + freeAddr(t)), WithToken(longToken), WithTLS()},
 			"tls from machine to machine": {
-				WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTLS(), notNear,
+				WithInitMethod("tcp://" + freeAddr(t)), WithToken(longToken), WithTLS(), notNear,
 			},
 			"several connections": {WithStore(NewMemStore()), WithTransport("tcp"), WithConnections(3)},
 			"from machine to machine": {
-				WithInitMethod("tcp://" + freePort(t)), WithToken(longToken), WithTransport("tcp"), notNear,
+				WithInitMethod("tcp://" + freeAddr(t)), WithToken(longToken), WithTransport("tcp"), notNear,
 			},
 		}
 		for name, opts := range ways {
@@ -103,7 +92,7 @@ const longToken = "a secret that all know"
 func notNear(c *config) { c.Near = func(net.Conn) bool { return false } }
 
 func TestRankFromTheURL(t *testing.T) {
-	url := "tcp://" + freePort(t) + "?world_size=2&rank="
+	url := "tcp://" + freeAddr(t) + "?world_size=2&rank="
 	groups, errs := make([]*Group, 2), make([]error, 2)
 	var wg sync.WaitGroup
 	for r := range 2 {
@@ -140,7 +129,7 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 		come, missing []int
 		opts          []Option
 	}{
-		"at rank 0's store": {[]int{0, 2}, []int{1, 3}, []Option{WithInitMethod("tcp://" + freePort(t))}},
+		"at rank 0's store": {[]int{0, 2}, []int{1, 3}, []Option{WithInitMethod("tcp://" + freeAddr(t))}},
 		"in a file":         {[]int{0, 1, 3}, []int{2}, []Option{WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))}},
 		"rank 0, in a file": {[]int{1, 2}, []int{0, 3}, []Option{WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))}},
 	} {
@@ -160,7 +149,7 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 		})
 	}
 	t.Run("rank 0, who serves the store", func(t *testing.T) {
-		way := "tcp://" + freePort(t)
+		way := "tcp://" + freeAddr(t)
 		_, errs := initAll(t, []int{1}, 2, WithInitMethod(way), WithTimeout(500*time.Millisecond))
 		var missing *MissingRanksError
 		if !errors.As(errs[0], &missing) || !slices.Equal(missing.Missing, []int{0}) || missing.Size != 2 || missing.After < 500*time.Millisecond || !errors.Is(missing, context.DeadlineExceeded) {
@@ -267,7 +256,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			way := WithInitMethod("tcp://" + freePort(t))
+			way := WithInitMethod("tcp://" + freeAddr(t))
 			var zero sync.WaitGroup
 			zero.Go(func() {
 				opts := []Option{way, WithRank(0, 2), WithTimeout(20 * time.Second), WithToken(longToken), WithTLS()}
@@ -346,7 +335,7 @@ func TestAWorldOfOneFromTheEnvironment(t *testing.T) {
 }
 
 func TestAWorldFromTheEnvironment(t *testing.T) {
-	host, port, _ := strings.Cut(freePort(t), ":")
+	host, port, _ := strings.Cut(freeAddr(t), ":")
 	for k, v := range map[string]string{"WORLD_SIZE": "2", "MASTER_ADDR": host, "MASTER_PORT": port, "GORUN_STORE_ADDR": ""} {
 		t.Setenv(k, v)
 	}

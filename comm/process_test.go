@@ -170,7 +170,7 @@ func startProcesses(t *testing.T, program string, size int) []*process {
 // startProcessesAs is startProcesses of commands that change has had a look at. Where the system refuses them the test is skipped.
 func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*process {
 	t.Helper()
-	host, port, err := net.SplitHostPort(freePort(t))
+	host, port, err := net.SplitHostPort(freeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

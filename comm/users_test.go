@@ -143,7 +143,7 @@ func TestAnotherUserDoesNotJoin(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			at := freePort(t)
+			at := freeAddr(t)
 			var zero sync.WaitGroup
 			zero.Go(func() {
 				g, err := Init(ctx, WithInitMethod("tcp://"+at), WithRank(0, 2), WithToken(c.token), WithLogger(nil))

@@ -51,7 +51,7 @@ func TestInitSaysForWhomItWaits(t *testing.T) {
 
 // A master that does not answer, and a name that means nothing, are told after a second.
 func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
-	host, port, err := net.SplitHostPort(freePort(t))
+	host, port, err := net.SplitHostPort(freeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

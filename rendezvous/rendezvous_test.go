@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -13,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/env/fdtest"
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
@@ -23,41 +22,23 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // ports counts the ports of one test that are held.
 type ports struct{ held atomic.Int32 }
 
-// heldPort is a socket that is bound and does not listen, as launcher's is.
 type heldPort struct {
-	*os.File
-	number int
-	ports  *ports
+	*porttest.Port
+	ports *ports
 }
-
-func (p heldPort) Number() int { return p.number }
 
 func (p heldPort) Close() error {
 	p.ports.held.Add(-1)
-	return p.File.Close()
+	return p.Port.Close()
 }
 
-func (p *ports) reserve(host string, port int) (rendezvous.Port, error) {
-	fd, err := fdtest.Socket()
+func (p *ports) reserve(_ string, port int) (rendezvous.Port, error) {
+	reserved, err := porttest.Reserve(port)
 	if err != nil {
 		return nil, err
 	}
-	addr := &syscall.SockaddrInet4{Port: port}
-	if host != "" {
-		addr.Addr = [4]byte{127, 0, 0, 1}
-	}
-	if err := errors.Join(
-		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
-		syscall.Bind(fd, addr),
-	); err != nil {
-		return nil, errors.Join(err, syscall.Close(fd))
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		return nil, errors.Join(err, syscall.Close(fd))
-	}
 	p.held.Add(1)
-	return heldPort{os.NewFile(uintptr(fd), "port"), name.(*syscall.SockaddrInet4).Port, p}, nil
+	return heldPort{reserved, p}, nil
 }
 
 // newPorts fails the test if a port is still held at its end.
@@ -80,7 +61,7 @@ func TestLocalConformance(t *testing.T) {
 func TestStaticConformance(t *testing.T) {
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 		s, err := rendezvous.NewStatic(rendezvous.StaticConfig{
-			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: rendezvoustest.FreePort(t, "127.0.0.1")}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
+			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: porttest.Free(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +105,7 @@ func TestLocalRoundsAreFresh(t *testing.T) {
 }
 
 func TestLocalKeepsAGivenMaster(t *testing.T) {
-	master := rendezvous.Master{Addr: "10.9.8.7", Port: rendezvoustest.FreePort(t, "127.0.0.1")}
+	master := rendezvous.Master{Addr: "10.9.8.7", Port: porttest.Free(t)}
 	l := rendezvous.NewLocal(rendezvous.StaticConfig{Master: master, Reserve: newPorts(t).reserve})
 	for range 2 {
 		if round := mustJoin(t, l); round.Master != master {

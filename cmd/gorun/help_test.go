@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 // TestHelpExamples does what the help shows first, in its order, with programs that use package comm and a node0 that other machines
@@ -20,14 +20,8 @@ func TestHelpExamples(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir, token := t.TempDir(), false
-	master, err := rendezvoustest.FindPort("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	endpoint, err := rendezvoustest.FindPort("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	master := porttest.Free(t)
+	endpoint := porttest.Free(t)
 	node0, ok := ownAddress()
 	if !ok {
 		node0 = "127.0.0.1"

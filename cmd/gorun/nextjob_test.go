@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
@@ -78,10 +79,10 @@ func freeStep(t *testing.T) (job, endpoint string) {
 	t.Helper()
 	for range 100 {
 		job = strconv.Itoa(1 + rand.IntN(1_000_000))
-		endpoint = net.JoinHostPort("127.0.0.1", strconv.Itoa(manager.Port(job+".0")))
-		if l, err := net.Listen("tcp", endpoint); err == nil {
-			_ = l.Close() // gorun will listen there
-			return job, endpoint
+		port := manager.Port(job + ".0")
+		if p, err := porttest.Claim(port); err == nil {
+			t.Cleanup(func() { _ = p.Close() })
+			return job, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		}
 	}
 	t.Fatal("no free port")

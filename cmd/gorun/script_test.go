@@ -17,7 +17,7 @@ import (
 
 	"github.com/gorun/gorun/env/configtest"
 	"github.com/gorun/gorun/env/fulltest"
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 // TestMain lets this test binary be gorun, under that name. The guard that gorun starts from its own binary does not come
@@ -135,8 +135,9 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func findPort(ts *testscript.TestScript) string {
-	port, err := rendezvoustest.FindPort("127.0.0.1")
+	port, release, err := porttest.Find()
 	ts.Check(err)
+	ts.Defer(release)
 	return strconv.Itoa(port)
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 var stopNodes = flag.Int("stop-nodes", 0, "how many nodes TestStopSpeed runs on this machine; 0: it does not run")
@@ -23,10 +23,7 @@ func TestStopSpeed(t *testing.T) {
 	}
 	const grace = 2 * time.Second
 	gorun := buildGorun(t)
-	port, err := rendezvoustest.FindPort("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := porttest.Free(t)
 	dir, id := t.TempDir(), fmt.Sprint("stop-speed-", os.Getpid())
 	token := "GORUN_TOKEN=" + strings.Repeat("0123456789abcdef", 2)
 	nodes := make([]*exec.Cmd, *stopNodes)

@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 var secret = []byte("correct horse battery staple")
@@ -23,7 +23,7 @@ var secret = []byte("correct horse battery staple")
 // listen returns a listener on host, and the endpoint that it is.
 func listen(t testing.TB, host string) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
-	self := rendezvous.Endpoint{Host: host, Port: rendezvoustest.FreePort(t, host)}
+	self := rendezvous.Endpoint{Host: host, Port: porttest.Free(t)}
 	l, err := net.Listen("tcp", self.String())
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +76,6 @@ func leave(t *testing.T, s *Server) {
 		}
 	}
 	l, err := net.Listen("tcp", s.config.Listeners[0].Addr().String())
-	for end := time.Now().Add(time.Second); err != nil && time.Now().Before(end); { // tests of another package may try the port for a moment
-		l, err = net.Listen("tcp", s.config.Listeners[0].Addr().String())
-	}
 	if err != nil {
 		t.Errorf("after Close: %v", err)
 		return

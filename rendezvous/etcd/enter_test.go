@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 // TestFirewall: what lets through the master's port and not those of agents is not in the way of workers.
@@ -180,7 +180,7 @@ func TestMasterDiesFirst(t *testing.T) {
 func TestMasterPort(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 2)
-	j.config.MasterPort = rendezvoustest.FreePort(t, "127.0.0.1")
+	j.config.MasterPort = porttest.Free(t)
 	var busy sync.Map // by the number of the agent
 	agents := make([]*agent, 2)
 	for i := range agents {

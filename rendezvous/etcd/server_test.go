@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func startServer(t *testing.T) *server {
 	any := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenPeerUrls = any
 	// It comes back where it was.
-	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", rendezvoustest.FreePort(t, "127.0.0.1"))}}
+	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))}}
 	c.AdvertiseClientUrls, c.AdvertisePeerUrls = any, any
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	s := &server{t: t, config: c}

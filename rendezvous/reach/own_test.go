@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -138,13 +139,7 @@ func TestOwn(t *testing.T) {
 
 // TestOwnOfThisMachine: of two that ask for the same endpoint one gets it, and nobody while it is held.
 func TestOwnOfThisMachine(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	here := rendezvous.Endpoint{Host: "localhost", Port: l.Addr().(*net.TCPAddr).Port}
-	l.Close()
-
+	here := rendezvous.Endpoint{Host: "localhost", Port: porttest.Free(t)}
 	claims := make(chan *Claim)
 	for range 2 {
 		go func() {

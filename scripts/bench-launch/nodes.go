@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
@@ -21,21 +22,23 @@ const perNode = 2
 
 // A job consists of agents that meet. The first one hosts the rendezvous.
 type job struct {
-	agents []*exec.Cmd
-	log    *os.File // what they say
+	agents  []*exec.Cmd
+	log     *os.File // what they say
+	release func()   // the port where they meet
 }
 
 // startJob starts n agents: all at once, or the host first.
 func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bool, dir string, worker []string) (*job, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	j := &job{log: log}
+	number, release, err := porttest.Find()
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	port := strconv.Itoa(number)
+	j := &job{log: log, release: release}
 	for i := range n {
 		a := peers.Command(ctx, l.node(nodes, port, worker))
 		a.Stdout, a.Stderr = log, log
@@ -59,6 +62,7 @@ func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bo
 // wait waits for all agents. One of them may have been killed.
 func (j *job) wait(killed int) (err error) {
 	defer func() { _ = j.log.Close() }()
+	defer j.release()
 	for i, a := range j.agents {
 		if failed := a.Wait(); failed != nil && i != killed {
 			err = errors.Join(err, fmt.Errorf("node %d: %w", i, failed))
@@ -69,15 +73,6 @@ func (j *job) wait(killed int) (err error) {
 		err = fmt.Errorf("%w\n%s", err, text)
 	}
 	return err
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port, l.Close()
 }
 
 // startTwo measures the time from the start of two agents to the main of the last of their workers.

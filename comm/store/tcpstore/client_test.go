@@ -17,21 +17,11 @@ import (
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/tokenfile"
+	"github.com/gorun/gorun/env/porttest"
 )
 
-// freeAddr returns an address of this machine at which nobody listens.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestClientSaysWhoDoesNotAnswer(t *testing.T) {
-	addr := freeAddr(t)
+	addr := fmt.Sprint("127.0.0.1:", porttest.Free(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := tcpstore.Dial(ctx, addr, tcpstore.Config{})
@@ -61,7 +51,7 @@ func TestClientDoesNotWaitForASilentServer(t *testing.T) {
 }
 
 func TestClientWaitsForItsServer(t *testing.T) {
-	addr := freeAddr(t)
+	addr := fmt.Sprint("127.0.0.1:", porttest.Free(t))
 	opened := make(chan error, 1)
 	go func() {
 		s, err := tcpstore.Dial(t.Context(), addr, tcpstore.Config{Token: []byte("secret")})

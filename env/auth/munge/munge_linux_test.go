@@ -21,6 +21,7 @@ import (
 
 	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/mungetest"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,12 +76,7 @@ func TestAsk(t *testing.T) {
 // TestAskWaits: the server, and even its name, need not be there yet.
 func TestAskWaits(t *testing.T) {
 	mungetest.Start(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close() // nobody listens there for now
+	addr := fmt.Sprint("127.0.0.1:", porttest.Free(t))
 	secret, waits := NewSecret(), make(chan string, 1000)
 	got := make(chan error, 1)
 	go func() {
@@ -93,8 +89,9 @@ func TestAskWaits(t *testing.T) {
 	if reason := <-waits; !strings.Contains(reason, addr) || !strings.Contains(reason, "connection refused") {
 		t.Errorf("waits for: %s", reason)
 	}
-	if l, err = net.Listen("tcp", addr); err != nil {
-		t.Skipf("another process has taken the port: %v", err)
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := Serve(l, "17.0", secret, nil)
 	defer func() { _ = s.Close() }()
@@ -111,11 +108,11 @@ func TestAskWaits(t *testing.T) {
 // The same process may ask twice, since the answer may be lost.
 func TestNextJob(t *testing.T) {
 	mungetest.Start(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, last, next := fmt.Sprint("127.0.0.1:", porttest.Free(t)), NewSecret(), NewSecret()
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, last, next := l.Addr().String(), NewSecret(), NewSecret()
 	s := Serve(l, "17.0", last, nil)
 	for range 2 {
 		if got, err := Ask(within(t, 20*time.Second), addr, "17.0", "1", noWait(t)); err != nil || got != last {
@@ -140,7 +137,7 @@ func TestNextJob(t *testing.T) {
 	}
 	_ = s.Close()
 	if l, err = net.Listen("tcp", addr); err != nil {
-		t.Skipf("another process has taken the port: %v", err)
+		t.Fatal(err)
 	}
 	s = Serve(l, "17.0", next, nil)
 	defer func() { _ = s.Close() }()

@@ -41,7 +41,7 @@ const (
 	tries     = 100
 )
 
-// freePort returns a port on which nobody listens, nor on the next one: an etcd takes both. 0: there is none.
+// freePort returns a port that nobody has, and nobody has the next one: an etcd takes both. 0: there is none.
 func freePort() int {
 	for range tries {
 		port := firstPort + 2*rand.IntN((lastPort-firstPort)/2)
@@ -52,7 +52,8 @@ func freePort() int {
 	return 0
 }
 
-// try listens for a moment on all addresses, those of IPv4 too, as package net does.
+// try binds a port of all addresses, those of IPv4 too, for a moment. Without SO_REUSEADDR, it fails where another job has reserved the
+// port for its rank 0, which does not listen yet.
 func try(port int) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
 	var addr unix.Sockaddr = &unix.SockaddrInet6{Port: port}
@@ -67,13 +68,7 @@ func try(port int) error {
 	}
 	defer func() { _ = unix.Close(fd) }() // nothing was sent
 	if err == nil {
-		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-	}
-	if err == nil {
 		err = unix.Bind(fd, addr)
-	}
-	if err == nil {
-		err = unix.Listen(fd, 1)
 	}
 	return err
 }

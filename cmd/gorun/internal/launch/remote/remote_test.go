@@ -14,7 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 // A bed is a proxy with a launcher and a job that a test plays.
@@ -403,8 +406,18 @@ func TestServerAddr(t *testing.T) {
 			t.Errorf("%q: %q, want %q", connection, got, want)
 		}
 	}
+}
+
+// TestFreePort: it is in the range, and nobody has it or the next one, even if nobody listens there.
+func TestFreePort(t *testing.T) {
 	if port := freePort(); port < firstPort || port >= lastPort {
 		t.Errorf("port %d", port)
+	}
+	port := porttest.Free(t)
+	for _, p := range []int{port, port + 1} {
+		if err := try(p); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("port %d, which is reserved: %v", p, err)
+		}
 	}
 }
 
