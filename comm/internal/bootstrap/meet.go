@@ -22,6 +22,7 @@ import (
 // Info is what ranks exchange when they join.
 type Info struct {
 	core.Peer
+	Version  string `json:"version,omitempty"`   // of package comm, if it is known
 	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
 	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
 	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
@@ -138,9 +139,12 @@ func parseInfo(b []byte) (r Info, err error) {
 		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
 	}
 	err = json.Unmarshal(b, &r)
-	r.Host = auth.Printable(r.Host)
+	r.clean()
 	return r, err
 }
+
+// clean makes what errors and logs show printable.
+func (r *Info) clean() { r.Host, r.Version = auth.Printable(r.Host), auth.Printable(r.Version) }
 
 // parseWorld parses the worldDoc of rank 0, for a world of size ranks.
 func parseWorld(b []byte, size int) (w worldDoc, err error) {
@@ -151,7 +155,7 @@ func parseWorld(b []byte, size int) (w worldDoc, err error) {
 		return w, err
 	}
 	for r := range w.Ranks {
-		w.Ranks[r].Host = auth.Printable(w.Ranks[r].Host)
+		w.Ranks[r].clean()
 	}
 	for _, r := range w.Missing {
 		if r < 0 || r >= size {
@@ -234,6 +238,9 @@ func (w worldDoc) check(p place, me Info) error {
 		return refusef("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
 	}
 	for r, other := range w.Ranks {
+		if differs(other.Version, me.Version) {
+			return refusef("rank %d on %s has another version of comm, %s, this one has %s: build all ranks from the same version", r, other.Host, other.Version, me.Version)
+		}
 		host, _, err := net.SplitHostPort(other.Addr)
 		if err != nil {
 			return fmt.Errorf("rank %d says that it listens on %q: %w", r, other.Addr, err)
@@ -279,7 +286,7 @@ func self(addr string) Info {
 		host = "unknown host"
 	}
 	place, _ := machine.Here() // openAcceptor reports the error
-	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: wait.CPUs(), Place: place}}
+	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: wait.CPUs(), Place: place}, Version: version()}
 }
 
 func randomID() uint64 {

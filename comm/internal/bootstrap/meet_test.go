@@ -29,7 +29,7 @@ func FuzzParseInfo(f *testing.F) {
 	f.Add([]byte(`{"host":"` + strings.Repeat("a", longestInfo) + `"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		alloctest.AtMost(t, 8*min(len(b), longestInfo), func() { _, _ = parseInfo(b) })
-		if r, err := parseInfo(b); err == nil && (len(b) > longestInfo || r.Host != auth.Printable(r.Host)) {
+		if r, err := parseInfo(b); err == nil && (len(b) > longestInfo || r.Host != auth.Printable(r.Host) || r.Version != auth.Printable(r.Version)) {
 			t.Errorf("%q was read as %+v", b, r)
 		}
 	})
@@ -55,8 +55,8 @@ func FuzzParseWorld(f *testing.F) {
 			}
 		}
 		for _, r := range w.Ranks {
-			if r.Host != auth.Printable(r.Host) {
-				t.Errorf("%q: host %q", b, r.Host)
+			if r.Host != auth.Printable(r.Host) || r.Version != auth.Printable(r.Version) {
+				t.Errorf("%q: host %q, version %q", b, r.Host, r.Version)
 			}
 		}
 	})
