@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -30,7 +31,7 @@ func versionIn(info *debug.BuildInfo) string {
 	case m.Replace != nil || m.Version == "(devel)":
 		return ""
 	default:
-		return m.Version
+		return strings.TrimSuffix(m.Version, "+dirty") // any file may have changed, not only one of package comm
 	}
 }
 

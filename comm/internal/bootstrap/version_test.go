@@ -15,9 +15,9 @@ func TestVersionIn(t *testing.T) {
 		return m
 	}
 	for want, info := range map[string]debug.BuildInfo{
-		"v0.1.0":                    {Main: other, Deps: []*debug.Module{&other, of("v0.1.0")}},
-		"v0.0.0-20261127-abc+dirty": {Main: *of("v0.0.0-20261127-abc+dirty")},
-		"example.com/fork@v0.1.1":   {Main: other, Deps: []*debug.Module{replaced("example.com/fork", "v0.1.1")}},
+		"v0.1.0":                  {Main: other, Deps: []*debug.Module{&other, of("v0.1.0")}},
+		"v0.0.0-20261127-abc":     {Main: *of("v0.0.0-20261127-abc+dirty")},
+		"example.com/fork@v0.1.1": {Main: other, Deps: []*debug.Module{replaced("example.com/fork", "v0.1.1")}},
 	} {
 		if got := versionIn(&info); got != want {
 			t.Errorf("got %q, want %q", got, want)
