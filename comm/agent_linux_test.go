@@ -123,11 +123,11 @@ func (a *testAgent) next(size int) {
 func (a *testAgent) begin(size int, starts func(rank int) bool) {
 	a.t.Helper()
 	a.round++
-	master, port := "127.0.0.1", 20_000+a.round
+	master, port := "127.0.0.1", 0
 	if a.hosts != nil {
-		master = a.hosts.Host(0).Addr // nobody else is there
+		master, port = a.hosts.Host(0).Addr, 20_000+a.round // nobody else is there
 	} else {
-		port = porttest.Free(a.t)
+		port = porttest.Pair(a.t)
 	}
 	for len(a.workers) < size {
 		a.workers = append(a.workers, nil)

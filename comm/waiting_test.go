@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 // Who waits in Init says after a second for whom: the first rank, for all who have come; the others leave it to that one.
@@ -51,7 +52,7 @@ func TestInitSaysForWhomItWaits(t *testing.T) {
 
 // A master that does not answer, and a name that means nothing, are told after a second.
 func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
-	host, port, err := net.SplitHostPort(freeAddr(t))
+	host, port, err := net.SplitHostPort(porttest.Addr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

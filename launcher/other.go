@@ -15,9 +15,6 @@ var errOS = errors.New("workers run on Linux only: on this system gorun can be b
 // Start fails on this system.
 func Start(context.Context, Spec) (*Gang, error) { return nil, errOS }
 
-// ReservePort fails on this system.
-func ReservePort(string, int) (*Port, error) { return nil, errOS }
-
 func (g *Gang) release() {}
 
 func unread(*os.File) (int, error) { return 0, errOS }

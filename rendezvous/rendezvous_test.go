@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
@@ -19,21 +20,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ports counts the ports of one test that are held.
-type ports struct{ held atomic.Int32 }
+// heldPorts counts the ports of one test that are held.
+type heldPorts struct{ held atomic.Int32 }
 
 type heldPort struct {
-	*porttest.Port
-	ports *ports
+	*ports.Port
+	among *heldPorts
 }
 
 func (p heldPort) Close() error {
-	p.ports.held.Add(-1)
+	p.among.held.Add(-1)
 	return p.Port.Close()
 }
 
-func (p *ports) reserve(_ string, port int) (rendezvous.Port, error) {
-	reserved, err := porttest.Reserve(port)
+func (p *heldPorts) reserve(_ string, port int) (rendezvous.Port, error) {
+	reserved, err := ports.Reserve("", port)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +43,8 @@ func (p *ports) reserve(_ string, port int) (rendezvous.Port, error) {
 }
 
 // newPorts fails the test if a port is still held at its end.
-func newPorts(t *testing.T) *ports {
-	p := new(ports)
+func newPorts(t *testing.T) *heldPorts {
+	p := new(heldPorts)
 	t.Cleanup(func() {
 		if n := p.held.Load(); n != 0 {
 			t.Errorf("%d ports are still held", n)
@@ -61,7 +62,7 @@ func TestLocalConformance(t *testing.T) {
 func TestStaticConformance(t *testing.T) {
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 		s, err := rendezvous.NewStatic(rendezvous.StaticConfig{
-			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: porttest.Free(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
+			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: porttest.Pair(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +106,7 @@ func TestLocalRoundsAreFresh(t *testing.T) {
 }
 
 func TestLocalKeepsAGivenMaster(t *testing.T) {
-	master := rendezvous.Master{Addr: "10.9.8.7", Port: porttest.Free(t)}
+	master := rendezvous.Master{Addr: "10.9.8.7", Port: porttest.Pair(t)}
 	l := rendezvous.NewLocal(rendezvous.StaticConfig{Master: master, Reserve: newPorts(t).reserve})
 	for range 2 {
 		if round := mustJoin(t, l); round.Master != master {

@@ -20,8 +20,8 @@ func TestHelpExamples(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir, token := t.TempDir(), false
-	master := porttest.Free(t)
-	endpoint := porttest.Free(t)
+	master := porttest.Pair(t)
+	endpoint := porttest.Pair(t)
 	node0, ok := ownAddress()
 	if !ok {
 		node0 = "127.0.0.1"

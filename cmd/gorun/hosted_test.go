@@ -27,7 +27,7 @@ const secretToken = "5ecre7-0f-7he-n0de5-0f-7h15-j0b"
 func loopback(t *testing.T, n int) string {
 	var list []string
 	for range n {
-		list = append(list, fmt.Sprintf("127.0.0.1:%d", porttest.Free(t)))
+		list = append(list, porttest.Addr(t))
 	}
 	return strings.Join(list, ",")
 }

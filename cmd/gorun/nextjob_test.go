@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -8,13 +9,14 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
 	"github.com/gorun/gorun/env/manager"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
@@ -74,15 +76,20 @@ func metLastJob(t *testing.T) bool {
 	return met
 }
 
-// freeStep returns a job whose first step meets at a port that nobody uses, if its first node is 127.0.0.1, and that endpoint.
+// freeStep returns a job whose first step meets at a port that is reserved until the test ends, if its first node is 127.0.0.1, and that
+// endpoint. Its etcd has one member, and so needs no second port.
 func freeStep(t *testing.T) (job, endpoint string) {
 	t.Helper()
 	for range 100 {
 		job = strconv.Itoa(1 + rand.IntN(1_000_000))
 		port := manager.Port(job + ".0")
-		if p, err := porttest.Claim(port); err == nil {
+		p, err := ports.Claim("", port)
+		if err == nil {
 			t.Cleanup(func() { _ = p.Close() })
 			return job, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
 		}
 	}
 	t.Fatal("no free port")

@@ -17,7 +17,7 @@ import (
 
 	"github.com/gorun/gorun/env/configtest"
 	"github.com/gorun/gorun/env/fulltest"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/ports"
 )
 
 // TestMain lets this test binary be gorun, under that name. The guard that gorun starts from its own binary does not come
@@ -129,16 +129,16 @@ func silent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// freeport NAME sets a variable to a port that nobody listens on, nor on the next one.
+// freeport NAME sets a variable to a port that is reserved, as is the next one, until the script ends.
 func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], findPort(ts))
 }
 
 func findPort(ts *testscript.TestScript) string {
-	port, release, err := porttest.Find()
+	first, next, err := ports.ReservePair("")
 	ts.Check(err)
-	ts.Defer(release)
-	return strconv.Itoa(port)
+	ts.Defer(func() { _, _ = first.Close(), next.Close() })
+	return strconv.Itoa(first.Number())
 }
 
 // listen NAME sets a variable to a port that somebody listens on until the script ends.

@@ -23,7 +23,7 @@ func TestStopSpeed(t *testing.T) {
 	}
 	const grace = 2 * time.Second
 	gorun := buildGorun(t)
-	port := porttest.Free(t)
+	port := porttest.Pair(t)
 	dir, id := t.TempDir(), fmt.Sprint("stop-speed-", os.Getpid())
 	token := "GORUN_TOKEN=" + strings.Repeat("0123456789abcdef", 2)
 	nodes := make([]*exec.Cmd, *stopNodes)

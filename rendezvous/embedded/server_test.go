@@ -23,7 +23,7 @@ var secret = []byte("correct horse battery staple")
 // listen returns a listener on host, and the endpoint that it is.
 func listen(t testing.TB, host string) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
-	self := rendezvous.Endpoint{Host: host, Port: porttest.Free(t)}
+	self := rendezvous.Endpoint{Host: host, Port: porttest.Pair(t)}
 	l, err := net.Listen("tcp", self.String())
 	if err != nil {
 		t.Fatal(err)

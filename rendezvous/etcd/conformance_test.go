@@ -4,17 +4,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
 
-func reserve(_ string, number int) (rendezvous.Port, error) { return porttest.Reserve(number) }
+func reserve(_ string, number int) (rendezvous.Port, error) { return ports.Reserve("", number) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
-	for name, port := range map[string]int{"any port": 0, "a fixed port": porttest.Free(t)} {
+	for name, port := range map[string]int{"any port": 0, "a fixed port": porttest.Pair(t)} {
 		t.Run(name, func(t *testing.T) {
 			rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 				r, err := New(Config{

@@ -48,14 +48,7 @@ func TestFirewall(t *testing.T) {
 func TestUnreachableMaster(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
-	elsewhere, err := net.Listen("tcp", "127.0.0.1:0") // what a name means to other nodes
-	if err != nil {
-		t.Fatal(err)
-	}
-	refusing := elsewhere.Addr().String()
-	if err := elsewhere.Close(); err != nil {
-		t.Fatal(err)
-	}
+	refusing := porttest.Addr(t) // what a name means to other nodes
 	for name, c := range map[string]struct {
 		dial func(ctx context.Context, network, addr string) (net.Conn, error)
 		want string
@@ -180,7 +173,7 @@ func TestMasterDiesFirst(t *testing.T) {
 func TestMasterPort(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 2)
-	j.config.MasterPort = porttest.Free(t)
+	j.config.MasterPort = porttest.Pair(t)
 	var busy sync.Map // by the number of the agent
 	agents := make([]*agent, 2)
 	for i := range agents {

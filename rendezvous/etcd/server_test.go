@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -45,7 +44,7 @@ func startServer(t *testing.T) *server {
 	any := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenPeerUrls = any
 	// It comes back where it was.
-	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))}}
+	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: porttest.Addr(t)}}
 	c.AdvertiseClientUrls, c.AdvertisePeerUrls = any, any
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	s := &server{t: t, config: c}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func listen(t *testing.T) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
-	e := rendezvous.Endpoint{Host: "127.0.0.1", Port: porttest.Free(t)}
+	e := rendezvous.Endpoint{Host: "127.0.0.1", Port: porttest.Pair(t)}
 	l, err := net.Listen("tcp", e.String())
 	if err != nil {
 		t.Fatal(err)

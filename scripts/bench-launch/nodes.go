@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
@@ -22,9 +22,9 @@ const perNode = 2
 
 // A job consists of agents that meet. The first one hosts the rendezvous.
 type job struct {
-	agents  []*exec.Cmd
-	log     *os.File // what they say
-	release func()   // the port where they meet
+	agents []*exec.Cmd
+	log    *os.File       // what they say
+	ports  [2]*ports.Port // they meet at the first one
 }
 
 // startJob starts n agents: all at once, or the host first.
@@ -33,12 +33,12 @@ func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bo
 	if err != nil {
 		return nil, err
 	}
-	number, release, err := porttest.Find()
+	first, next, err := ports.ReservePair("")
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	port := strconv.Itoa(number)
-	j := &job{log: log, release: release}
+	port := strconv.Itoa(first.Number())
+	j := &job{log: log, ports: [2]*ports.Port{first, next}}
 	for i := range n {
 		a := peers.Command(ctx, l.node(nodes, port, worker))
 		a.Stdout, a.Stderr = log, log
@@ -62,7 +62,7 @@ func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bo
 // wait waits for all agents. One of them may have been killed.
 func (j *job) wait(killed int) (err error) {
 	defer func() { _ = j.log.Close() }()
-	defer j.release()
+	defer func() { _, _ = j.ports[0].Close(), j.ports[1].Close() }()
 	for i, a := range j.agents {
 		if failed := a.Wait(); failed != nil && i != killed {
 			err = errors.Join(err, fmt.Errorf("node %d: %w", i, failed))

@@ -16,6 +16,7 @@ import (
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/munge"
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/env/ports"
 )
 
 // The ports of a job, counted from manager.Port, that gorun's agents do not use if a manager starts the workers itself.
@@ -73,6 +74,8 @@ type negotiation struct {
 	mu     sync.Mutex
 	master string // by PMI; empty: not yet, or not needed
 	token  string // by MUNGE
+
+	reserved *ports.Port // on rank 0, if it has chosen that of master: it is never closed, because rank 0 listens on it in every Init
 }
 
 var negotiated negotiation
@@ -125,7 +128,7 @@ func (c *Config) askPMI(ctx context.Context, p *place) error {
 		mine := ""
 		if p.rank == 0 {
 			var err error
-			if mine, err = c.freeAddress(ctx, p); err != nil {
+			if mine, err = c.reserveAddress(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -147,8 +150,8 @@ func (c *Config) askPMI(ctx context.Context, p *place) error {
 	return nil
 }
 
-// freeAddress returns an address of this machine with a port on which nobody listens.
-func (c *Config) freeAddress(ctx context.Context, p *place) (string, error) {
+// reserveAddress returns an address of this machine with a port that nobody else gets.
+func (c *Config) reserveAddress(ctx context.Context, p *place) (string, error) {
 	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if p.here != p.size {
 		if err := c.chooseAddress(ctx); err != nil {
@@ -161,11 +164,15 @@ func (c *Config) freeAddress(ctx context.Context, p *place) (string, error) {
 			}
 		}
 	}
-	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	port, err := ports.Reserve(at.String(), 0)
 	if err != nil {
 		return "", err
 	}
-	return l.Addr().String(), l.Close()
+	if failed := negotiated.reserved; failed != nil { // the ranks have not agreed on that one
+		err = failed.Close()
+	}
+	negotiated.reserved = port
+	return net.JoinHostPort(at.String(), strconv.Itoa(port.Number())), err
 }
 
 // askMunge sets the token: rank 0 makes one, and gives it to the others until all have met.

@@ -239,7 +239,7 @@ func (w worldDoc) check(p place, me Info) error {
 	}
 	for r, other := range w.Ranks {
 		if differs(other.Version, me.Version) {
-			return refusef("rank %d on %s has another version of comm, %s, this one has %s: build all ranks from the same version", r, other.Host, other.Version, me.Version)
+			return refusef("rank %d on %s has another version of comm: %s there, %s here: build all ranks from the same version", r, other.Host, other.Version, me.Version)
 		}
 		host, _, err := net.SplitHostPort(other.Addr)
 		if err != nil {

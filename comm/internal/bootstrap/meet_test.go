@@ -25,7 +25,7 @@ import (
 
 func FuzzParseInfo(f *testing.F) {
 	f.Add([]byte(`{"addr":"127.0.0.1:1","host":"a","pid":1,"cpus":"0-3","tls":true}`))
-	f.Add([]byte("{\"host\":\"\\u001b[2Ja\"}"))
+	f.Add([]byte("{\"host\":\"\\u001b[2Ja\",\"version\":\"\\u001b\"}"))
 	f.Add([]byte(`{"host":"` + strings.Repeat("a", longestInfo) + `"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		alloctest.AtMost(t, 8*min(len(b), longestInfo), func() { _, _ = parseInfo(b) })
@@ -37,7 +37,7 @@ func FuzzParseInfo(f *testing.F) {
 
 func FuzzParseWorld(f *testing.F) {
 	const size = 3
-	f.Add([]byte(`{"id":"1","ranks":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"127.0.0.1:3","host":"\u001b"}]}`))
+	f.Add([]byte(`{"id":"1","ranks":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"127.0.0.1:3","host":"\u001b","version":"\u001b"}]}`))
 	f.Add([]byte(`{"missing":[1,2]}`))
 	f.Add([]byte(`{"missing":[1,3]}`))
 	f.Add([]byte(`{"ranks":[` + strings.Repeat("{},", 1<<20) + `{}]}`))

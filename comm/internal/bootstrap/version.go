@@ -17,8 +17,8 @@ var version = sync.OnceValue(func() string {
 	return ""
 })
 
-// versionIn returns which version of this module a program has been built with. Go does not know it if a folder replaces the module, and in
-// builds of the module itself without a repository: then it is "".
+// versionIn returns the version of this module in a program's build info. It is "" if a folder replaces the module, and if Go has built the module
+// itself without reading its repository.
 func versionIn(info *debug.BuildInfo) string {
 	modules := append([]*debug.Module{&info.Main}, info.Deps...)
 	i := slices.IndexFunc(modules, func(m *debug.Module) bool { return m.Path == modulePath })
@@ -31,7 +31,7 @@ func versionIn(info *debug.BuildInfo) string {
 	case m.Replace != nil || m.Version == "(devel)":
 		return ""
 	default:
-		return strings.TrimSuffix(m.Version, "+dirty") // any file may have changed, not only one of package comm
+		return strings.TrimSuffix(m.Version, "+dirty") // a file that has changed need not be of package comm
 	}
 }
 

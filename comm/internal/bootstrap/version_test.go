@@ -1,9 +1,12 @@
 package bootstrap
 
 import (
+	"fmt"
 	"runtime/debug"
-	"strings"
+	"sync"
 	"testing"
+
+	"github.com/gorun/gorun/comm/store/memstore"
 )
 
 func TestVersionIn(t *testing.T) {
@@ -34,26 +37,37 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// TestRanksOfOtherVersions: ranks whose versions are known are refused if these differ, by each of them.
+// TestRanksOfOtherVersions: ranks whose versions are known are refused if these differ, by each of them. That comes first: with another version, all
+// else may differ.
 func TestRanksOfOtherVersions(t *testing.T) {
+	defer func(own func() string) { version = own }(version)
 	for _, c := range []struct {
-		versions string // of ranks 0 and 1
+		versions [2]string // "": not known, or of a time before versions were exchanged
 		refused  bool
 	}{
-		{"v0.1.0 v0.1.0", false},
-		{"v0.1.0 v0.1.1", true},
-		{"v0.1.0 ?", false}, // before versions were exchanged, or not known
-		{"? ?", false},
+		{[2]string{"v0.1.0", "v0.1.0"}, false},
+		{[2]string{"v0.1.0", "v0.1.1"}, true},
+		{[2]string{"v0.1.0", ""}, false},
+		{[2]string{"", ""}, false},
 	} {
-		w := worldDoc{Ranks: []Info{self("127.0.0.1:1"), self("127.0.0.1:2")}}
-		for i, v := range strings.Fields(c.versions) {
-			w.Ranks[i].Version = strings.Trim(v, "?")
+		var ranks [2]Info
+		for i, v := range c.versions {
+			version = func() string { return v }
+			ranks[i] = self(fmt.Sprint("127.0.0.1:", i+1))
+			ranks[i].Host, ranks[i].TLS = fmt.Sprint("host", i), c.refused && i == 0
 		}
-		for rank, me := range w.Ranks {
-			err := w.check(place{rank: rank, size: 2}, me)
-			if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "has another version of comm, v0.1.") {
-				t.Errorf("%s: rank %d: %v", c.versions, rank, err)
-			}
+		s := memstore.New()
+		var wg sync.WaitGroup
+		for rank, other := range []int{1, 0} {
+			wg.Go(func() {
+				_, err := meet(t.Context(), s, 1, place{rank: rank, size: 2}, ranks[rank])
+				want := fmt.Sprintf("comm: Init: rank %d on host%d has another version of comm: %s there, %s here: build all ranks from the same version",
+					other, other, c.versions[other], c.versions[rank])
+				if (err != nil) != c.refused || c.refused && err.Error() != want {
+					t.Errorf("%q: rank %d: %v, want %t, %s", c.versions, rank, err, c.refused, want)
+				}
+			})
 		}
+		wg.Wait()
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func TestClientSaysWhoDoesNotAnswer(t *testing.T) {
-	addr := fmt.Sprint("127.0.0.1:", porttest.Free(t))
+	addr := porttest.Addr(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := tcpstore.Dial(ctx, addr, tcpstore.Config{})
@@ -51,7 +51,7 @@ func TestClientDoesNotWaitForASilentServer(t *testing.T) {
 }
 
 func TestClientWaitsForItsServer(t *testing.T) {
-	addr := fmt.Sprint("127.0.0.1:", porttest.Free(t))
+	addr := porttest.Addr(t)
 	opened := make(chan error, 1)
 	go func() {
 		s, err := tcpstore.Dial(t.Context(), addr, tcpstore.Config{Token: []byte("secret")})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/porttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -419,9 +420,7 @@ func TestConnect(t *testing.T) {
 		t.Fatalf("%d calls, %v", n, err)
 	}
 	_ = c.Close()
-	l := local(t)
-	_ = l.Close()
-	if _, err := Connect(t.Context(), new(net.Dialer).DialContext, "tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := Connect(t.Context(), new(net.Dialer).DialContext, "tcp", porttest.Addr(t)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

@@ -76,7 +76,7 @@ func TestAsk(t *testing.T) {
 // TestAskWaits: the server, and even its name, need not be there yet.
 func TestAskWaits(t *testing.T) {
 	mungetest.Start(t)
-	addr := fmt.Sprint("127.0.0.1:", porttest.Free(t))
+	addr := porttest.Addr(t)
 	secret, waits := NewSecret(), make(chan string, 1000)
 	got := make(chan error, 1)
 	go func() {
@@ -108,7 +108,7 @@ func TestAskWaits(t *testing.T) {
 // The same process may ask twice, since the answer may be lost.
 func TestNextJob(t *testing.T) {
 	mungetest.Start(t)
-	addr, last, next := fmt.Sprint("127.0.0.1:", porttest.Free(t)), NewSecret(), NewSecret()
+	addr, last, next := porttest.Addr(t), NewSecret(), NewSecret()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

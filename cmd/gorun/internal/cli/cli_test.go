@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -29,12 +30,12 @@ func TestExitCode(t *testing.T) {
 		{&launcher.NotExecutableError{}, 126},
 		{&launcher.NotFoundError{}, 127},
 		{&agent.StartError{Err: &launcher.NotFoundError{}}, 127},
-		{&agent.StartError{Err: &launcher.PortError{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
-		{&agent.StartError{Err: &launcher.PortError{Err: syscall.EADDRINUSE}}, 75},
+		{&agent.StartError{Err: &ports.Error{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
+		{&agent.StartError{Err: &ports.Error{Err: syscall.EADDRINUSE}}, 75},
 		{&agent.StartError{Err: rendezvous.ErrClosed}, 75},
 		{&agent.StartError{Err: fmt.Errorf("cannot start local rank 3: %w", syscall.EAGAIN)}, 71},
 		{&agent.StartError{Err: fmt.Errorf("pipe: %w", syscall.EMFILE)}, 71},
-		{&agent.StartError{Err: &launcher.PortError{Err: syscall.EMFILE}}, 71},
+		{&agent.StartError{Err: &ports.Error{Err: syscall.EMFILE}}, 71},
 		{fmt.Errorf("cannot start the guard of the workers: %w", syscall.ENOMEM), 71},
 		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}, 7},
 		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Reason: "no code"}}, 1},

@@ -9,6 +9,7 @@ import (
 	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -85,6 +86,6 @@ func isShortage(err error) bool {
 
 // isBusyPort reports whether a port that the user chose is in use. If any port would have done, the user is not at fault.
 func isBusyPort(err error) bool {
-	port, ok := errors.AsType[*launcher.PortError](err)
+	port, ok := errors.AsType[*ports.Error](err)
 	return ok && port.Port != 0
 }

@@ -2,15 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"syscall"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -95,15 +98,24 @@ func hostStore(logger *slog.Logger) storeHost {
 	}
 }
 
-// reserve and start convert the launcher's types to the interfaces of other packages.
+// reserve reserves the master port.
 func reserve(host string, port int) (rendezvous.Port, error) {
-	p, err := launcher.ReservePort(host, port)
-	if err != nil {
+	p, err := ports.Reserve(host, port)
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.Is(err, syscall.EADDRINUSE) && port != 0:
+		return nil, fmt.Errorf("%w: choose another with --master-port", err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("%w: choose one above 1023 with --master-port", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%w: choose one of this machine's with --master-addr", err)
+	default:
 		return nil, err
 	}
-	return p, nil
 }
 
+// start converts the launcher's type to the interface of package agent.
 func start(ctx context.Context, spec launcher.Spec) (agent.Gang, error) {
 	gang, err := launcher.Start(ctx, spec)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/ports"
 )
 
 // A testbed is the agents, etcds and network of a scenario. It acts on them, and tells the observer what they do.
@@ -22,7 +22,7 @@ type testbed struct {
 	job       job
 	policy    Policy
 	dir       string // everything is in here
-	ports     []*launcher.Port
+	ports     []*ports.Port
 	endpoints string
 	memory    *memoryGroup   // for a worker; nil: no worker's memory is bounded
 	network   *hosts.Network // nil: all are on the network of this process
@@ -88,31 +88,15 @@ func (s *testbed) set() (err error) {
 	}
 	var endpoints []string
 	for range s.job.members() {
-		ports, err := reservePair()
+		first, next, err := ports.ReservePair("127.0.0.1")
 		if err != nil {
 			return err
 		}
-		s.ports = append(s.ports, ports...)
-		endpoints = append(endpoints, fmt.Sprint("127.0.0.1:", ports[0].Number()))
+		s.ports = append(s.ports, first, next)
+		endpoints = append(endpoints, fmt.Sprint("127.0.0.1:", first.Number()))
 	}
 	s.endpoints = strings.Join(endpoints, ",")
 	return nil
-}
-
-// reservePair reserves a port for an etcd, and the next port, where it serves other members.
-func reservePair() ([]*launcher.Port, error) {
-	for {
-		first, err := launcher.ReservePort("127.0.0.1", 0)
-		if err != nil {
-			return nil, err
-		}
-		if second, err := launcher.ReservePort("127.0.0.1", first.Number()+1); err == nil {
-			return []*launcher.Port{first, second}, nil
-		}
-		if err := first.Close(); err != nil {
-			return nil, err
-		}
-	}
 }
 
 // afterSignal is what an agent or an etcd is after a signal, unless that ends it.

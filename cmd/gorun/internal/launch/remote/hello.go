@@ -41,19 +41,21 @@ const (
 	tries     = 100
 )
 
-// freePort returns a port that nobody has, and nobody has the next one: an etcd takes both. 0: there is none.
+// freePort returns a port that is free, as is the next one, since an etcd listens on both, or 0 if it finds none. It reserves neither.
 func freePort() int {
 	for range tries {
-		port := firstPort + 2*rand.IntN((lastPort-firstPort)/2)
-		if errors.Join(try(port), try(port+1)) == nil {
+		if port := firstPort + 2*rand.IntN((lastPort-firstPort)/2); tryBoth(port) == nil {
 			return port
 		}
 	}
 	return 0
 }
 
-// try binds a port of all addresses, those of IPv4 too, for a moment. Without SO_REUSEADDR, it fails where another job has reserved the
-// port for its rank 0, which does not listen yet.
+// tryBoth tries a port and the next one.
+func tryBoth(port int) error { return errors.Join(try(port), try(port+1)) }
+
+// try binds a port of all addresses, those of IPv4 too, for a moment. It does not set SO_REUSEADDR: with it, a port that another job has
+// reserved for its rank 0, which does not listen yet, would seem free.
 func try(port int) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
 	var addr unix.Sockaddr = &unix.SockaddrInet6{Port: port}

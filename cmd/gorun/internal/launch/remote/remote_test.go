@@ -408,15 +408,15 @@ func TestServerAddr(t *testing.T) {
 	}
 }
 
-// TestFreePort: it is in the range, and nobody has it or the next one, even if nobody listens there.
+// TestFreePort: a port that is reserved, or has a next one that is, is not free, even if nobody listens there.
 func TestFreePort(t *testing.T) {
 	if port := freePort(); port < firstPort || port >= lastPort {
 		t.Errorf("port %d", port)
 	}
-	port := porttest.Free(t)
-	for _, p := range []int{port, port + 1} {
-		if err := try(p); !errors.Is(err, unix.EADDRINUSE) {
-			t.Errorf("port %d, which is reserved: %v", p, err)
+	reserved := porttest.Pair(t)
+	for _, port := range []int{reserved - 1, reserved, reserved + 1} {
+		if err := tryBoth(port); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("port %d, with %d and the next one reserved: %v", port, reserved, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package launcher
+package ports
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-func reserve(t *testing.T, host string, port int) *Port {
+func mustReserve(t *testing.T, host string, port int) *Port {
 	t.Helper()
-	p, err := ReservePort(host, port)
+	p, err := Reserve(host, port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestReservedPortCanBeListenedOn(t *testing.T) {
 		{"::1", "tcp", "", "::1"},
 	} {
 		t.Run(tt.reserved+" "+tt.network+" "+tt.listened, func(t *testing.T) {
-			p, err := ReservePort(tt.reserved, 0)
+			p, err := Reserve(tt.reserved, 0)
 			if errors.Is(err, syscall.EADDRNOTAVAIL) && tt.reserved == "::1" {
 				t.Skip("this machine has no IPv6")
 			}
@@ -67,7 +68,7 @@ func TestReservedPortCanBeListenedOn(t *testing.T) {
 }
 
 func TestReservedPortIsNobodyElses(t *testing.T) {
-	p := reserve(t, "127.0.0.1", 0)
+	p := mustReserve(t, "127.0.0.1", 0)
 	exclusive := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		ctlErr := c.Control(func(fd uintptr) {
@@ -90,7 +91,7 @@ func TestReservedPortIsNobodyElses(t *testing.T) {
 	}
 }
 
-func TestPortErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -104,13 +105,13 @@ func TestPortErrors(t *testing.T) {
 		want string
 	}{
 		{"127.0.0.1", busy, syscall.EADDRINUSE,
-			"port " + strconv.Itoa(busy) + " on 127.0.0.1 is in use by another process: choose another with --master-port"},
+			"port " + strconv.Itoa(busy) + " on 127.0.0.1 is in use by another process"},
 		{"", busy, syscall.EADDRINUSE, "port " + strconv.Itoa(busy) + " on all addresses is in use"},
 		{"192.0.2.1", 0, syscall.EADDRNOTAVAIL, "192.0.2.1 is not an address of this machine"},
 		{"127.0.0.1", 70000, nil, "cannot reserve port 70000 on 127.0.0.1"},
 	} {
-		p, err := ReservePort(tt.host, tt.port)
-		portErr, ok := errors.AsType[*PortError](err)
+		p, err := Reserve(tt.host, tt.port)
+		portErr, ok := errors.AsType[*Error](err)
 		if !ok {
 			t.Errorf("%s %d: got %v, %v", tt.host, tt.port, p, err)
 			continue
@@ -122,8 +123,8 @@ func TestPortErrors(t *testing.T) {
 }
 
 func TestReservedPortSurvivesRestarts(t *testing.T) {
-	p := reserve(t, "127.0.0.1", 0)
-	again := reserve(t, "127.0.0.1", p.Number()) // the next attempt's, before the last one's is closed
+	p := mustReserve(t, "127.0.0.1", 0)
+	again := mustReserve(t, "127.0.0.1", p.Number()) // the next attempt's, before the last one's is closed
 	if p.Number() != again.Number() {
 		t.Errorf("%d, then %d", p.Number(), again.Number())
 	}
@@ -141,10 +142,106 @@ func TestReservedPortLasts(t *testing.T) {
 	}
 	seen := make(map[int]bool)
 	for range 200 {
-		p := reserve(t, "127.0.0.1", 0)
+		p := mustReserve(t, "127.0.0.1", 0)
 		if n := p.Number(); seen[n] || low <= n && n <= high {
 			t.Fatalf("port %d is reserved: %v; outgoing connections have %d to %d", n, seen[n], low, high)
 		}
 		seen[p.Number()] = true
+	}
+}
+
+const asOther = "PORTS_TEST_OTHER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asOther) != "" {
+		printPorts()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// printPorts prints many ports that it has reserved for a moment.
+func printPorts() {
+	for range 5000 {
+		first, next, err := ReservePair("")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(first.Number(), next.Number())
+		_, _ = first.Close(), next.Close()
+	}
+}
+
+func pair(t *testing.T) (first, next *Port) {
+	t.Helper()
+	first, next, err := ReservePair("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Number()+1 != next.Number() {
+		t.Errorf("%d and %d are no pair", first.Number(), next.Number())
+	}
+	return first, next
+}
+
+// TestPairsAreNobodyElses: nobody else reserves them, on any address, in this process or another, unless he names them.
+func TestPairsAreNobodyElses(t *testing.T) {
+	mine := map[int]bool{}
+	for range 300 {
+		first, next := pair(t)
+		for _, p := range []*Port{first, next} {
+			t.Cleanup(func() { _ = p.Close() })
+			if mine[p.Number()] {
+				t.Errorf("port %d is reserved twice", p.Number())
+			}
+			mine[p.Number()] = true
+			for _, host := range []string{"", "127.0.0.1", "127.0.0.2"} {
+				if got, err := Claim(host, p.Number()); !errors.Is(err, syscall.EADDRINUSE) {
+					t.Errorf("port %d, which is reserved, is claimed on %q: %v, %v", p.Number(), host, got, err)
+				}
+				mustReserve(t, host, p.Number())
+			}
+		}
+	}
+	other := exec.CommandContext(t.Context(), os.Args[0])
+	other.Env = append(os.Environ(), asOther+"=yes")
+	out, err := other.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for text := range strings.FieldsSeq(string(out)) {
+		if port, err := strconv.Atoi(text); err != nil || mine[port] {
+			t.Errorf("%s is reserved, and another process has reserved it too", text)
+		}
+	}
+}
+
+// TestListenOnAPair: servers can, again and again. Then nobody reserves the port. What is closed can be claimed.
+func TestListenOnAPair(t *testing.T) {
+	first, next := pair(t)
+	for _, p := range []*Port{first, next} {
+		for range 2 {
+			l, err := net.Listen("tcp", addr("127.0.0.1", p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := Reserve("", p.Number()); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("beside a server: %v, %v", got, err)
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		claimed, err := Claim("", p.Number())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := claimed.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

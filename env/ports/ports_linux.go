@@ -1,4 +1,4 @@
-package launcher
+package ports
 
 import (
 	"errors"
@@ -12,29 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReservePort reserves a TCP port on an address of this machine, or on all its addresses if host is empty. Port 0
-// stands for any free port that the system will not give to an outgoing connection later, when the reservation is
-// over and rank 0 does not listen yet. Host is an address or a name. If the port cannot be reserved, the error is
-// a *PortError.
-func ReservePort(host string, port int) (*Port, error) {
+func reserve(host string, port int, c claim) (*Port, error) {
 	addr, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return nil, &PortError{Host: host, Port: port, Err: err}
+		return nil, &Error{Host: host, Port: port, Err: err}
 	}
 	fd, err := -1, error(unix.EADDRINUSE)
 	if port == 0 {
 		fd, err = bindLasting(addr)
+		c = exclusive
 	}
 	if errors.Is(err, unix.EADDRINUSE) {
-		fd, err = bind(addr, shared)
+		fd, err = bind(addr, c)
 	}
 	if err != nil {
-		return nil, &PortError{Host: host, Port: port, Err: err}
+		return nil, &Error{Host: host, Port: port, Err: err}
 	}
 	bound, err := unix.Getsockname(fd)
 	if err != nil {
 		_ = syscall.Close(fd)
-		return nil, &PortError{Host: host, Port: port, Err: err}
+		return nil, &Error{Host: host, Port: port, Err: err}
 	}
 	p := &Port{close: func() error { return os.NewSyscallError("close", syscall.Close(fd)) }}
 	switch bound := bound.(type) {
@@ -46,12 +43,11 @@ func ReservePort(host string, port int) (*Port, error) {
 	return p, nil
 }
 
-// bindLasting binds to a port that the system does not give to outgoing connections. One attempt is nearly always
-// enough.
+// bindLasting binds to a port that the system does not give to outgoing connections.
 func bindLasting(addr *net.TCPAddr) (fd int, err error) {
 	first, last := lastingPorts()
 	to := *addr
-	for range 16 {
+	for range mostTries {
 		to.Port = first + rand.IntN(last-first+1)
 		if fd, err = bind(&to, exclusive); !errors.Is(err, unix.EADDRINUSE) {
 			break
@@ -77,14 +73,6 @@ func lastingPorts() (first, last int) {
 	return high + 1, 65535
 }
 
-// A claim says whether to bind a port that others have bound but do not listen on.
-type claim bool
-
-const (
-	exclusive claim = false
-	shared    claim = true // connections of an earlier server may linger there
-)
-
 // bind returns a socket bound to addr, for all addresses of both families if it has none.
 func bind(addr *net.TCPAddr, c claim) (fd int, err error) {
 	if addr.IP == nil {
@@ -106,7 +94,7 @@ func bindTo(family int, to unix.Sockaddr, c claim) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	if c == shared {
+	if c == shared { // connections of an earlier server may linger there
 		err = share(fd)
 	}
 	if err == nil && family == unix.AF_INET6 {

@@ -1,0 +1,89 @@
+// Package ports reserves TCP ports for servers that start later, in this process or another.
+package ports
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// A Port is reserved until it is closed. It is bound but does not listen: the system gives the port to nobody else, a program that asks for it
+// without SO_REUSEADDR does not get it, and connections to it are refused. A program that sets SO_REUSEADDR, as servers do (Go's net.Listen,
+// torch's TCPStore), can bind it and listen on it while it is reserved: there is no moment between reservation and use in which the port is
+// free.
+//
+// On systems other than Linux, a Port was only free when it was reserved.
+type Port struct {
+	number int
+	close  func() error
+}
+
+// Number is the port's number.
+func (p *Port) Number() int { return p.number }
+
+// Close gives up the port. A program that listens on it by now is not affected. Call Close once.
+func (p *Port) Close() error { return p.close() }
+
+// Reserve reserves a TCP port on an address of this machine, or on all its addresses if host is empty. Host is an address or a name. Port 0
+// stands for any that nobody has reserved and that the system will not give to an outgoing connection later, when the reservation is over and
+// nobody listens yet. Others may have reserved any other port too, but nobody may listen on it. If the port cannot be reserved, the error is an
+// *Error.
+func Reserve(host string, port int) (*Port, error) { return reserve(host, port, shared) }
+
+// Claim is Reserve, but fails if somebody else has reserved the port, or if connections of an earlier server linger there.
+func Claim(host string, port int) (*Port, error) { return reserve(host, port, exclusive) }
+
+// ReservePair reserves any port, as Reserve does, and the next one: a member of an etcd cluster listens on both.
+func ReservePair(host string) (first, next *Port, err error) {
+	for range mostTries {
+		if first, err = Reserve(host, 0); err != nil {
+			return nil, nil, err
+		}
+		if next, err = Claim(host, first.Number()+1); err == nil {
+			return first, next, nil
+		}
+		if closed := first.Close(); closed != nil || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil, errors.Join(err, closed)
+		}
+	}
+	return nil, nil, err
+}
+
+// mostTries is how many ports are tried. One try is nearly always enough.
+const mostTries = 16
+
+// A claim says whether to bind a port that others have bound but do not listen on.
+type claim bool
+
+const (
+	exclusive claim = false
+	shared    claim = true
+)
+
+// An Error says why a port could not be reserved.
+type Error struct {
+	Host string // as asked for; empty: all addresses
+	Port int
+	Err  error
+}
+
+func (e *Error) Error() string {
+	host := e.Host
+	if host == "" {
+		host = "all addresses"
+	}
+	switch {
+	case errors.Is(e.Err, syscall.EADDRINUSE) && e.Port == 0:
+		return fmt.Sprintf("no port on %s is free", host)
+	case errors.Is(e.Err, syscall.EADDRINUSE):
+		return fmt.Sprintf("port %d on %s is in use by another process", e.Port, host)
+	case errors.Is(e.Err, syscall.EACCES):
+		return fmt.Sprintf("port %d on %s needs privileges", e.Port, host)
+	case errors.Is(e.Err, syscall.EADDRNOTAVAIL):
+		return fmt.Sprintf("%s is not an address of this machine", host)
+	}
+	return fmt.Sprintf("cannot reserve port %d on %s: %v", e.Port, host, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
