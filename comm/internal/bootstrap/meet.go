@@ -8,30 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/env/auth"
 )
-
-// Info is what ranks exchange when they join.
-type Info struct {
-	core.Peer
-	Version  string `json:"version,omitempty"`   // of package comm, if it is known
-	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
-	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
-	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
-	Links    string `json:"links,omitempty"`     // what the user has set: see agree
-
-	RoundTrip time.Duration `json:"round_trip,omitempty"` // to the store, in nanoseconds; 0: unknown
-
-	Streams *streamsInfo `json:"streams,omitempty"` // from the round before
-}
 
 // The store has these keys, under a prefix of the round. Ranks of other versions read them, so their names stay.
 //
@@ -112,7 +94,10 @@ func makeWorld(ctx context.Context, s store.Store, size int) (worldDoc, error) {
 		if err != nil {
 			return worldDoc{}, err
 		}
-		if w.Ranks[r], err = parseInfo(b); err != nil {
+		if w.Ranks[r], err = parseInfo(b); err == nil {
+			err = w.Ranks[r].fits()
+		}
+		if err != nil {
 			return worldDoc{}, fmt.Errorf("rank %d wrote nonsense about itself: %w", r, err)
 		}
 	}
@@ -131,21 +116,6 @@ func publish(ctx context.Context, s store.Store, w worldDoc) error {
 	return s.Set(ctx, worldKey, b)
 }
 
-// longestInfo is the most bytes of an Info.
-const longestInfo = 16 << 10
-
-func parseInfo(b []byte) (r Info, err error) {
-	if len(b) > longestInfo {
-		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
-	}
-	err = json.Unmarshal(b, &r)
-	r.clean()
-	return r, err
-}
-
-// clean makes what errors and logs show printable.
-func (r *Info) clean() { r.Host, r.Version = auth.Printable(r.Host), auth.Printable(r.Version) }
-
 // parseWorld parses the worldDoc of rank 0, for a world of size ranks.
 func parseWorld(b []byte, size int) (w worldDoc, err error) {
 	if most := (size + 1) * longestInfo; len(b) > most {
@@ -155,7 +125,9 @@ func parseWorld(b []byte, size int) (w worldDoc, err error) {
 		return w, err
 	}
 	for r := range w.Ranks {
-		w.Ranks[r].clean()
+		if err := w.Ranks[r].cleanHost(); err != nil {
+			return worldDoc{}, fmt.Errorf("rank %d: %w", r, err)
+		}
 	}
 	for _, r := range w.Missing {
 		if r < 0 || r >= size {
@@ -238,8 +210,8 @@ func (w worldDoc) check(p place, me Info) error {
 		return refusef("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
 	}
 	for r, other := range w.Ranks {
-		if differs(other.Version, me.Version) {
-			return refusef("rank %d on %s has another version of comm: %s there, %s here: build all ranks from the same version", r, other.Host, other.Version, me.Version)
+		if other.Protocol != me.Protocol {
+			return refusef("rank %d on %s has another version of comm (its protocol has number %d, and this rank's %d): build all ranks from the same version", r, other.Host, other.Protocol, me.Protocol)
 		}
 		host, _, err := net.SplitHostPort(other.Addr)
 		if err != nil {
@@ -277,16 +249,6 @@ func (w worldDoc) addresses() []string {
 		addrs[r] = w.Ranks[r].Addr
 	}
 	return addrs
-}
-
-// self returns the Info of this rank, which listens at addr.
-func self(addr string) Info {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown host"
-	}
-	place, _ := machine.Here() // openAcceptor reports the error
-	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: wait.CPUs(), Place: place}, Version: version()}
 }
 
 func randomID() uint64 {

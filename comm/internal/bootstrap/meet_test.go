@@ -10,11 +10,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/protocol"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/memstore"
 	"github.com/gorun/gorun/env/alloctest"
@@ -25,11 +27,11 @@ import (
 
 func FuzzParseInfo(f *testing.F) {
 	f.Add([]byte(`{"addr":"127.0.0.1:1","host":"a","pid":1,"cpus":"0-3","tls":true}`))
-	f.Add([]byte("{\"host\":\"\\u001b[2Ja\",\"version\":\"\\u001b\"}"))
+	f.Add([]byte("{\"host\":\"\\u001b[2Ja\"}"))
 	f.Add([]byte(`{"host":"` + strings.Repeat("a", longestInfo) + `"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		alloctest.AtMost(t, 8*min(len(b), longestInfo), func() { _, _ = parseInfo(b) })
-		if r, err := parseInfo(b); err == nil && (len(b) > longestInfo || r.Host != auth.Printable(r.Host) || r.Version != auth.Printable(r.Version)) {
+		if r, err := parseInfo(b); err == nil && (len(b) > longestInfo || r.Host != auth.Printable(r.Host)) {
 			t.Errorf("%q was read as %+v", b, r)
 		}
 	})
@@ -37,7 +39,7 @@ func FuzzParseInfo(f *testing.F) {
 
 func FuzzParseWorld(f *testing.F) {
 	const size = 3
-	f.Add([]byte(`{"id":"1","ranks":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"127.0.0.1:3","host":"\u001b","version":"\u001b"}]}`))
+	f.Add([]byte(`{"id":"1","ranks":[{"addr":"127.0.0.1:1"},{"addr":"127.0.0.1:2"},{"addr":"127.0.0.1:3","host":"\u001b"}]}`))
 	f.Add([]byte(`{"missing":[1,2]}`))
 	f.Add([]byte(`{"missing":[1,3]}`))
 	f.Add([]byte(`{"ranks":[` + strings.Repeat("{},", 1<<20) + `{}]}`))
@@ -55,8 +57,8 @@ func FuzzParseWorld(f *testing.F) {
 			}
 		}
 		for _, r := range w.Ranks {
-			if r.Host != auth.Printable(r.Host) || r.Version != auth.Printable(r.Version) {
-				t.Errorf("%q: host %q, version %q", b, r.Host, r.Version)
+			if r.Host != auth.Printable(r.Host) {
+				t.Errorf("%q: host %q", b, r.Host)
 			}
 		}
 	})
@@ -72,6 +74,25 @@ func TestInfoThatIsLong(t *testing.T) {
 	}
 	if _, err := parseInfo(b); err != nil {
 		t.Error(err)
+	}
+}
+
+// An Info that is long, or becomes long when rank 0 writes it again, is blamed on the rank that wrote it, in few words.
+func TestNonsense(t *testing.T) {
+	for info, want := range map[string]string{
+		`{"host":"` + strings.Repeat("v", longestInfo) + `"}`:     "16395 bytes, limit 16384",
+		`{"host":"` + strings.Repeat("v", longestHost+1) + `"}`:   "a host name of 256 bytes, limit 255",
+		`{"tuning":"` + strings.Repeat("<", longestInfo/2) + `"}`: "bytes when written again, limit 16384",
+		`[]`: "json: cannot unmarshal array into Go value of type bootstrap.Info",
+	} {
+		s := memstore.New()
+		if err := s.Set(t.Context(), "1/rank/1", []byte(info)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := meet(t.Context(), s, 1, place{size: 2, meet: "the store"}, self("127.0.0.1:1"))
+		if err == nil || !strings.Contains(err.Error(), "rank 1 wrote nonsense about itself: ") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%.40s…: %v, want %s", info, err, want)
+		}
 	}
 }
 
@@ -166,5 +187,32 @@ func TestAStoppedStoreIsNamed(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestRanksOfOtherVersions are refused by each other. That comes first: in another version, all else may differ.
+func TestRanksOfOtherVersions(t *testing.T) {
+	for _, protocols := range [][2]int{{1, 1}, {1, 2}, {0, 1}} {
+		var ranks [2]Info
+		for i, number := range protocols {
+			ranks[i] = self(fmt.Sprint("127.0.0.1:", i+1))
+			ranks[i].Host, ranks[i].Protocol, ranks[i].TLS = fmt.Sprint("host", i), number, number == 2
+		}
+		s := memstore.New()
+		var wg sync.WaitGroup
+		for rank, other := range []int{1, 0} {
+			wg.Go(func() {
+				_, err := meet(t.Context(), s, 1, place{rank: rank, size: 2}, ranks[rank])
+				want := fmt.Sprintf("comm: Init: rank %d on host%d has another version of comm (its protocol has number %d, and this rank's %d): build all ranks from the same version",
+					other, other, protocols[other], protocols[rank])
+				if refused := protocols[0] != protocols[1]; (err != nil) != refused || refused && err.Error() != want {
+					t.Errorf("%d: rank %d: %v, want %t, %s", protocols, rank, err, refused, want)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if me := self("127.0.0.1:1"); me.Protocol != protocol.Version {
+		t.Errorf("this rank says that its protocol has number %d", me.Protocol)
 	}
 }

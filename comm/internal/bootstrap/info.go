@@ -1,0 +1,72 @@
+package bootstrap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/machine"
+	"github.com/gorun/gorun/comm/internal/protocol"
+	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/env/auth"
+)
+
+// Info is what ranks exchange when they join.
+type Info struct {
+	core.Peer
+	Protocol int    `json:"protocol,omitempty"`  // see protocol.Version; 0: that of a build before it had a number
+	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
+	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
+	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
+	Links    string `json:"links,omitempty"`     // what the user has set: see agree
+
+	RoundTrip time.Duration `json:"round_trip,omitempty"` // to the store, in nanoseconds; 0: unknown
+
+	Streams *streamsInfo `json:"streams,omitempty"` // from the round before
+}
+
+// longestInfo is the most bytes of an Info.
+const longestInfo = 16 << 10
+
+func parseInfo(b []byte) (r Info, err error) {
+	if len(b) > longestInfo {
+		return r, fmt.Errorf("%d bytes, limit %d", len(b), longestInfo)
+	}
+	if err = json.Unmarshal(b, &r); err == nil {
+		err = r.cleanHost()
+	}
+	return r, err
+}
+
+// longestHost is the most bytes of a host's name, which errors show.
+const longestHost = 255
+
+// cleanHost makes the host's name printable, and refuses one that is too long.
+func (r *Info) cleanHost() error {
+	if len(r.Host) > longestHost {
+		return fmt.Errorf("a host name of %d bytes, limit %d", len(r.Host), longestHost)
+	}
+	r.Host = auth.Printable(r.Host)
+	return nil
+}
+
+// fits refuses an Info that has become too long for the others: what is short in one text may be long in the text that rank 0 writes.
+func (r *Info) fits() error {
+	if b, err := json.Marshal(r); err != nil || len(b) > longestInfo {
+		return errors.Join(err, fmt.Errorf("%d bytes when written again, limit %d", len(b), longestInfo))
+	}
+	return nil
+}
+
+// self returns the Info of this rank, which listens at addr.
+func self(addr string) Info {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	place, _ := machine.Here() // openAcceptor reports the error
+	return Info{Peer: core.Peer{Addr: addr, Host: host, PID: os.Getpid(), CPUs: wait.CPUs(), Place: place}, Protocol: protocol.Version}
+}

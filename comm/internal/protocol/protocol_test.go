@@ -1,0 +1,184 @@
+package protocol_test
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/cost"
+	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/protocol"
+	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/wire"
+)
+
+var update = flag.Bool("update", false, "write what the protocol is now to testdata")
+
+// TestProtocol compares what ranks do alike with what they did when the protocol got its number.
+func TestProtocol(t *testing.T) {
+	var now strings.Builder
+	fmt.Fprintln(&now, "version", protocol.Version)
+	plans(t, &now)
+	unequalPlans(&now)
+	choices(&now)
+	predictions(t, &now)
+	frames(&now)
+	numbers(&now)
+	for n := 2; n <= 64; n *= 2 {
+		fmt.Fprintf(&now, "memory of %d ranks: %d bytes\n", n, shm.Size(n))
+	}
+
+	file := filepath.Join("testdata", "protocol")
+	if *update {
+		if err := os.WriteFile(file, []byte(now.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := strings.Split(string(text), "\n"), strings.Split(now.String(), "\n")
+	for i := range max(len(was), len(is)) {
+		if line(was, i) == line(is, i) {
+			continue
+		}
+		if was[0] == is[0] {
+			t.Fatalf("the protocol has changed: %q was %q. Ranks of both builds would meet, and disagree.\n"+
+				"Raise Version in protocol.go. Then run: go test ./comm/internal/protocol -update", line(is, i), line(was, i))
+		}
+		t.Fatalf("testdata is of another version: run go test ./comm/internal/protocol -update")
+	}
+}
+
+func line(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+// sum is short for what is printed.
+func sum(of any) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%v", of)
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+var sizes = []int{2, 3, 4, 5, 6, 7, 8, 9, 16, 17}
+
+// plans prints a sum of the plans of each algorithm, for short and long vectors.
+func plans(t *testing.T, out *strings.Builder) {
+	for _, l := range plan.Ways {
+		rule, err := choice.Parse(l.Op+"="+l.Way, plan.Ways)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := plan.NewChoices(plan.Ways, rule)
+		for _, size := range sizes {
+			system := cost.Apart(cost.Default(), size, plan.ChunkSize)
+			c.Chain = system.Chain(size)
+			var all []any
+			for _, bytes := range []int{0, 1, 8, 100, 1000, 4 << 10, 100_000, 1 << 20, 5 << 20} {
+				p, inPlace := cost.Plans(c, l.Op, size, bytes)
+				all = append(all, p, inPlace)
+			}
+			fmt.Fprintf(out, "%s=%s, %d ranks: %s\n", l.Op, l.Way, size, sum(all))
+		}
+	}
+}
+
+// unequalPlans prints sums of the plans for blocks of different lengths, for operations that do not commute, and for several roots.
+func unequalPlans(out *strings.Builder) {
+	c := plan.NewChoices(plan.Ways, nil)
+	for _, size := range sizes {
+		for _, longest := range []int{10, 10_000, 1_000_000} {
+			blocks, n := make([]plan.Range, size), 0
+			for i := range blocks {
+				length := (i * 7 % 5) * longest / 4 / (i + 1)
+				blocks[i], n = plan.Range{Lo: n, Hi: n + length}, n+length
+			}
+			var all []any
+			for r := range size {
+				gather, joined := c.AllGatherV(nil, r, blocks, 4, 16<<10)
+				scatter, whole := c.ReduceScatter(nil, r, blocks, 4, false, 16<<10)
+				inOrder, _ := c.ReduceScatter(nil, r, blocks, 4, true, 16<<10)
+				all = append(all, gather, joined, scatter, whole, inOrder, c.AllReduce(r, size, n, 4, true), c.Reduce(r, size, n, 4, size-1, true),
+					c.Reduce(r, size, n, 4, size-1, false), c.Broadcast(r, size, n, 4, size-1), plan.DoublingExScan(r, size, n),
+					plan.LinearGather(nil, r, 1, blocks[r].Len(), blocks), plan.LinearScatter(nil, r, 1, blocks[r].Len(), blocks))
+			}
+			fmt.Fprintf(out, "unequal blocks of up to %d, %d ranks: %s\n", longest, size, sum(all))
+		}
+	}
+}
+
+// choices prints which algorithms are chosen.
+func choices(out *strings.Builder) {
+	for _, of := range []struct {
+		name  string
+		table choice.Table
+	}{{"between machines", plan.Ways}, {"on one machine", plan.WaysNearby}, {"in memory", shm.Ways}, {"in memory, with processors", shm.WaysWithProcessors}} {
+		ops := map[string]bool{}
+		for _, l := range of.table {
+			if ops[l.Op] {
+				continue
+			}
+			ops[l.Op] = true
+			for _, ranks := range []int{2, 3, 4, 5, 8, 16, 17, 32, 64, 100, 1000} {
+				fmt.Fprintf(out, "%s, %s, %d ranks: %v\n", of.name, l.Op, ranks, plan.NewChoices(of.table, nil).Choice(l.Op, ranks))
+			}
+		}
+	}
+	fmt.Fprintf(out, "chunks of %d and %d bytes\n", plan.ChunkSize, plan.NetworkChunkSize)
+}
+
+// predictions prints which algorithms are chosen by links.
+func predictions(t *testing.T, out *strings.Builder) {
+	for _, text := range []string{"", "network=latency:500us", "network=latency:5ms,rate:1Gbit", "network=rate:100Gbit"} {
+		links, err := cost.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ranks := range []int{3, 4, 6} {
+			system := cost.Apart(links, ranks, plan.ChunkSize)
+			for _, op := range []string{"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"} {
+				fmt.Fprintf(out, "links %q, %s, %d ranks: %v\n", text, op, ranks, system.Choice(plan.Ways, op, 1))
+			}
+		}
+	}
+}
+
+// frames prints the bytes of frames.
+func frames(out *strings.Builder) {
+	for kind := wire.Eager; kind <= wire.RoundEnd; kind++ {
+		h := wire.Header{Kind: kind, Tag: 1, Context: 2, Size: 3, ID: 4, Whole: 5}
+		h.Seq, h.Before = 6, 7
+		h.Call = call.Call{Kind: call.KindReduce, Type: 8, Reduce: 9, Root: 10, Count: 11, Detail: 12}
+		fmt.Fprintf(out, "frame %x\n", h.Append(nil))
+	}
+	fmt.Fprintf(out, "limits of frames: %d, %d\n", wire.EagerLimit, wire.LongestChunk)
+}
+
+// numbers prints the numbers that mean calls, types and operations.
+func numbers(out *strings.Builder) {
+	for kind := call.KindSend; kind <= call.KindMonitoredBarrier; kind++ {
+		fmt.Fprintf(out, "call %d: %v, in memory: %t\n", kind, kind, kind.UsesMemory())
+	}
+	for typ := reduce.Int8; ; typ++ {
+		name := typ.String()
+		if strings.Contains(name, "(") {
+			break
+		}
+		fmt.Fprintf(out, "type %d: %s\n", typ, name)
+	}
+	for op := reduce.Sum; op <= reduce.LastOp; op++ {
+		fmt.Fprintf(out, "operation %d: %v\n", op, op)
+	}
+}
