@@ -107,14 +107,22 @@ func (s *State) size() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// lastCall returns how long the leader waits for more nodes once there are Min. If some are busy, they may be finding out why the
-// round failed, which takes up to probeTimeout.
+// lastCall returns how long the leader waits for more nodes once there are Min. It waits for busy ones for as long as they may take: their
+// agents kill workers that have not ended within Grace, and if it was a failure that ended the round, they find out why, which takes up to
+// probeTimeout.
 func (s *State) lastCall(busy []Candidate) time.Duration {
-	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
-		return max(s.LastCall, probeTimeout)
+	limit := s.LastCall
+	for _, n := range busy {
+		limit = max(limit, min(n.Node.Grace+killTime, s.JoinTimeout))
 	}
-	return s.LastCall
+	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
+		limit = max(limit, probeTimeout)
+	}
+	return limit
 }
+
+// killTime is how long an agent may take, after Grace, to kill its workers and to join again.
+const killTime = 5 * time.Second
 
 // missing says which nodes of the last round are gone: "; a and b are gone".
 func (s *State) missing() string {

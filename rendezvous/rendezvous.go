@@ -229,6 +229,8 @@ type Node struct {
 	NodeRank int    `json:"node_rank"`      // the place asked for, from 0; negative: any
 	Nproc    int    `json:"nproc"`          // workers, at least 1
 	Role     string `json:"role"`           // of all its workers
+
+	Grace time.Duration `json:"grace,omitempty"` // that its workers have to end, in nanoseconds
 }
 
 // Name returns the node's name for people.
@@ -246,6 +248,9 @@ const nameLimit = 255
 func (n Node) Check() error {
 	if n.Nproc < 1 || n.Nproc > WorldLimit {
 		return fmt.Errorf("%d workers: want 1 to %d", n.Nproc, WorldLimit)
+	}
+	if n.Grace < 0 {
+		return fmt.Errorf("node %.40q: its workers have %v to end", n.ID, n.Grace)
 	}
 	for _, name := range []struct{ what, is string }{{"ID", n.ID}, {"host", n.Host}, {"address", n.Addr}, {"role", n.Role}} {
 		if len(name.is) > nameLimit {

@@ -25,9 +25,9 @@ func (p *Port) Number() int { return p.number }
 func (p *Port) Close() error { return p.close() }
 
 // Reserve reserves a TCP port on an address of this machine, or on all its addresses if host is empty. Host is an address or a name. Port 0
-// stands for any that nobody has reserved and that the system will not give to an outgoing connection later, when the reservation is over and
-// nobody listens yet. Others may have reserved any other port too, but nobody may listen on it. If the port cannot be reserved, the error is an
-// *Error.
+// means any port that is free. If there are such ports, the system does not give it to outgoing connections: not even when the reservation
+// is over, and nobody listens yet. A port that you name may be reserved by others too. It is refused only if somebody listens on it. If the
+// port cannot be reserved, the error is an *Error.
 func Reserve(host string, port int) (*Port, error) { return reserve(host, port, shared) }
 
 // Claim is Reserve, but fails if somebody else has reserved the port, or if connections of an earlier server linger there.
@@ -39,7 +39,7 @@ func ReservePair(host string) (first, next *Port, err error) {
 		if first, err = Reserve(host, 0); err != nil {
 			return nil, nil, err
 		}
-		if next, err = Claim(host, first.Number()+1); err == nil {
+		if next, err = Claim(host, min(first.Number()+1, highest)); err == nil {
 			return first, next, nil
 		}
 		if closed := first.Close(); closed != nil || !errors.Is(err, syscall.EADDRINUSE) {
@@ -49,15 +49,17 @@ func ReservePair(host string) (first, next *Port, err error) {
 	return nil, nil, err
 }
 
-// mostTries is how many ports are tried. One try is nearly always enough.
-const mostTries = 16
+const (
+	mostTries = 16    // ports that are tried before the system chooses one, and pairs
+	highest   = 65535 // there is no port behind it
+)
 
-// A claim says whether to bind a port that others have bound but do not listen on.
-type claim bool
+// A sharing says whether to bind a port that others have bound but do not listen on.
+type sharing bool
 
 const (
-	exclusive claim = false
-	shared    claim = true
+	exclusive sharing = false
+	shared    sharing = true
 )
 
 // An Error says why a port could not be reserved.

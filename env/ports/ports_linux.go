@@ -12,18 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func reserve(host string, port int, c claim) (*Port, error) {
+func reserve(host string, port int, with sharing) (*Port, error) {
 	addr, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return nil, &Error{Host: host, Port: port, Err: err}
 	}
-	fd, err := -1, error(unix.EADDRINUSE)
+	fd := -1
 	if port == 0 {
-		fd, err = bindLasting(addr)
-		c = exclusive
-	}
-	if errors.Is(err, unix.EADDRINUSE) {
-		fd, err = bind(addr, c)
+		fd, err = bindAny(addr)
+	} else {
+		fd, err = bind(addr, with)
 	}
 	if err != nil {
 		return nil, &Error{Host: host, Port: port, Err: err}
@@ -43,58 +41,64 @@ func reserve(host string, port int, c claim) (*Port, error) {
 	return p, nil
 }
 
-// bindLasting binds to a port that the system does not give to outgoing connections.
-func bindLasting(addr *net.TCPAddr) (fd int, err error) {
-	first, last := lastingPorts()
+// portRange has the first and the last port of outgoing connections.
+const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
+
+// bindAny binds to a port that the system does not give to outgoing connections, or to one that the system chooses if it finds none.
+func bindAny(addr *net.TCPAddr) (fd int, err error) {
+	text, _ := os.ReadFile(portRange) // what cannot be read is not parsed
+	first, count := lastingPorts(string(text))
 	to := *addr
 	for range mostTries {
-		to.Port = first + rand.IntN(last-first+1)
-		if fd, err = bind(&to, exclusive); !errors.Is(err, unix.EADDRINUSE) {
+		if count == 0 {
 			break
 		}
+		to.Port = first + rand.IntN(count)
+		if fd, err = bind(&to, exclusive); !errors.Is(err, unix.EADDRINUSE) {
+			return fd, err
+		}
 	}
-	return fd, err
+	return bind(addr, exclusive)
 }
 
-// lastingPorts returns the ports below those of outgoing connections, or those above them, whichever are more.
-func lastingPorts() (first, last int) {
-	first, last = 10000, 32767 // what is below is often meant for something
-	var low, high int
-	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		return first, last
+// lastingPorts returns the first of the ports below those of outgoing connections, or above them, whichever are more, and how many there are. text
+// is that of portRange.
+func lastingPorts(text string) (first, count int) {
+	low, high := 32768, 60999 // Linux's default
+	var set [2]int
+	if n, err := fmt.Sscan(text, &set[0], &set[1]); n == 2 && err == nil {
+		low, high = set[0], set[1]
 	}
-	if _, err := fmt.Sscan(string(text), &low, &high); err != nil {
-		return first, last
+	const least = 10000                                       // what is below is often meant for something
+	below, above := max(low-least, 0), max(highest-1-high, 0) // no pair begins with the highest
+	if below >= above {
+		return least, below
 	}
-	if low-first >= 65535-high {
-		return first, max(first, low-1)
-	}
-	return high + 1, 65535
+	return high + 1, above
 }
 
 // bind returns a socket bound to addr, for all addresses of both families if it has none.
-func bind(addr *net.TCPAddr, c claim) (fd int, err error) {
+func bind(addr *net.TCPAddr, with sharing) (fd int, err error) {
 	if addr.IP == nil {
-		fd, err = bindTo(unix.AF_INET6, &unix.SockaddrInet6{Port: addr.Port}, c)
+		fd, err = bindTo(unix.AF_INET6, &unix.SockaddrInet6{Port: addr.Port}, with)
 		if !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			return fd, err
 		}
 		addr.IP = net.IPv4zero // there is no IPv6 here
 	}
 	if ip4 := addr.IP.To4(); ip4 != nil {
-		return bindTo(unix.AF_INET, &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte(ip4)}, c)
+		return bindTo(unix.AF_INET, &unix.SockaddrInet4{Port: addr.Port, Addr: [4]byte(ip4)}, with)
 	}
 	return bindTo(unix.AF_INET6, &unix.SockaddrInet6{
-		Port: addr.Port, Addr: [16]byte(addr.IP.To16()), ZoneId: zoneID(addr.Zone)}, c)
+		Port: addr.Port, Addr: [16]byte(addr.IP.To16()), ZoneId: zoneID(addr.Zone)}, with)
 }
 
-func bindTo(family int, to unix.Sockaddr, c claim) (fd int, err error) {
+func bindTo(family int, to unix.Sockaddr, with sharing) (fd int, err error) {
 	fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	if c == shared { // connections of an earlier server may linger there
+	if with == shared { // connections of an earlier server may linger there
 		err = share(fd)
 	}
 	if err == nil && family == unix.AF_INET6 {
@@ -103,8 +107,8 @@ func bindTo(family int, to unix.Sockaddr, c claim) (fd int, err error) {
 	if err == nil {
 		err = unix.Bind(fd, to)
 	}
-	if err == nil && c == exclusive {
-		err = share(fd) // from now on
+	if err == nil && with == exclusive {
+		err = share(fd) // the system looks for conflicts when a port is bound: others may bind and listen from now on
 	}
 	if err != nil {
 		_ = syscall.Close(fd)

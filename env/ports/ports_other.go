@@ -8,7 +8,7 @@ import (
 )
 
 // reserve finds out that a port is free.
-func reserve(host string, port int, _ claim) (*Port, error) {
+func reserve(host string, port int, _ sharing) (*Port, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return nil, &Error{Host: host, Port: port, Err: err}

@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// Info is what ranks exchange when they join.
+// Info is what ranks exchange when they join. Ranks of other versions read it, so names and types stay.
 type Info struct {
 	core.Peer
 	Protocol int    `json:"protocol,omitempty"`  // see protocol.Version; 0: that of a build before it had a number
@@ -44,21 +43,21 @@ func parseInfo(b []byte) (r Info, err error) {
 // longestHost is the most bytes of a host's name, which errors show.
 const longestHost = 255
 
-// cleanHost makes the host's name printable, and refuses one that is too long.
+// cleanHost makes the host's name printable, and refuses one that is too long then.
 func (r *Info) cleanHost() error {
-	if len(r.Host) > longestHost {
+	if r.Host = auth.Printable(r.Host); len(r.Host) > longestHost {
 		return fmt.Errorf("a host name of %d bytes, limit %d", len(r.Host), longestHost)
 	}
-	r.Host = auth.Printable(r.Host)
 	return nil
 }
 
-// fits refuses an Info that has become too long for the others: what is short in one text may be long in the text that rank 0 writes.
+// fits refuses an Info that is too long for the others as rank 0 encodes it: the rank itself may have encoded it in fewer bytes.
 func (r *Info) fits() error {
-	if b, err := json.Marshal(r); err != nil || len(b) > longestInfo {
-		return errors.Join(err, fmt.Errorf("%d bytes when written again, limit %d", len(b), longestInfo))
+	b, err := json.Marshal(r)
+	if err == nil && len(b) > longestInfo {
+		err = fmt.Errorf("%d bytes as rank 0 encodes it, limit %d", len(b), longestInfo)
 	}
-	return nil
+	return err
 }
 
 // self returns the Info of this rank, which listens at addr.

@@ -82,17 +82,28 @@ func TestNonsense(t *testing.T) {
 	for info, want := range map[string]string{
 		`{"host":"` + strings.Repeat("v", longestInfo) + `"}`:     "16395 bytes, limit 16384",
 		`{"host":"` + strings.Repeat("v", longestHost+1) + `"}`:   "a host name of 256 bytes, limit 255",
-		`{"tuning":"` + strings.Repeat("<", longestInfo/2) + `"}`: "bytes when written again, limit 16384",
+		`{"host":"` + strings.Repeat(`\u0001`, 100) + `"}`:        "a host name of 300 bytes, limit 255",
+		`{"tuning":"` + strings.Repeat("<", longestInfo/2) + `"}`: "bytes as rank 0 encodes it, limit 16384",
 		`[]`: "json: cannot unmarshal array into Go value of type bootstrap.Info",
 	} {
 		s := memstore.New()
 		if err := s.Set(t.Context(), "1/rank/1", []byte(info)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := meet(t.Context(), s, 1, place{size: 2, meet: "the store"}, self("127.0.0.1:1"))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // that rank never reads the world
+		defer cancel()
+		_, err := meet(ctx, s, 1, place{size: 2, meet: "the store"}, self("127.0.0.1:1"))
 		if err == nil || !strings.Contains(err.Error(), "rank 1 wrote nonsense about itself: ") || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%.40s…: %v, want %s", info, err, want)
 		}
+	}
+}
+
+// Rank 0 is not trusted either.
+func TestNonsenseOfRankZero(t *testing.T) {
+	long := `{"ranks":[{},{"host":"` + strings.Repeat("v", longestHost+1) + `"}]}`
+	if _, err := parseWorld([]byte(long), 2); err == nil || err.Error() != "rank 1: a host name of 256 bytes, limit 255" {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -190,7 +201,7 @@ func TestAStoppedStoreIsNamed(t *testing.T) {
 	}
 }
 
-// TestRanksOfOtherVersions are refused by each other. That comes first: in another version, all else may differ.
+// TestRanksOfOtherVersions are refused by each other. That is found before differences in TLS: in another version, all else may differ.
 func TestRanksOfOtherVersions(t *testing.T) {
 	for _, protocols := range [][2]int{{1, 1}, {1, 2}, {0, 1}} {
 		var ranks [2]Info
@@ -212,7 +223,8 @@ func TestRanksOfOtherVersions(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if me := self("127.0.0.1:1"); me.Protocol != protocol.Version {
-		t.Errorf("this rank says that its protocol has number %d", me.Protocol)
+	me, err := json.Marshal(self("127.0.0.1:1"))
+	if want := fmt.Sprintf(`,"protocol":%d}`, protocol.Version); err != nil || !strings.Contains(string(me), want) {
+		t.Errorf("this rank says %s, %v, want %s", me, err, want)
 	}
 }

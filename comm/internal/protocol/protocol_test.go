@@ -1,11 +1,8 @@
 package protocol_test
 
 import (
-	"flag"
 	"fmt"
 	"hash/fnv"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,59 +10,25 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/protocol"
+	"github.com/gorun/gorun/comm/internal/protocol/protocoltest"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-var update = flag.Bool("update", false, "write what the protocol is now to testdata")
-
 // TestProtocol compares what ranks do alike with what they did when the protocol got its number.
 func TestProtocol(t *testing.T) {
 	var now strings.Builder
-	fmt.Fprintln(&now, "version", protocol.Version)
 	plans(t, &now)
 	unequalPlans(&now)
 	choices(&now)
 	predictions(t, &now)
 	frames(&now)
 	numbers(&now)
-	for n := 2; n <= 64; n *= 2 {
-		fmt.Fprintf(&now, "memory of %d ranks: %d bytes\n", n, shm.Size(n))
-	}
-
-	file := filepath.Join("testdata", "protocol")
-	if *update {
-		if err := os.WriteFile(file, []byte(now.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was, is := strings.Split(string(text), "\n"), strings.Split(now.String(), "\n")
-	for i := range max(len(was), len(is)) {
-		if line(was, i) == line(is, i) {
-			continue
-		}
-		if was[0] == is[0] {
-			t.Fatalf("the protocol has changed: %q was %q. Ranks of both builds would meet, and disagree.\n"+
-				"Raise Version in protocol.go. Then run: go test ./comm/internal/protocol -update", line(is, i), line(was, i))
-		}
-		t.Fatalf("testdata is of another version: run go test ./comm/internal/protocol -update")
-	}
+	protocoltest.Compare(t, now.String())
 }
 
-func line(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
-}
-
-// sum is short for what is printed.
+// sum returns a hash of what %v prints.
 func sum(of any) string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%v", of)

@@ -44,7 +44,7 @@ func exitCode(err error) int {
 func errorCode(err error) int {
 	switch {
 	case is[*usageError](err), is[*bench.UsageError](err), is[*comm.ArgumentError](err),
-		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBusyPort(err):
+		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.TimerFileError](err), isBadPort(err):
 		return exitUsage
 	case is[*health.Error](err):
 		return exitSystem
@@ -84,8 +84,9 @@ func isShortage(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}, func(errno error) bool { return errors.Is(err, errno) })
 }
 
-// isBusyPort reports whether a port that the user chose is in use. If any port would have done, the user is not at fault.
-func isBusyPort(err error) bool {
+// isBadPort reports whether the user chose a master port that cannot be had, or an address that is not this machine's. If any port would have
+// done, the user is not at fault.
+func isBadPort(err error) bool {
 	port, ok := errors.AsType[*ports.Error](err)
-	return ok && port.Port != 0
+	return ok && (port.Port != 0 || errors.Is(err, syscall.EADDRNOTAVAIL))
 }

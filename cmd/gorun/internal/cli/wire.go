@@ -101,18 +101,23 @@ func hostStore(logger *slog.Logger) storeHost {
 // reserve reserves the master port.
 func reserve(host string, port int) (rendezvous.Port, error) {
 	p, err := ports.Reserve(host, port)
-	switch {
-	case err == nil:
-		return p, nil
-	case errors.Is(err, syscall.EADDRINUSE) && port != 0:
-		return nil, fmt.Errorf("%w: choose another with --master-port", err)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%w: choose one above 1023 with --master-port", err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%w: choose one of this machine's with --master-addr", err)
-	default:
-		return nil, err
+	if err != nil {
+		return nil, withFlag(err, port)
 	}
+	return p, nil
+}
+
+// withFlag adds to an error about the master port which flag to change.
+func withFlag(err error, port int) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && port != 0:
+		return fmt.Errorf("%w: choose another with --master-port", err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: choose one above 1023 with --master-port", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w: choose one of this machine's with --master-addr", err)
+	}
+	return err
 }
 
 // start converts the launcher's type to the interface of package agent.
@@ -133,5 +138,5 @@ func (o *options) node() rendezvous.Node {
 	if o.localAddr != "" && !o.elastic() {
 		host = o.localAddr
 	}
-	return rendezvous.Node{ID: id, Host: host, Addr: o.localAddr, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role}
+	return rendezvous.Node{ID: id, Host: host, Addr: o.localAddr, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role, Grace: o.grace}
 }

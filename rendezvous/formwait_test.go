@@ -1,0 +1,100 @@
+package rendezvous_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestBusyNodesAreWaitedFor: for as long as their workers may take to end, even if the last call is shorter. Otherwise each of two nodes would form
+// rounds by itself while the other one is still ending its workers, for ever.
+func TestBusyNodesAreWaitedFor(t *testing.T) {
+	const lastCall = time.Second
+	begin := func() *cluster {
+		c := newCluster(1, 3, 0)
+		c.s.LastCall = lastCall
+		c.come(-1)
+		c.settle(0)
+		c.settle(lastCall)
+		c.node("n1").Node.Grace = 20 * time.Second
+		c.come(-1)
+		c.settle(0)
+		c.settle(lastCall)
+		wantReason(t, c.settle(0), "round 2: 1 of 1 to 3 nodes; n1 is ending its workers; closes in 25s")
+		wantReason(t, c.settle(24*time.Second), "round 2: 1 of 1 to 3 nodes; n1 is ending its workers; closes in 1s")
+		return c
+	}
+	why := "more nodes have come: 1"
+
+	c := begin()
+	c.again("n1")
+	c.settle(0)
+	c.wantRound(t, 2, "n1 n2", 0, why)
+
+	c = begin()
+	c.settle(time.Second) // its agent should have killed them
+	c.wantRound(t, 2, "n2", 0, why)
+
+	c = begin()
+	c.die("n1")
+	c.settle(0)
+	c.wantRound(t, 2, "n2", 0, why)
+
+	c = begin() // it waits at most as long as for the least number of nodes
+	c.s.JoinTimeout = 10 * time.Second
+	c.settle(0)
+	c.wantRound(t, 2, "n2", 0, why)
+}
+
+// TestNodesThatEndSlowly: however long the workers of each node take to end, within their grace, all nodes are in the round that follows
+// when one has come, or when a worker has failed.
+func TestNodesThatEndSlowly(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seconds := func(from, to int, of string) time.Duration {
+			return time.Duration(rapid.IntRange(from, to).Draw(rt, of)) * time.Second
+		}
+		nodes := rapid.IntRange(1, 4).Draw(rt, "nodes")
+		c := newCluster(rapid.IntRange(1, nodes).Draw(rt, "least"), 5, 1)
+		c.s.LastCall = seconds(1, 40, "last call")
+		for range nodes {
+			c.come(-1)
+		}
+		c.settle(0)
+		c.settle(waits)
+		ends := map[string]time.Duration{}
+		for i := range c.s.Nodes {
+			n := &c.s.Nodes[i]
+			n.Node.Grace = seconds(0, 60, "grace")
+			ends[n.Key] = time.Duration(rapid.IntRange(0, int(n.Node.Grace/time.Second)+4).Draw(rt, "ends after")) * time.Second
+		}
+		want := nodes
+		if rapid.Bool().Draw(rt, "a worker fails") {
+			c.report("n1", &rendezvous.Failure{Code: 1})
+			c.settle(0)
+		} else {
+			c.come(-1)
+			want++
+			if c.settle(0); c.s.Over == nil {
+				c.settle(c.s.LastCall)
+			}
+		}
+		if c.s.Over == nil {
+			rt.Fatalf("round 1 is not over: %s", c.settle(0).Reason())
+		}
+		for passed := time.Duration(0); passed < 70*time.Second; passed += time.Second {
+			for key, after := range ends {
+				if after == passed {
+					c.again(key)
+				}
+			}
+			c.settle(0)
+			c.settle(time.Second)
+		}
+		if last := c.s.Last; last.ID != 2 || len(last.Members) != want {
+			rt.Fatalf("round %d is %s, want round 2 of %d nodes", last.ID, keys(last.Members), want)
+		}
+	})
+}
