@@ -182,12 +182,18 @@ func reserveTwice(text string) error {
 	if err := os.WriteFile(portRange, []byte(text), 0o600); err != nil {
 		return err
 	}
+	var held []*Port
+	defer func() {
+		for _, p := range held {
+			_ = p.Close()
+		}
+	}()
 	for range 2 {
 		first, next, err := ReservePair("")
 		if err != nil {
 			return err
 		}
-		defer func() { _, _ = first.Close(), next.Close() }()
+		held = append(held, first, next)
 		if _, err := Claim("", next.Number()); !errors.Is(err, syscall.EADDRINUSE) {
 			return fmt.Errorf("port %d is reserved, and claimed: %w", next.Number(), err)
 		}

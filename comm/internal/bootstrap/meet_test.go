@@ -91,7 +91,7 @@ func TestNonsense(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // that rank never reads the world
-		defer cancel()
+		t.Cleanup(cancel)
 		_, err := meet(ctx, s, 1, place{size: 2, meet: "the store"}, self("127.0.0.1:1"))
 		if err == nil || !strings.Contains(err.Error(), "rank 1 wrote nonsense about itself: ") || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%.40s…: %v, want %s", info, err, want)
