@@ -113,6 +113,16 @@ func (n *node) expect(pattern string) {
 	n.t.Fatalf("%v ends before it says %s; it says\n%s", n.cmd.Args, pattern, n.text.String())
 }
 
+// expectAll reads lines until each pattern has matched one of its own, in any order.
+func (n *node) expectAll(patterns ...string) {
+	n.t.Helper()
+	for len(patterns) > 0 {
+		n.expect(strings.Join(patterns, "|"))
+		i := slices.IndexFunc(patterns, func(p string) bool { return regexp.MustCompile(p).MatchString(n.said.Text()) })
+		patterns = slices.Delete(patterns, i, i+1)
+	}
+}
+
 func (n *node) signal(sig syscall.Signal) {
 	n.t.Helper()
 	if err := n.cmd.Process.Signal(sig); err != nil {
