@@ -89,6 +89,12 @@ func TestAbortReachesWhoIsFarAway(t *testing.T) {
 	})
 }
 
+// isUnderWay reports whether this rank's last collective is.
+func isUnderWay(g *Group) bool {
+	calls := g.Flight().Collectives
+	return len(calls) > 0 && calls[len(calls)-1].State == "under way"
+}
+
 func TestCancellingACollectiveFailsTheGroup(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
@@ -102,8 +108,13 @@ func TestCancellingACollectiveFailsTheGroup(t *testing.T) {
 			}
 			switch g.Rank() {
 			case 0:
-				time.AfterFunc(10*time.Millisecond, cancel)
 				defer close(cancelled)
+				go func() {
+					for !isUnderWay(g) && ctx.Err() == nil { // before that, the call is refused, and the group goes on
+						time.Sleep(time.Millisecond)
+					}
+					cancel()
+				}()
 			case 1:
 				<-cancelled // so that rank 0 cannot finish
 			}
