@@ -333,7 +333,7 @@ func TestNothingIsAllocatedWhereAFailureWas(t *testing.T) {
 			return err
 		}
 		buf := allocated[int32](g, 10_000)
-		if err := AllReduce(ctx, part, buf, Sum); err != nil {
+		if err := errors.Join(AllReduce(ctx, part, buf, Sum), Barrier(ctx, g)); err != nil { // an abort may reach who has not returned yet
 			return err
 		}
 		if g.Rank() == 0 {
