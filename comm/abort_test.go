@@ -89,7 +89,7 @@ func TestAbortReachesWhoIsFarAway(t *testing.T) {
 	})
 }
 
-// isUnderWay reports whether this rank's last collective is.
+// isUnderWay reports whether this rank's last collective is under way.
 func isUnderWay(g *Group) bool {
 	calls := g.Flight().Collectives
 	return len(calls) > 0 && calls[len(calls)-1].State == "under way"

@@ -41,18 +41,15 @@ func reserve(host string, port int, with sharing) (*Port, error) {
 	return p, nil
 }
 
-// portRange has the first and the last port of outgoing connections.
+// portRange is the file with the first and the last port of outgoing connections.
 const portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
 // bindAny binds to a port that the system does not give to outgoing connections, or to one that the system chooses if it finds none.
 func bindAny(addr *net.TCPAddr) (fd int, err error) {
-	text, _ := os.ReadFile(portRange) // what cannot be read is not parsed
+	text, _ := os.ReadFile(portRange) // without it, Linux's default counts
 	first, count := lastingPorts(string(text))
 	to := *addr
-	for range mostTries {
-		if count == 0 {
-			break
-		}
+	for tries := 0; count > 0 && tries < mostTries; tries++ {
 		to.Port = first + rand.IntN(count)
 		if fd, err = bind(&to, exclusive); !errors.Is(err, unix.EADDRINUSE) {
 			return fd, err
@@ -62,7 +59,7 @@ func bindAny(addr *net.TCPAddr) (fd int, err error) {
 }
 
 // lastingPorts returns the first of the ports below those of outgoing connections, or above them, whichever are more, and how many there are. text
-// is that of portRange.
+// is the content of portRange.
 func lastingPorts(text string) (first, count int) {
 	low, high := 32768, 60999 // Linux's default
 	var set [2]int

@@ -118,8 +118,8 @@ func linkRate(rate float64) (text string, burst int) {
 	return fmt.Sprintf("%.0fbit", rate), int(max(96<<10, rate/8*200e-6))
 }
 
-// withRates returns a command that runs the one after it. If one machine has a slow link, it tells comm the rate of its machine's link, and that
-// there is no latency: all machines are on this one.
+// withRates returns words to put in front of a worker's command, if one machine has a slow link. They tell comm the rate of its own machine's link,
+// and that there is no latency: all machines are on this one.
 func (n network) withRates() []string {
 	if n.SlowLink == 0 {
 		return nil

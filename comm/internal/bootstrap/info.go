@@ -40,7 +40,7 @@ func parseInfo(b []byte) (r Info, err error) {
 	return r, err
 }
 
-// longestHost is the most bytes of a host's name, which errors show.
+// longestHost is the most bytes of a host's name. Errors show it, so it is short.
 const longestHost = 255
 
 // cleanHost makes the host's name printable, and refuses one that is too long then.

@@ -129,7 +129,7 @@ func frames(out *strings.Builder) {
 	fmt.Fprintf(out, "limits of frames: %d, %d\n", wire.EagerLimit, wire.LongestChunk)
 }
 
-// numbers prints the numbers that mean calls, types and operations.
+// numbers prints the numbers of calls, types and operations.
 func numbers(out *strings.Builder) {
 	for kind := call.KindSend; kind <= call.KindMonitoredBarrier; kind++ {
 		fmt.Fprintf(out, "call %d: %v, in memory: %t\n", kind, kind, kind.UsesMemory())
