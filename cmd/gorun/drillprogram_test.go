@@ -77,7 +77,7 @@ for i in $(seq 1000); do echo step; sleep 0.1; done`
 }
 
 // slowEnd: when the job has failed, the drill lets the workers of other nodes end as they do without a drill. The drill may kill either rank,
-// as the node that joins first has rank 0. That rank fails in each later life, once the other one has begun it.
+// as the node that joins first has rank 0. That rank fails in each later life, once the other one has begun it, which prints nothing then.
 func (d driller) slowEnd(t *testing.T) {
 	dir := t.TempDir()
 	const script = `life=$TORCHELASTIC_RESTART_COUNT other=$((1 - RANK))
@@ -85,7 +85,7 @@ if test $life != 0 && test ! -e ended$RANK; then until tail -1 begun$other | gre
 trap 'sleep 1; echo $life >>ended$RANK; exit 0' TERM
 echo $life >>begun$RANK
 until test -e begun$other; do sleep 0.1; done
-for i in $(seq 1000); do echo step; sleep 0.1; done`
+for i in $(seq 1000); do test $life != 0 || echo step; sleep 0.1; done`
 	c, stderr, temp := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "--nproc-per-node=1", "--timeout=30s", "worker-kill", "--", "bash", "-c", script)
 	c.Dir = dir
 	out, _ := c.Output()
