@@ -235,7 +235,7 @@ func TestDifferentWorldSizes(t *testing.T) {
 		}
 	})
 	_, err := Init(t.Context(), WithStore(store), WithRank(1, 3), WithTimeout(20*time.Second))
-	if ExitCode(err) != 2 || err.Error() != "comm: Init: WORLD_SIZE is 3 here and 2 on rank 0" {
+	if ExitCode(err) != 2 || err.Error() != "comm: Init: WORLD_SIZE is 3 here and 2 on rank 0: set the same for every rank" {
 		t.Errorf("got %v", err)
 	}
 	wg.Wait()
@@ -248,7 +248,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 		want string
 	}{
 		"token":                        {[]Option{WithToken("another secret that nobody knows"), WithTLS()}, "refused our token"},
-		"TLS, on one machine":          {[]Option{WithToken(longToken)}, "rank 0 has TLS: true, this rank has TLS: false"},
+		"TLS, on one machine":          {[]Option{WithToken(longToken)}, " has TLS: true, and this rank has TLS: false"},
 		"TLS, from machine to machine": {[]Option{WithToken(longToken), notNear}, "refused: its end of this connection has TLS: true"},
 	} {
 		t.Run(name, func(t *testing.T) {

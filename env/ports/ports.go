@@ -21,16 +21,16 @@ type Port struct {
 // Number is the port's number.
 func (p *Port) Number() int { return p.number }
 
-// Close gives up the port. A program that listens on it by now is not affected. Call Close once.
+// Close gives up the port. A program that listens on it by now is not affected. Close may be called again.
 func (p *Port) Close() error { return p.close() }
 
 // Reserve reserves a TCP port on an address of this machine, or on all its addresses if host is empty. Host is an address or a name. Port 0
-// means any port that is free. If there are such ports, the system does not give it to outgoing connections: not even when the reservation
-// is over, and nobody listens yet. A port that you name may be reserved by others too. It is refused only if somebody listens on it. If the
-// port cannot be reserved, the error is an *Error.
+// means any free port, if possible one that the system never gives to an outgoing connection. So nobody gets the port by chance after Close,
+// before the server listens. A port that you name may be reserved by others too: it is refused only if somebody listens on it. If the port
+// cannot be reserved, the error is an *Error.
 func Reserve(host string, port int) (*Port, error) { return reserve(host, port, shared) }
 
-// Claim is Reserve, but fails if somebody else has reserved the port, or if connections of an earlier server linger there.
+// Claim is Reserve, but refuses a port that anybody has reserved, this process too, or where connections of an earlier server linger.
 func Claim(host string, port int) (*Port, error) { return reserve(host, port, exclusive) }
 
 // ReservePair reserves any port, as Reserve does, and the next one: a member of an etcd cluster listens on both.
@@ -39,19 +39,21 @@ func ReservePair(host string) (first, next *Port, err error) {
 		if first, err = Reserve(host, 0); err != nil {
 			return nil, nil, err
 		}
-		if next, err = Claim(host, min(first.Number()+1, highest)); err == nil {
-			return first, next, nil
+		if first.Number() < highest {
+			if next, err = Claim(host, first.Number()+1); err == nil {
+				return first, next, nil
+			}
 		}
-		if closed := first.Close(); closed != nil || !errors.Is(err, syscall.EADDRINUSE) {
+		if closed := first.Close(); closed != nil || err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, nil, errors.Join(err, closed)
 		}
 	}
-	return nil, nil, err
+	return nil, nil, &Error{Host: host, Err: syscall.EADDRINUSE}
 }
 
 const (
-	mostTries = 16    // ports that are tried before the system chooses one, and pairs
-	highest   = 65535 // there is no port behind it
+	mostTries = 16    // random ports, before the system chooses one; in ReservePair, pairs
+	highest   = 65535 // port number
 )
 
 // A sharing says whether to bind a port that others have bound but do not listen on.

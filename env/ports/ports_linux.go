@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ func reserve(host string, port int, with sharing) (*Port, error) {
 		_ = syscall.Close(fd)
 		return nil, &Error{Host: host, Port: port, Err: err}
 	}
-	p := &Port{close: func() error { return os.NewSyscallError("close", syscall.Close(fd)) }}
+	p := &Port{close: sync.OnceValue(func() error { return os.NewSyscallError("close", syscall.Close(fd)) })}
 	switch bound := bound.(type) {
 	case *unix.SockaddrInet4:
 		p.number = bound.Port
@@ -66,12 +67,13 @@ func lastingPorts(text string) (first, count int) {
 	if n, err := fmt.Sscan(text, &set[0], &set[1]); n == 2 && err == nil {
 		low, high = set[0], set[1]
 	}
-	const least = 10000                                       // what is below is often meant for something
-	below, above := max(low-least, 0), max(highest-1-high, 0) // no pair begins with the highest
+	const least = 10000 // what is below is often meant for something
+	from := max(high+1, least)
+	below, above := max(low-least, 0), max(highest-from, 0) // no pair begins with the highest
 	if below >= above {
 		return least, below
 	}
-	return high + 1, above
+	return from, above
 }
 
 // bind returns a socket bound to addr, for all addresses of both families if it has none.

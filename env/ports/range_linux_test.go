@@ -17,11 +17,15 @@ func TestReservedPortLasts(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, count := lastingPorts(string(text))
+	const reserved = 200
+	if count < 5*reserved {
+		t.Skipf("outgoing connections have %s: it may have to let the system choose", text)
+	}
 	seen := make(map[int]bool)
-	for range 200 {
+	for range reserved {
 		p := mustReserve(t, "127.0.0.1", 0)
-		if n := p.Number(); seen[n] || count > 0 && (n < first || n >= first+count) {
-			t.Fatalf("port %d is reserved: %v; outgoing connections have %s", n, seen[n], text)
+		if n := p.Number(); seen[n] || n < first || n >= first+count {
+			t.Fatalf("port %d: reserved before: %t; outgoing connections have %s", n, seen[n], text)
 		}
 		seen[p.Number()] = true
 	}
@@ -31,6 +35,7 @@ func TestLastingPorts(t *testing.T) {
 	for text, want := range map[string][2]int{
 		"32768\t60999\n": {10000, 22768}, "": {10000, 22768}, "nonsense": {10000, 22768}, "1024 x": {10000, 22768},
 		"1024 29999": {30000, 35535}, "15000 60999": {10000, 5000}, "1024 65533": {65534, 1}, "10001 65535": {10000, 1},
+		"1024 5000": {10000, 55535},
 	} {
 		if first, count := lastingPorts(text); [2]int{first, count} != want {
 			t.Errorf("%q: from %d on, %d, want %d", text, first, count, want)
@@ -72,8 +77,11 @@ func reserveTwice(text string) error {
 			return err
 		}
 		held = append(held, first, next)
-		if _, err := Claim("", next.Number()); !errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("port %d is reserved, and claimed: %w", next.Number(), err)
+		if p, err := Claim("", next.Number()); err == nil {
+			held = append(held, p)
+			return fmt.Errorf("port %d is reserved, and claimed", p.Number())
+		} else if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestProtocolRoundTrip(t *testing.T) {
+func TestGuardProtocolRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.Map(rapid.SliceOf(rapid.ByteMin(1)), func(b []byte) string { return string(b) }) // not only UTF-8
 		list := rapid.SliceOf(text)

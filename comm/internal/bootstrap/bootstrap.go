@@ -229,7 +229,7 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("rank 0 on %s has another version of comm: %w", first.Host, err)
+		return fmt.Errorf("rank 0 on %s says of its links what this build of comm does not know: %w: build all ranks from the same version", first.Host, err)
 	}
 	if own, err := w.Links.With(me.Links); err == nil {
 		if own.Network.Gap = w.Links.Network.Gap; own != w.Links { // each machine has a rate of its own

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// Info is what ranks exchange when they join. Ranks of other versions read it, so names and types stay.
+// Info is what ranks exchange when they join. As ranks of other versions read it, never change the JSON name or the type of a field.
 type Info struct {
 	core.Peer
 	Protocol int    `json:"protocol,omitempty"`  // see protocol.Version; 0: that of a build before it had a number

@@ -59,7 +59,7 @@ func gapsOf(ranks []Info) ([]int, error) {
 	for i, r := range ranks {
 		own, err := cost.Links{}.With(r.Links)
 		if err != nil {
-			return nil, fmt.Errorf("rank %d on %s has another version of comm: %w", i, r.Host, err)
+			return nil, fmt.Errorf("rank %d on %s says of its links what this build of comm does not know: %w: build all ranks from the same version", i, r.Host, err)
 		}
 		at := machineOf(ranks, i)
 		gap[at] = max(gap[at], own.Network.Gap)

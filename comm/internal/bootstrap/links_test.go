@@ -79,7 +79,7 @@ func TestGapsOf(t *testing.T) {
 		{machines: "abc", said: []string{"", "network=rate:10Gbit", "network=latency:9us,rate:0.5Gbit"}, want: []int{0, 800, 16000}},
 		{machines: "abbab", said: []string{"", "", "network=rate:0.5Gbit", "", "network=rate:2Gbit"}, want: []int{0, 16000, 16000, 0, 16000}},
 		{machines: "??", said: []string{"network=rate:1Gbit", "network=rate:2Gbit"}, want: []int{8000, 4000}},
-		{machines: "ab", said: []string{"", "network=speed:1"}, err: `rank 1 on b has another version of comm: link "network=speed:1"`},
+		{machines: "ab", said: []string{"", "network=speed:1"}, err: `rank 1 on b says of its links what this build of comm does not know: link "network=speed:1"`},
 	} {
 		var ranks []Info
 		for i, said := range c.said {

@@ -75,7 +75,7 @@ type negotiation struct {
 	master string // by PMI; empty: not yet, or not needed
 	token  string // by MUNGE
 
-	reserved *ports.Port // on rank 0, if it has chosen that of master: it is never closed, because rank 0 listens on it in every Init
+	reserved *ports.Port // on rank 0, if it has chosen that of master: it stays until the process ends, because rank 0 listens on it in every Init, and is closed only if the ranks did not agree on it
 }
 
 var negotiated negotiation

@@ -38,8 +38,11 @@ func has(ctx context.Context, s store.Store, key string) (bool, error) {
 	return err == nil && string(now) != string(none), err
 }
 
+// A worldDoc is what rank 0 writes when all ranks have come, or when it gives up. As ranks of other versions read it, never change the JSON name
+// or the type of a field.
 type worldDoc struct {
 	ID      uint64 `json:"id,string"`
+	Size    int    `json:"size,omitempty"` // WORLD_SIZE on rank 0; 0: that of a build before it said so
 	Ranks   []Info `json:"ranks,omitempty"`
 	Links   string `json:"links,omitempty"`   // that farLinks returns
 	Missing []int  `json:"missing,omitempty"` // rank 0 gave up because these did not come
@@ -88,7 +91,7 @@ func meet(ctx context.Context, round store.Store, generation int64, p place, me 
 
 // makeWorld collects the Infos of the ranks, publishes the world, and waits until all have read it.
 func makeWorld(ctx context.Context, s store.Store, size int) (worldDoc, error) {
-	w := worldDoc{ID: randomID(), Ranks: make([]Info, size)}
+	w := worldDoc{ID: randomID(), Size: size, Ranks: make([]Info, size)}
 	for r := range size {
 		b, err := s.Get(ctx, infoKey(r))
 		if err != nil {
@@ -119,7 +122,7 @@ func publish(ctx context.Context, s store.Store, w worldDoc) error {
 // parseWorld parses the worldDoc of rank 0, for a world of size ranks.
 func parseWorld(b []byte, size int) (w worldDoc, err error) {
 	if most := (size + 1) * longestInfo; len(b) > most {
-		return w, fmt.Errorf("%d bytes, limit %d", len(b), most)
+		return w, fmt.Errorf("%d bytes, limit %d for %d ranks: set the same WORLD_SIZE for every rank", len(b), most, size)
 	}
 	if err := json.Unmarshal(b, &w); err != nil {
 		return w, err
@@ -129,9 +132,12 @@ func parseWorld(b []byte, size int) (w worldDoc, err error) {
 			return worldDoc{}, fmt.Errorf("rank %d: %w", r, err)
 		}
 	}
+	if w.Size == 0 {
+		w.Size = size
+	}
 	for _, r := range w.Missing {
-		if r < 0 || r >= size {
-			return worldDoc{}, fmt.Errorf("rank %d of %d is missing", r, size)
+		if r < 0 || r >= w.Size {
+			return worldDoc{}, fmt.Errorf("rank %d of %d is missing", r, w.Size)
 		}
 	}
 	return w, nil
@@ -146,7 +152,7 @@ func readWorld(ctx context.Context, s store.Store, p place) (worldDoc, error) {
 	if w, err = parseWorld(b, p.size); err != nil {
 		return w, fmt.Errorf("rank 0 wrote nonsense about the world: %w", err)
 	}
-	if len(w.Missing) > 0 {
+	if err = p.sameSize(w.Size); err == nil && len(w.Missing) > 0 {
 		err = context.DeadlineExceeded
 	}
 	return w, errors.Join(err, s.Set(ctx, seenKey(p.rank), nil))
@@ -204,10 +210,18 @@ func missingRanks(ctx context.Context, s store.Store, size int) (missing []int, 
 	return missing, look(1, seenKey)
 }
 
+// sameSize refuses a world of another size.
+func (p place) sameSize(onRank0 int) error {
+	if p.size != onRank0 {
+		return refusef("WORLD_SIZE is %d here and %d on rank 0: set the same for every rank", p.size, onRank0)
+	}
+	return nil
+}
+
 // check refuses a world in which this rank cannot talk to all others.
 func (w worldDoc) check(p place, me Info) error {
-	if len(w.Ranks) != p.size {
-		return refusef("WORLD_SIZE is %d here and %d on rank 0", p.size, len(w.Ranks))
+	if err := p.sameSize(len(w.Ranks)); err != nil {
+		return err
 	}
 	for r, other := range w.Ranks {
 		if other.Protocol != me.Protocol {
@@ -218,13 +232,13 @@ func (w worldDoc) check(p place, me Info) error {
 			return fmt.Errorf("rank %d says that it listens on %q: %w", r, other.Addr, err)
 		}
 		if other.TLS != me.TLS {
-			return refusef("rank %d has TLS: %t, this rank has TLS: %t", r, other.TLS, me.TLS)
+			return refusef("rank %d on %s has TLS: %t, and this rank has TLS: %t: all ranks have WithTLS (gorun: --worker-tls), or none", r, other.Host, other.TLS, me.TLS)
 		}
 		if ip := net.ParseIP(host); ip.IsLoopback() && r != p.rank && !other.SameNetwork(me.Place) {
-			return refusef("rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN and, if that is not enough, that one the address by which others reach it in GORUN_COMM_ADDR (gorun: --local-addr)", r, other.Host, me.Host)
+			return refusef("rank %d on %s listens on loopback only, and this one on %s has another network: give every rank the same secret in GORUN_TOKEN. If that is not enough, set GORUN_COMM_ADDR (gorun: --local-addr) on %[2]s to the address by which others reach it", r, other.Host, me.Host)
 		}
 		if other.OwnToken != me.OwnToken {
-			return refusef("rank %d belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", r)
+			return refusef("rank %d on %s belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", r, other.Host)
 		}
 	}
 	return nil

@@ -120,18 +120,22 @@ func predictions(t *testing.T, out *strings.Builder) {
 
 // frames prints the bytes of frames.
 func frames(out *strings.Builder) {
-	for kind := wire.Eager; kind <= wire.RoundEnd; kind++ {
+	for kind := wire.Eager; ; kind++ {
 		h := wire.Header{Kind: kind, Tag: 1, Context: 2, Size: 3, ID: 4, Whole: 5}
 		h.Seq, h.Before = 6, 7
 		h.Call = call.Call{Kind: call.KindReduce, Type: 8, Reduce: 9, Root: 10, Count: 11, Detail: 12}
-		fmt.Fprintf(out, "frame %x\n", h.Append(nil))
+		frame := h.Append(nil)
+		if _, err := wire.Parse(frame); err != nil && strings.Contains(err.Error(), "unknown kind") {
+			break
+		}
+		fmt.Fprintf(out, "frame %x\n", frame)
 	}
 	fmt.Fprintf(out, "limits of frames: %d, %d\n", wire.EagerLimit, wire.LongestChunk)
 }
 
 // numbers prints the numbers of calls, types and operations.
 func numbers(out *strings.Builder) {
-	for kind := call.KindSend; kind <= call.KindMonitoredBarrier; kind++ {
+	for kind := call.KindSend; !strings.Contains(kind.String(), "("); kind++ {
 		fmt.Fprintf(out, "call %d: %v, in memory: %t\n", kind, kind, kind.UsesMemory())
 	}
 	for typ := reduce.Int8; ; typ++ {
