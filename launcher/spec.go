@@ -87,6 +87,11 @@ type WorkerSpec struct {
 // killTimeout is how long processes may take to end after SIGKILL: as long as they had to stop, within limits.
 func (s *Spec) killTimeout() time.Duration { return min(max(s.Grace, 5*time.Second), 30*time.Second) }
 
+// StopTimeout returns how long a gang with this Spec.Grace may take to end after Stop.
+func StopTimeout(grace time.Duration) time.Duration {
+	return grace + (&Spec{Grace: grace}).killTimeout()
+}
+
 // check finds errors that would be harder to explain in the guard.
 func (s *Spec) check() error {
 	if len(s.Workers) == 0 {

@@ -85,7 +85,7 @@ func (s *State) gather() Decision {
 	waiting := slices.Concat(welcome, out)
 	chosen := s.selectMembers(welcome, out, limit)
 	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(waiting), s.size())
-	more := s.missing() + clause(busy, "is ending its workers", "are ending their workers") + s.apartNote(waiting)
+	more := s.missing() + clause(busy, "has not joined again", "have not joined again") + s.apartNote(waiting)
 	if len(chosen) < s.Min {
 		switch end := s.deserted(); {
 		case end != nil:
@@ -95,10 +95,10 @@ func (s *State) gather() Decision {
 		}
 		return s.wait(next.ID, Enough, s.JoinTimeout, what+more, "gives up")
 	}
-	// Whoever was in the last round is waited for: to end its workers takes longer than to wait as a spare.
+	// Members of the last round are waited for even if spares could take their places: spares have no workers to end, and would always be first.
 	all := s.Settled && len(busy) == 0 && s.Last != nil
 	full := len(busy) == 0 && len(chosen) == limit
-	lastCall := s.lastCall(busy)
+	lastCall := s.lastCall(busy, s.awaited(busy, welcome, out, limit))
 	if !all && !full && !s.over(next.ID, LastCall, lastCall) {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}

@@ -166,7 +166,7 @@ func TestMembersProbe(t *testing.T) {
 	c.s.LastCall = time.Second
 	c.settle(0)
 	c.again("n1", "n3")
-	wantReason(t, c.settle(0), "round 2: 2 of 2 to 4 nodes; n2 and n4 are ending their workers; closes in 10s")
+	wantReason(t, c.settle(0), "round 2: 2 of 2 to 4 nodes; n2 and n4 have not joined again; closes in 10s")
 	c.settle(4 * time.Second)
 	c.cut("n2>n4 n4>n2")
 	c.settle(0)

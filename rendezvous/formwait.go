@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,13 +15,13 @@ type Stage struct {
 // Awaited is what a Stage waits for.
 type Awaited int
 
-// What leaders wait for. Each is named where Form decides to wait, by a call of State.wait, which also takes the reason that people see.
+// What leaders wait for. State.wait, cool and waitForCertainty return it in a Stage, with the reason that people see.
 const (
-	News      Awaited = iota // a change in the job; no time ends this stage
+	News      Awaited = iota // a change in the job, or the end of a ban: see cool
 	Enough                   // Min nodes; JoinTimeout ends it
-	LastCall                 // nodes beyond Min; LastCall ends it
+	LastCall                 // nodes beyond Min; State.lastCall ends it
 	Newcomers                // more newcomers for a round that runs; LastCall ends it
-	Cause                    // reports of what caused a failure; causeTimeout ends it
+	Cause                    // reports of what caused a failure; lossTimeout or causeTimeout ends it
 )
 
 // over reports whether the stage is the present one and has lasted for limit.
@@ -107,13 +108,12 @@ func (s *State) size() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// lastCall returns how long the leader waits for more nodes once there are Min. It waits for busy ones for as long as they may take: their
-// agents kill workers that have not ended within Grace, and if it was a failure that ended the round, they find out why, which takes up to
-// probeTimeout.
-func (s *State) lastCall(busy []Candidate) time.Duration {
+// lastCall returns how long the leader waits for more nodes once there are Min. It waits for the awaited ones for as long as they may take to
+// end their workers, and if it was a failure that ended the round, for busy ones until they have found out why.
+func (s *State) lastCall(busy, awaited []Candidate) time.Duration {
 	limit := s.LastCall
-	for _, n := range busy {
-		limit = max(limit, min(n.Node.Grace+killTime, s.JoinTimeout))
+	for _, n := range awaited {
+		limit = max(limit, min(min(n.Node.StopTimeout, s.JoinTimeout)+joinTime, s.JoinTimeout))
 	}
 	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
 		limit = max(limit, probeTimeout)
@@ -121,20 +121,26 @@ func (s *State) lastCall(busy []Candidate) time.Duration {
 	return limit
 }
 
-// killTime is how long an agent may take, after Grace, to kill its workers and to join again.
-const killTime = 5 * time.Second
+// joinTime is how long an agent may take to join again when its workers have ended.
+const joinTime = 5 * time.Second
+
+// awaited returns the busy nodes that would be members of the next round if they were joining now.
+func (s *State) awaited(busy, welcome, out []Candidate, limit int) (list []Candidate) {
+	for _, n := range busy {
+		if ban, _ := s.banned(n); ban == 0 {
+			list = append(list, n)
+		}
+	}
+	would := keysOf(s.selectMembers(slices.Concat(welcome, list), out, limit))
+	return slices.DeleteFunc(list, func(n Candidate) bool { return !would[n.Key] })
+}
 
 // missing says which nodes of the last round are gone: "; a and b are gone".
 func (s *State) missing() string {
 	if s.Last == nil {
 		return ""
 	}
-	var gone []Candidate
-	for _, m := range s.Last.Members {
-		if _, found := s.here[m.Key]; !found {
-			gone = append(gone, m)
-		}
-	}
+	gone := slices.DeleteFunc(slices.Clone(s.Last.Members), func(m Candidate) bool { return !s.isGone(m) })
 	return clause(gone, "is gone", "are gone")
 }
 

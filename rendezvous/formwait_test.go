@@ -19,12 +19,12 @@ func TestBusyNodesAreWaitedFor(t *testing.T) {
 		c.come(-1)
 		c.settle(0)
 		c.settle(lastCall)
-		c.node("n1").Node.Grace = 20 * time.Second
+		c.node("n1").Node.StopTimeout = 20 * time.Second
 		c.come(-1)
 		c.settle(0)
 		c.settle(lastCall)
-		wantReason(t, c.settle(0), "round 2: 1 of 1 to 3 nodes; n1 is ending its workers; closes in 25s")
-		wantReason(t, c.settle(24*time.Second), "round 2: 1 of 1 to 3 nodes; n1 is ending its workers; closes in 1s")
+		wantReason(t, c.settle(0), "round 2: 1 of 1 to 3 nodes; n1 has not joined again; closes in 25s")
+		wantReason(t, c.settle(24*time.Second), "round 2: 1 of 1 to 3 nodes; n1 has not joined again; closes in 1s")
 		return c
 	}
 	why := "more nodes have come: 1"
@@ -49,8 +49,40 @@ func TestBusyNodesAreWaitedFor(t *testing.T) {
 	c.wantRound(t, 2, "n2", 0, why)
 }
 
-// TestNodesThatEndSlowly: however long the workers of each node take to end, within their grace, all nodes are in the round that follows
-// when one has come, or when a worker has failed.
+// TestOnlyNodesThatWouldGetInAreWaitedFor for longer than the last call.
+func TestOnlyNodesThatWouldGetInAreWaitedFor(t *testing.T) {
+	for name, change := range map[string]func(c *cluster){
+		"fewer nodes are wanted": func(c *cluster) { c.s.Max = 2 },
+		"apart": func(c *cluster) {
+			c.s.Unreachable = []rendezvous.Unreachable{{From: "n1", To: "n3"}, {From: "n2", To: "n3"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(1, 3, 0)
+			for range 3 {
+				c.come(-1)
+			}
+			c.settle(0)
+			c.settle(waits)
+			for _, key := range []string{"n1", "n2", "n3"} {
+				c.node(key).Node.StopTimeout = 9 * time.Minute
+			}
+			change(c)
+			c.settle(0)
+			c.again("n1", "n2")
+			if d := c.settle(0); c.s.Over == nil || d.After > 30*time.Second {
+				t.Errorf("it waits for %s", d.Reason())
+			}
+			c.settle(30 * time.Second)
+			if last := c.s.Last; last.ID != 2 || keys(last.Members) != "n1 n2" {
+				t.Errorf("round %d is %s, want round 2 of n1 n2", last.ID, keys(last.Members))
+			}
+		})
+	}
+}
+
+// TestNodesThatEndSlowly: however long the workers of each node take to end, within their time and joinTime after it, all nodes are in the
+// round that follows when one has come, or when a worker has failed.
 func TestNodesThatEndSlowly(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seconds := func(from, to int, of string) time.Duration {
@@ -67,8 +99,8 @@ func TestNodesThatEndSlowly(t *testing.T) {
 		ends := map[string]time.Duration{}
 		for i := range c.s.Nodes {
 			n := &c.s.Nodes[i]
-			n.Node.Grace = seconds(0, 60, "grace")
-			ends[n.Key] = time.Duration(rapid.IntRange(0, int(n.Node.Grace/time.Second)+4).Draw(rt, "ends after")) * time.Second
+			n.Node.StopTimeout = seconds(0, 60, "stop timeout")
+			ends[n.Key] = time.Duration(rapid.IntRange(0, int(n.Node.StopTimeout/time.Second)+4).Draw(rt, "ends after")) * time.Second
 		}
 		want := nodes
 		if rapid.Bool().Draw(rt, "a worker fails") {

@@ -226,11 +226,11 @@ type Node struct {
 	ID       string `json:"id"`             // names the node in logs and errors; no other node of the job has it
 	Host     string `json:"host"`           // what people call its machine
 	Addr     string `json:"addr,omitempty"` // where others reach it, a host name or an IP address; empty: Host, if it is to be known
-	NodeRank int    `json:"node_rank"`      // the place asked for, from 0; negative: any
+	NodeRank int    `json:"node_rank"`      // that it asks for, from 0; negative: any
 	Nproc    int    `json:"nproc"`          // workers, at least 1
 	Role     string `json:"role"`           // of all its workers
 
-	Grace time.Duration `json:"grace,omitempty"` // that its workers have to end, in nanoseconds
+	StopTimeout time.Duration `json:"stop_timeout,omitempty"` // that its agent may need to end its workers, in nanoseconds
 }
 
 // Name returns the node's name for people.
@@ -249,8 +249,8 @@ func (n Node) Check() error {
 	if n.Nproc < 1 || n.Nproc > WorldLimit {
 		return fmt.Errorf("%d workers: want 1 to %d", n.Nproc, WorldLimit)
 	}
-	if n.Grace < 0 {
-		return fmt.Errorf("node %.40q: its workers have %v to end", n.ID, n.Grace)
+	if n.StopTimeout < 0 {
+		return fmt.Errorf("node %.40q: its workers have %v to end, want 0 or more (--shutdown-timeout)", n.ID, n.StopTimeout)
 	}
 	for _, name := range []struct{ what, is string }{{"ID", n.ID}, {"host", n.Host}, {"address", n.Addr}, {"role", n.Role}} {
 		if len(name.is) > nameLimit {

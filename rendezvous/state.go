@@ -6,10 +6,10 @@ import "time"
 type Rules struct {
 	Min, Max    int           // nodes of a round
 	MaxRestarts int           // the job's budget
-	LastCall    time.Duration // how long more nodes are waited for once there are Min
+	LastCall    time.Duration // how long more nodes are waited for once there are Min; State.lastCall may be longer
 	JoinTimeout time.Duration // how long to wait for Min
 	ScaleUp     ScaleUp
-	Lease       time.Duration // after which a node is gone that gives no sign
+	Lease       time.Duration // a node that gives no sign of life for so long is gone
 }
 
 // A ScaleUp says when a newcomer joins a job whose round has room for it. Its zero value is not valid.
@@ -56,17 +56,17 @@ type Ending struct {
 	Failure  *Failure   `json:"failure,omitempty"` // of a worker, that is the cause; nil: there is another
 	Gone     []GoneNode `json:"gone,omitempty"`    // as in NewRoundError
 	Restarts int        `json:"restarts"`          // of the job's budget, used with it
-	Lost     []string   `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; empty: a new one
-	Soon     bool       `json:"soon,omitempty"`    // it was then
+	Lost     []string   `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; an empty name stands for a newcomer on any host
+	Soon     bool       `json:"soon,omitempty"`    // it ended soon after the round had formed
 	Apart    []string   `json:"apart,omitempty"`   // members, by Key, to leave out next, as others cannot reach them
 }
 
-// A Report is what a node reported about the last round: success, if the other fields are nil.
+// A Report is what a node reported about the last round, last: success, if the other fields are empty.
 type Report struct {
 	Key     string // Candidate.Key
 	Failure *Failure
 	Restart string   // why somebody wants another round; empty: nobody does
-	Left    *Outcome // it has left the job, which is the job's outcome if too few nodes are left; success: it never is
+	Left    *Outcome // why it has left the job. If too few nodes are left, the job ends with this, unless it is success. Nil: it has not left
 }
 
 // A State is everything that Form needs for its decision.
@@ -79,7 +79,7 @@ type State struct {
 	Reports []Report      // on Last, the first one first
 	Settled bool          // absent nodes are really gone: the leader itself has not just been cut off
 	Stage   Stage         // of the last decision
-	Waited  time.Duration
+	Waited  time.Duration // since Stage has been the same
 
 	Unreachable []Unreachable
 
@@ -88,7 +88,7 @@ type State struct {
 	succeeded map[string]bool      // members that have done their work
 	failures  []Report             // of members, the first one first
 	restart   string               // why somebody wants another round; empty: nobody does
-	late      map[string]int
+	late      map[string]int       // as in Formed, now
 	flaps     []Flap
 	apart     pairs
 }

@@ -31,6 +31,9 @@ type jobConfig struct {
 	lease clientv3.LeaseID // of all that is written of the job
 }
 
+// same reports whether c and other are the same document of the same job. A job that is put back has another lease.
+func (c jobConfig) same(other jobConfig) bool { return c.rev == other.rev && c.lease == other.lease }
+
 // A takenError says that another node has the node rank.
 type takenError struct {
 	rankDoc
@@ -185,7 +188,7 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, t *
 	if *s, err = w.answered(answer.Responses); err != nil {
 		return 0, err
 	}
-	if was.rev > 0 && s.config.rev == was.rev && s.config.lease == was.lease && matches(s.node, e.self, e.lease) {
+	if was.rev > 0 && s.config.same(was) && matches(s.node, e.self, e.lease) {
 		return s.node.GetModRevision(), nil // etcd may have been asked twice
 	}
 	return 0, errChanged

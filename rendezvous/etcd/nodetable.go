@@ -42,7 +42,8 @@ func (v *view) readChanges(k keys) []clientv3.Op {
 }
 
 // applyChanges brings the table before up to date. It reports whether that is all: of nodes that are gone there is no news, but
-// then fewer are here than are known.
+// then fewer are here than are known. Etcd may have lost its data since, and have another job, or this one put back, at a later revision:
+// then its settings have been written anew.
 func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
 	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
 	v.nodeTable = nodeTable{nodes: make(map[string]knownNode), bad: make(map[string]error)}
@@ -52,7 +53,7 @@ func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all
 		v.readNode(k, kv)
 	}
 	putBack := before.whole && v.current != nil && v.current.Restored && (!v.sameRound(before) || len(rounds.Kvs) > 0)
-	if v.rev < before.rev || nodes.Count != int64(len(v.nodes)) || putBack {
+	if v.rev < before.rev || before.whole && !v.config.same(before.config) || nodes.Count != int64(len(v.nodes)) || putBack {
 		return false, nil
 	}
 	if err := v.readFormed(k, before, rounds.Kvs); err != nil {

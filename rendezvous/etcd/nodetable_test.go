@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -120,4 +122,35 @@ func (v *view) show() string {
 func (v *view) members() []rendezvous.Candidate {
 	all, _ := v.candidates()
 	return all
+}
+
+// TestNewsOfAnotherHistory: what a leader knows of the nodes is not brought up to date, but read anew, if etcd has not just more of the same
+// history, or if nodes are gone.
+func TestNewsOfAnotherHistory(t *testing.T) {
+	before := &view{rev: 10, whole: true, config: jobConfig{rev: 2, lease: 7}, nodeTable: nodeTable{nodes: map[string]knownNode{"a": {rev: 4, since: 3}}}}
+	for name, c := range map[string]struct {
+		now   view
+		nodes int64
+		all   bool
+	}{
+		"later":                           {view{rev: 20, config: before.config}, 1, true},
+		"a node is gone":                  {view{rev: 20, config: before.config}, 0, false},
+		"earlier":                         {view{rev: 9, config: before.config}, 1, false},
+		"another job":                     {view{rev: 20, config: jobConfig{rev: 3, lease: 7}}, 1, false},
+		"the job is put back":             {view{rev: 20, config: jobConfig{rev: 2, lease: 8}}, 1, false},
+		"the job is not there":            {view{rev: 20}, 1, false},
+		"the round has been put back":     {view{rev: 20, config: before.config, current: &currentDoc{Round: 1, Restored: true}}, 1, false},
+		"another round of the same job":   {view{rev: 20, config: before.config, current: &currentDoc{Round: 1}, state: &stateDoc{}}, 1, true},
+		"no round, since the job is over": {view{rev: 20, config: before.config, state: &stateDoc{}}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers []*pb.ResponseOp
+			for _, count := range []int64{c.nodes, 0, 0} {
+				answers = append(answers, &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: &pb.RangeResponse{Count: count}}})
+			}
+			if all, err := c.now.applyChanges(keysOf(DefaultPrefix, "job"), before, answers); all != c.all || err != nil {
+				t.Errorf("all: %t, %v, want %t", all, err, c.all)
+			}
+		})
+	}
 }

@@ -88,7 +88,10 @@ func (w *simWorld) newAgent(name string, c Config) *simAgent {
 		explain: func(context.Context) error { return nil },
 	}
 	a.executor.key = a.executor.newKey()
-	a.node = rendezvous.Node{ID: name, Host: name, NodeRank: -1, Nproc: 1 + w.random.IntN(3), Role: "default"}
+	a.node = rendezvous.Node{ID: name, Host: name, NodeRank: -1, Nproc: 1 + w.random.IntN(3), Role: "default", StopTimeout: 300 * time.Millisecond}
+	if w.chance(20) {
+		a.node.StopTimeout = w.between(0, 10*time.Second)
+	}
 	a.machine = newStateMachine(&c, a.executor.key, a.executor.newToken(), []string{"etcd:2379"}, w.now)
 	w.agents = append(w.agents, a)
 	return a
@@ -212,7 +215,7 @@ func (a *simAgent) do(act action) {
 			a.end(act.why)
 			return
 		}
-		w.after(w.between(0, 300*time.Millisecond), func() { // which the workers take to end
+		w.after(w.between(0, a.node.StopTimeout), func() {
 			a.running = nil
 			a.join()
 		})

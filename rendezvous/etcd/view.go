@@ -50,7 +50,7 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	}
 	v := &view{rev: answer.Header.Revision, whole: whole, ownRev: onlyKey(answer.Responses[2]).GetModRevision()}
 	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
-		if known := before.config; string(kv.Key) == k.config() && kv.ModRevision == known.rev && clientv3.LeaseID(kv.Lease) == known.lease {
+		if known := before.config; string(kv.Key) == k.config() && known.same(jobConfig{rev: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease)}) {
 			v.config = known
 			continue
 		}

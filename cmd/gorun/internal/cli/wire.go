@@ -138,5 +138,8 @@ func (o *options) node() rendezvous.Node {
 	if o.localAddr != "" && !o.elastic() {
 		host = o.localAddr
 	}
-	return rendezvous.Node{ID: id, Host: host, Addr: o.localAddr, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role, Grace: o.grace}
+	return rendezvous.Node{
+		ID: id, Host: host, Addr: o.localAddr, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role,
+		StopTimeout: launcher.StopTimeout(o.grace),
+	}
 }
