@@ -13,7 +13,7 @@ const CodeUnformed = 75
 func Form(s State) Decision {
 	s.apart = pairsOf(s.Unreachable)
 	if s.Last != nil {
-		s.ranks = ranksOf(s.Last.Members)
+		s.nodeRanks = nodeRanksOf(s.Last.Members)
 		s.late = s.lateNow()
 		s.sortReports()
 		s.flaps = s.flapsNow()
@@ -38,7 +38,7 @@ func (s *State) sortReports() {
 	s.succeeded = make(map[string]bool)
 	leaving := make(map[string]bool)
 	for _, r := range s.Reports {
-		_, member := s.ranks[r.Key]
+		_, member := s.nodeRanks[r.Key]
 		switch {
 		case r.Left != nil:
 			leaving[r.Key] = true
@@ -77,7 +77,7 @@ func (s *State) gather() Decision {
 		}
 		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
-			limit = min(s.Max, max(s.Min, len(s.ranks)))
+			limit = min(s.Max, max(s.Min, len(s.nodeRanks)))
 		}
 	}
 	welcome, out := s.joining()
@@ -90,7 +90,7 @@ func (s *State) gather() Decision {
 		switch end := s.deserted(); {
 		case end != nil:
 			return Decision{Close: end}
-		case s.over(next.ID, Enough, s.JoinTimeout):
+		case s.expired(next.ID, Enough, s.JoinTimeout):
 			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNote(waiting))}}
 		}
 		return s.wait(next.ID, Enough, s.JoinTimeout, what+more, "gives up")
@@ -99,7 +99,7 @@ func (s *State) gather() Decision {
 	all := s.Settled && len(busy) == 0 && s.Last != nil
 	full := len(busy) == 0 && len(chosen) == limit
 	lastCall := s.lastCall(busy, s.awaited(busy, welcome, out, limit))
-	if !all && !full && !s.over(next.ID, LastCall, lastCall) {
+	if !all && !full && !s.expired(next.ID, LastCall, lastCall) {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
 	if s.charged() && len(s.uncertain()) > 0 {
@@ -107,7 +107,7 @@ func (s *State) gather() Decision {
 	}
 	next.Apart = s.apartFrom(s.Nodes, chosen)
 	next.Why = s.whyWithout(next.Apart, chosen, s.why())
-	next.Members, next.Late, next.New = order(chosen, s.ranks), s.late, s.newcomers(chosen)
+	next.Members, next.Late, next.New = order(chosen, s.nodeRanks), s.late, s.newcomers(chosen)
 	if s.Last != nil {
 		stay := keysOf(chosen)
 		next.Gone = s.goneFrom(func(m Candidate) bool { return stay[m.Key] })
@@ -182,7 +182,7 @@ func (s *State) deserted() *Outcome {
 		return nil
 	}
 	for _, r := range s.Reports {
-		rank, member := s.ranks[r.Key]
+		rank, member := s.nodeRanks[r.Key]
 		if _, found := s.here[r.Key]; found || !member || s.Last.New[r.Key] || r.Left == nil || r.Left.Success() {
 			continue
 		}
@@ -237,7 +237,7 @@ func (s *State) grow(ending bool) Decision {
 		return s.cool(what, out)
 	case len(s.selectMembers(slices.Concat(members, welcome), nil, s.Max)) < s.Min: // the limit has changed
 		what += fmt.Sprintf("; too few wait for another round: %d", newcomers)
-	case size+newcomers >= s.Max || s.over(s.Last.ID, Newcomers, s.LastCall):
+	case size+newcomers >= s.Max || s.expired(s.Last.ID, Newcomers, s.LastCall):
 		return s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
 	default:
 		return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")

@@ -34,8 +34,8 @@ func (s *State) uncertain() (list []Candidate) {
 }
 
 // waitForCertainty waits until the leader is settled, and so knows whether the absent members are gone.
-func (s *State) waitForCertainty(round int, stage Awaited, what string) Decision {
-	return Decision{Wait: what + clause(s.uncertain(), "may come back", "may come back"), Stage: Stage{round, stage}}
+func (s *State) waitForCertainty(round int, what Awaited, reason string) Decision {
+	return Decision{Wait: reason + clause(s.uncertain(), "may come back", "may come back"), Stage: Stage{round, what}}
 }
 
 // enough reports whether the job has Min nodes without so many of those that are here. It counts absent members that may come back.

@@ -33,12 +33,12 @@ func (s *State) causeTimeout(root *Failure) time.Duration {
 	reported := make(map[string]bool)
 	for _, r := range s.Reports {
 		reported[r.Key] = true
-		if _, member := s.ranks[r.Key]; member && r.Failure != nil && len(r.Failure.Unreachable) > 0 {
+		if _, member := s.nodeRanks[r.Key]; member && r.Failure != nil && len(r.Failure.Unreachable) > 0 {
 			limit = probeTimeout
 		}
 	}
 	for _, n := range s.Nodes {
-		if _, member := s.ranks[n.Key]; !member || n.Probed == s.Last.ID {
+		if _, member := s.nodeRanks[n.Key]; !member || n.Probed == s.Last.ID {
 			continue
 		}
 		if s.Last.probes() {
@@ -65,11 +65,11 @@ func (s *State) failed(f *Failure) Decision {
 		return s.miss(m)
 	case apart:
 		return d
-	case restart && s.awaitsPeer(root) && !s.over(s.Last.ID, Cause, lossTimeout):
+	case restart && s.awaitsPeer(root) && !s.expired(s.Last.ID, Cause, lossTimeout):
 		return s.awaitCause(f, lossTimeout)
 	case restart:
 		return Decision{Over: &Ending{Why: s.restartFor(root), Failure: root, Restarts: s.Last.Restarts + 1}}
-	case len(s.Last.Members) > 1 && f.mayFollow() && !s.over(s.Last.ID, Cause, s.causeTimeout(root)):
+	case len(s.Last.Members) > 1 && f.mayFollow() && !s.expired(s.Last.ID, Cause, s.causeTimeout(root)):
 		d := s.awaitCause(f, s.causeTimeout(root))
 		d.Probe = s.Last.probes()
 		return d
@@ -83,7 +83,7 @@ func (s *State) failed(f *Failure) Decision {
 // failedForGood decides what follows from a failure that asks for no restart: the end, at once or in a moment.
 func (s *State) failedForGood(f *Failure) Decision {
 	root := s.rootCause(f)
-	if s.Over == nil && s.awaitsPeer(root) && !s.over(s.Last.ID, Cause, lossTimeout) {
+	if s.Over == nil && s.awaitsPeer(root) && !s.expired(s.Last.ID, Cause, lossTimeout) {
 		return s.awaitCause(f, lossTimeout)
 	}
 	return failWith(root)

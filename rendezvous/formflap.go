@@ -62,7 +62,7 @@ func (s *State) fresh(key string) bool {
 func (s *State) unfit() (m Candidate, f *Failure) {
 	for _, r := range s.failures {
 		if r.Failure.Final && s.fresh(r.Key) {
-			return s.Last.Members[s.ranks[r.Key]], r.Failure
+			return s.Last.Members[s.nodeRanks[r.Key]], r.Failure
 		}
 	}
 	return m, nil
@@ -84,7 +84,7 @@ func (s *State) newcomers(members []Candidate) map[string]bool {
 	}
 	fresh := make(map[string]bool)
 	for _, m := range members {
-		if _, stays := s.ranks[m.Key]; !stays || s.fresh(m.Key) {
+		if _, stays := s.nodeRanks[m.Key]; !stays || s.fresh(m.Key) {
 			fresh[m.Key] = true
 		}
 	}
@@ -175,7 +175,7 @@ func (s *State) flapsNow() (flaps []Flap) {
 // banned returns how long a node is kept out, and why; 0: it is not. A member of the last round is not kept out, unless the round
 // ended because others could not reach it.
 func (s *State) banned(c Candidate) (longest time.Duration, why Flap) {
-	if _, member := s.ranks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
+	if _, member := s.nodeRanks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0, Flap{}
 	}
 	for _, f := range s.flaps {

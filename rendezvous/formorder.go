@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// ranks are the ranks of a round's members, by key.
-type ranks map[string]int
+// nodeRanks are the node ranks of a round's members, by key.
+type nodeRanks map[string]int
 
-func ranksOf(members []Candidate) ranks {
-	r := make(ranks, len(members))
+func nodeRanksOf(members []Candidate) nodeRanks {
+	r := make(nodeRanks, len(members))
 	for i, m := range members {
 		r[m.Key] = i
 	}
 	return r
 }
 
-// of returns c's rank, or a number greater than any rank.
-func (r ranks) of(c Candidate) int {
+// of returns c's node rank, or a number greater than any.
+func (r nodeRanks) of(c Candidate) int {
 	if rank, member := r[c.Key]; member {
 		return rank
 	}
@@ -26,21 +26,21 @@ func (r ranks) of(c Candidate) int {
 }
 
 // compare puts a member before any other node, and otherwise the node first that has been here longer.
-func (r ranks) compare(a, b Candidate) int {
+func (r nodeRanks) compare(a, b Candidate) int {
 	return cmp.Or(cmp.Compare(r.of(a), r.of(b)), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key))
 }
 
 // choose returns at most limit of the joining nodes: the members of the last round first, then the nodes that have been
 // here the longest.
-func choose(joining []Candidate, last ranks, limit int) []Candidate {
+func choose(joining []Candidate, last nodeRanks, limit int) []Candidate {
 	chosen := slices.SortedFunc(slices.Values(joining), last.compare)
 	return chosen[:min(limit, len(chosen))]
 }
 
-// order puts the members of a round into rank order. If there are as many as in the last round, or more and none of the newcomers asks
-// for a rank, nodes of that round keep their ranks, and the others fill the gaps. Otherwise, and among those others, a node that asks
-// for a rank comes before one that does not; then the rank in the last round counts, and then who has been here the longest.
-func order(members []Candidate, last ranks) []Candidate {
+// order puts the members of a round into the order of their node ranks. If there are as many as in the last round, or more and none of the
+// newcomers asks for a node rank, nodes of that round keep theirs, and the others fill the gaps. Otherwise, and among those others, a node
+// that asks for one comes before one that does not; then the node rank in the last round counts, and then who has been here the longest.
+func order(members []Candidate, last nodeRanks) []Candidate {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(asked(a), asked(b)), last.compare(a, b))
 	})
@@ -66,7 +66,7 @@ func order(members []Candidate, last ranks) []Candidate {
 	return ranked
 }
 
-// holders returns the nodes that get the ranks that they ask for, by rank: if several ask for one, the node that was in the
+// holders returns the nodes that get the node ranks that they ask for, by node rank: if several ask for one, the node that was in the
 // last round, or else the oldest.
 func (s *State) holders() map[int]Candidate {
 	holders := make(map[int]Candidate)
@@ -74,14 +74,14 @@ func (s *State) holders() map[int]Candidate {
 		if n.Node.NodeRank < 0 {
 			continue
 		}
-		if other, taken := holders[n.Node.NodeRank]; !taken || s.ranks.compare(n, other) < 0 {
+		if other, taken := holders[n.Node.NodeRank]; !taken || s.nodeRanks.compare(n, other) < 0 {
 			holders[n.Node.NodeRank] = n
 		}
 	}
 	return holders
 }
 
-// asked returns the rank that c asks for, or a number greater than any rank.
+// asked returns the node rank that c asks for, or a number greater than any.
 func asked(c Candidate) int {
 	if c.Node.NodeRank < 0 {
 		return math.MaxInt

@@ -55,7 +55,7 @@ func keysOf(nodes []Candidate) map[string]bool {
 }
 
 // bySeniority sorts nodes; of two nodes that are apart, the first one stays. Members of the last round come first, in the order
-// of their ranks, then the nodes that have been here the longest; but newcomers of the last round come at the end.
+// of their node ranks, then the nodes that have been here the longest; but newcomers of the last round come at the end.
 func (s *State) bySeniority(nodes []Candidate) []Candidate {
 	newcomer := func(c Candidate) int {
 		if s.Last != nil && s.Last.New[c.Key] {
@@ -64,7 +64,7 @@ func (s *State) bySeniority(nodes []Candidate) []Candidate {
 		return 0
 	}
 	return slices.SortedFunc(slices.Values(nodes), func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), s.ranks.compare(a, b))
+		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), s.nodeRanks.compare(a, b))
 	})
 }
 
@@ -86,17 +86,17 @@ func (s *State) extend(nodes *[]Candidate, set map[string]bool) (added []Candida
 func (s *State) selectMembers(welcome, out []Candidate, limit int) []Candidate {
 	var members, others []Candidate
 	for _, c := range welcome {
-		if _, member := s.ranks[c.Key]; member {
+		if _, member := s.nodeRanks[c.Key]; member {
 			members = append(members, c)
 		} else {
 			others = append(others, c)
 		}
 	}
 	chosen, _ := s.clique(members)
-	chosen = choose(chosen, s.ranks, limit)
+	chosen = choose(chosen, s.nodeRanks, limit)
 	add := func(nodes []Candidate, limit int) {
 		set := keysOf(chosen)
-		nodes = choose(nodes, s.ranks, len(nodes))
+		nodes = choose(nodes, s.nodeRanks, len(nodes))
 		chosen = append(chosen, s.extend(&nodes, set)...)
 		chosen = chosen[:min(len(chosen), limit)]
 	}
@@ -106,7 +106,7 @@ func (s *State) selectMembers(welcome, out []Candidate, limit int) []Candidate {
 	}
 	if len(chosen) < s.Min { // members may be in the way of more others
 		if all, _ := s.clique(slices.Concat(welcome, out)); len(all) >= s.Min {
-			return choose(all, s.ranks, limit)
+			return choose(all, s.nodeRanks, limit)
 		}
 	}
 	return chosen

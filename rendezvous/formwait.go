@@ -24,20 +24,20 @@ const (
 	Cause                    // reports of what caused a failure; lossTimeout or causeTimeout ends it
 )
 
-// over reports whether the stage is the present one and has lasted for limit.
-func (s *State) over(round int, stage Awaited, limit time.Duration) bool {
-	return s.waited(round, stage) >= limit
+// expired reports whether the leader has waited in this stage for limit.
+func (s *State) expired(round int, what Awaited, limit time.Duration) bool {
+	return s.waited(round, what) >= limit
 }
 
-func (s *State) waited(round int, stage Awaited) time.Duration {
-	if s.Stage != (Stage{round, stage}) {
+func (s *State) waited(round int, what Awaited) time.Duration {
+	if s.Stage != (Stage{round, what}) {
 		return 0
 	}
 	return s.Waited
 }
 
-func (s *State) wait(round int, stage Awaited, limit time.Duration, what, then string) Decision {
-	return Decision{Wait: what, Then: then, Stage: Stage{round, stage}, After: limit - s.waited(round, stage)}
+func (s *State) wait(round int, what Awaited, limit time.Duration, reason, then string) Decision {
+	return Decision{Wait: reason, Then: then, Stage: Stage{round, what}, After: limit - s.waited(round, what)}
 }
 
 // Reason returns Wait with the remaining time.
@@ -71,7 +71,7 @@ func (s *State) joining() (welcome, out []Candidate) {
 // busy returns the nodes that are not done with the last round.
 func (s *State) busy() (busy []Candidate) {
 	for _, n := range s.Nodes {
-		if _, member := s.ranks[n.Key]; member && s.got(n) {
+		if _, member := s.nodeRanks[n.Key]; member && s.got(n) {
 			busy = append(busy, n)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *State) got(n Candidate) bool {
 		return false
 	}
 	try, has := s.Last.Late[n.Key]
-	if r, member := s.ranks[n.Key]; member {
+	if r, member := s.nodeRanks[n.Key]; member {
 		try, has = s.Last.Members[r].Try, true
 	}
 	return has && try == n.Try

@@ -83,7 +83,7 @@ type State struct {
 
 	Unreachable []Unreachable
 
-	ranks     ranks                // in Last
+	nodeRanks nodeRanks            // in Last
 	here      map[string]Candidate // Nodes, by Key
 	succeeded map[string]bool      // members that have done their work
 	failures  []Report             // of members, the first one first
