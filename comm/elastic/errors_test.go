@@ -270,6 +270,7 @@ func TestAPanicFailsTheWorld(t *testing.T) {
 
 // TestTheFunctionReturnsEarlierOnOneRank: a rank that is done does not take part in a call of one that is not.
 func TestTheFunctionReturnsEarlierOnOneRank(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // for the flight recorder
 	errs := runJob(t, "shm", 2, func(run runFunc) error {
 		s, _ := newCounter(t)
 		return run(s, func(ctx context.Context, world *comm.Group) error {

@@ -62,7 +62,7 @@ func shIn(t *testing.T, dir, command string) []string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "sh", "-c", command)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"), "GOBIN="+gorun)
+	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"), "GOBIN="+gorun, "TMPDIR="+gorun)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()

@@ -25,7 +25,8 @@ type Hosts struct {
 	Client *hosttest.Machine   // its root has the key in ~/.ssh, and knows the keys of all hosts
 	List   []*hosttest.Machine // h1, h2, ...
 
-	dir string
+	dir  string
+	temp string // $TMPDIR of all that runs on the hosts
 }
 
 // Start starts the hosts, and returns when each of them listens.
@@ -33,6 +34,11 @@ func Start(t testing.TB, c Config) *Hosts {
 	t.Helper()
 	hosttest.Need(t, "sshd", "openssh-server")
 	hosttest.Need(t, "ssh", "openssh-client")
+	temp, err := os.MkdirTemp("", "ssh") //nolint:usetesting // shorter than t's: the path of a socket may have 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) }) // after the hosts have ended
 	machines := []hosttest.Config{{Name: "client"}}
 	for i := range c.Hosts {
 		m := hosttest.Config{Name: fmt.Sprint("h", i+1)}
@@ -42,7 +48,7 @@ func Start(t testing.TB, c Config) *Hosts {
 		machines = append(machines, m)
 	}
 	booted := hosttest.NewMachines(t, machines...)
-	h := &Hosts{Client: booted[0], List: booted[1:], dir: t.TempDir()}
+	h := &Hosts{Client: booted[0], List: booted[1:], dir: t.TempDir(), temp: temp}
 	for _, key := range []string{"id", "host"} {
 		h.Client.Run(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", h.path(key))
 	}
@@ -67,6 +73,7 @@ func (h *Hosts) serverConfig(c Config) string {
 	lines := []string{
 		"Port 22", "HostKey " + h.path("host"), "AuthorizedKeysFile " + h.path("id.pub"), "PidFile none", "StrictModes no", "UsePAM no",
 		"PermitRootLogin prohibit-password", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PrintMotd no",
+		"SetEnv TMPDIR=" + h.temp,
 	}
 	if c.MaxStartups != "" {
 		lines = append(lines, "MaxStartups "+c.MaxStartups)

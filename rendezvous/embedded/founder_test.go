@@ -54,7 +54,7 @@ func TestFounderLosesItsData(t *testing.T) {
 		_ = c.Listeners[0].Close()
 	}
 	cmd := exec.CommandContext(bounded(t), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,%s,%s,%s", dyingFounder, t.Name(), configs[1].Self, configs[0].Self, configs[2].Self))
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), fmt.Sprintf("%s=%s,%s,%s,%s", dyingFounder, t.Name(), configs[1].Self, configs[0].Self, configs[2].Self))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -128,6 +128,9 @@ func (a *simAgent) join() {
 func (a *simAgent) step(e event) {
 	w := a.world
 	if a.gone {
+		if called, late := e.(reportCalled); late { // the driver answers it
+			delete(a.reports, called.id)
+		}
 		return
 	}
 	if w.now.Before(a.frozen) {
