@@ -108,6 +108,7 @@ type loop struct {
 	barrierEnds time.Time
 
 	barrierLasts <-chan time.Time // this node waits for long enough to say so
+	stopLasts    <-chan time.Time // the gang has been stopping for long enough to say so
 
 	history history
 	stacks  map[string]bool // directories in which there are stacks, and whether the log names them
@@ -171,6 +172,10 @@ func (l *loop) await() event {
 	case <-l.barrierLasts:
 		l.barrierLasts = nil
 		l.Logger.Info("every worker of this node exited 0; waiting for the workers of the other nodes", "at_most", l.ExitBarrier)
+		return l.await()
+	case <-l.stopLasts:
+		l.stopLasts = nil
+		l.sayStopping()
 		return l.await()
 	case x, more := <-l.exits:
 		return l.onExit(x, more)
@@ -256,8 +261,16 @@ func (l *loop) onExit(x launcher.Exit, more bool) event {
 		}
 		return workerExited{x}
 	}
-	l.exits = nil
+	l.exits, l.stopLasts = nil, nil
 	return gangGone{}
+}
+
+// sayStopping logs that workers have not ended yet, unless an interrupt has been answered, which says so, or they are being killed.
+func (l *loop) sayStopping() {
+	left := l.machine.workers - len(l.machine.exits)
+	if l.machine.interrupt == 0 && left > 0 && l.Spec.Grace > stopNotice {
+		l.Logger.Info(plural(left, "worker has", "workers have")+" not ended yet", "killed_in", l.Spec.Grace-stopNotice)
+	}
 }
 
 // number converts what os/signal delivers on every system that has signals.

@@ -18,6 +18,11 @@ func says(sig syscall.Signal, left int) []action {
 	return []action{answer{sig: sig, left: left, kills: false}}
 }
 
+// leaves is says after the word to the other nodes.
+func leaves(sig syscall.Signal, left int) []action {
+	return append([]action{leave{sig: sig}}, says(sig, left)...)
+}
+
 // TestStepInterrupt: whole stories with an interrupt.
 func TestStepInterrupt(t *testing.T) {
 	obeyed := func(sig syscall.Signal) []action { return []action{finish{nil, &InterruptError{Signal: sig}}} }
@@ -61,7 +66,7 @@ func TestStepInterrupt(t *testing.T) {
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
 			{newRound, nil},
-			{sigint, says(syscall.SIGINT, 2)},
+			{sigint, leaves(syscall.SIGINT, 2)},
 			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3})},
 		}, done},
 		{"interrupt while the rendezvous decides on a restart", []step{
@@ -73,14 +78,14 @@ func TestStepInterrupt(t *testing.T) {
 		{"interrupt cancels a pending round", []step{
 			{started{3}, nil},
 			{newRound, termAll},
-			{sigint, says(syscall.SIGINT, 3)},
+			{sigint, leaves(syscall.SIGINT, 3)},
 			{asked(exited(0, 143)), nil},
 			{gangGone{}, stopped(syscall.SIGINT, 0)},
 		}, done},
 		{"interrupt obeyed while stopping for a new round", []step{
 			{started{3}, nil},
 			{newRound, termAll},
-			{sigint, says(syscall.SIGINT, 3)},
+			{sigint, leaves(syscall.SIGINT, 3)},
 			{asked(exited(0, 0)), nil},
 			{gangGone{}, obeyed(syscall.SIGINT)},
 		}, done},
@@ -96,7 +101,7 @@ func TestStepInterrupt(t *testing.T) {
 		{"second interrupt while stopping for a restart", []step{
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
-			{sigint, says(syscall.SIGINT, 2)},
+			{sigint, leaves(syscall.SIGINT, 2)},
 			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 2, kills: true}}},
 		}, stopping},
 		{"interrupt while joining", []step{
@@ -187,7 +192,7 @@ func TestStepSignals(t *testing.T) {
 			{started{3}, nil},
 			{exited(0, 3), tell(exited(0, 3), 2)},
 			{early(1), nil},
-			{sigterm, says(syscall.SIGTERM, 1)},
+			{sigterm, leaves(syscall.SIGTERM, 1)},
 			{asked(exited(2, 143)), nil},
 			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{early(1).Exit, asked(exited(2, 143)).Exit}})},
 		}, done},

@@ -11,6 +11,7 @@ import (
 const (
 	leaveTimeout = 30 * time.Second // for telling the rendezvous that this node leaves
 	noticeDelay  = time.Second      // after which the log mentions a wait
+	stopNotice   = 5 * time.Second  // after which the log mentions that workers have not ended
 )
 
 // perform carries out actions. It does not block, except to suspend this process. If one of the actions is finish, it returns
@@ -35,6 +36,7 @@ func (l *loop) perform(todo []action) *finish {
 		case stop:
 			l.interruptGrace()
 			l.gang.Stop(a.sig)
+			l.stopLasts = time.After(stopNotice)
 		case revoke:
 			gang := l.gang.(RevocableGang)
 			gang.Revoke(a.sig, l.whyOver(), deathsElsewhere(l.round))

@@ -39,7 +39,7 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 		return append(m.endHang(forWorkers(sig)), m.answer(sig, e.by))
 	case stopping: // already asked to; what is new is that nothing follows
 		m.why = e.name()
-		return append(m.stopSurvivors(), m.answer(sig, e.by))
+		return append(m.stopSurvivors(), leave{sig, e.by, m.cause}, m.answer(sig, e.by))
 	default:
 		return m.onNews()
 	}

@@ -94,12 +94,12 @@ stopping   roundOver new            -> stopping
 stopping   roundOver closed         -> stopping
 stopping   reported ok              -> stopping
 stopping   reported failed          -> stopping
-stopping   interrupted              -> stopping   answer{2 1 false}
-stopping   timedOut                 -> stopping   answer{15 1 false}
+stopping   interrupted              -> stopping   leave{2} answer{2 1 false}
+stopping   timedOut                 -> stopping   leave{15} answer{15 1 false}
 stopping   signalled                -> stopping
 stopping   suspended                -> stopping   suspend{}
-stopping   commanded stop           -> stopping   accept{} answer{gorun stop 15 1 false}
-stopping   commanded kill           -> stopping   accept{} answer{gorun stop --kill 15 1 false} kill{} answer{gorun stop --kill 15 1 true}
+stopping   commanded stop           -> stopping   accept{} leave{gorun stop 15} answer{gorun stop 15 1 false}
+stopping   commanded kill           -> stopping   accept{} leave{gorun stop --kill 15} answer{gorun stop --kill 15 1 false} kill{} answer{gorun stop --kill 15 1 true}
 stopping   commanded restart        -> stopping   refuse{}
 stopping   commanded scale          -> stopping   scale{}
 stopping   commanded stacks         -> stopping   collect{}

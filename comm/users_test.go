@@ -204,7 +204,7 @@ func TestATokenOnOneSide(t *testing.T) {
 	for rank, token := range []string{"", longToken} {
 		ranks.Go(func() {
 			_, err := Init(t.Context(), WithStore(store), WithRank(rank, 2), WithToken(token), WithTimeout(20*time.Second), WithLogger(nil))
-			want := fmt.Sprintf("comm: Init: rank %d belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", 1-rank)
+			want := fmt.Sprintf("comm: Init: rank %d on %s belongs to another user or container, or only one of the two was given a token: give every rank the same secret in GORUN_TOKEN", 1-rank, hostname(t))
 			if !isArgument(err) || err.Error() != want {
 				t.Errorf("rank %d: %v\nwant: %s", rank, err, want)
 			}

@@ -33,15 +33,19 @@ func Form(s State) Decision {
 	return d
 }
 
-// sortReports sorts the reports of members. A node that has reported that it leaves counts as gone: it is ending its workers.
+// sortReports sorts the reports of members. A node that has reported that it leaves counts as gone: it is ending its workers. If the round is
+// over, so does any node that is leaving.
 func (s *State) sortReports() {
 	s.succeeded = make(map[string]bool)
-	leaving := make(map[string]bool)
+	s.leaving = make(map[string]bool)
+	for _, n := range s.Nodes {
+		s.leaving[n.Key] = n.Leaving && s.Over != nil
+	}
 	for _, r := range s.Reports {
 		_, member := s.nodeRanks[r.Key]
 		switch {
 		case r.Left != nil:
-			leaving[r.Key] = true
+			s.leaving[r.Key] = true
 		case !member:
 		case r.Restart != "":
 			s.restart = r.Restart
@@ -51,7 +55,7 @@ func (s *State) sortReports() {
 			s.failures = append(s.failures, r)
 		}
 	}
-	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return leaving[n.Key] })
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return s.leaving[n.Key] })
 }
 
 // gather forms a round from the nodes that are joining.
@@ -85,20 +89,22 @@ func (s *State) gather() Decision {
 	waiting := slices.Concat(welcome, out)
 	chosen := s.selectMembers(welcome, out, limit)
 	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(waiting), s.size())
+	awaited := s.awaited(busy, welcome, out, chosen, limit)
 	more := s.missing() + clause(busy, "has not joined again", "have not joined again") + s.apartNote(waiting)
 	if len(chosen) < s.Min {
+		patience := max(s.JoinTimeout, stopTime(awaited))
 		switch end := s.deserted(); {
 		case end != nil:
 			return Decision{Close: end}
-		case s.expired(next.ID, Enough, s.JoinTimeout):
-			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s after %v%s%s", what, s.JoinTimeout, s.missing(), s.apartNote(waiting))}}
+		case s.expired(next.ID, Enough, patience):
+			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s after %v%s", what, patience, more)}}
 		}
-		return s.wait(next.ID, Enough, s.JoinTimeout, what+more, "gives up")
+		return s.wait(next.ID, Enough, patience, what+more, "gives up")
 	}
 	// Members of the last round are waited for even if spares could take their places: spares have no workers to end, and would always be first.
 	all := s.Settled && len(busy) == 0 && s.Last != nil
 	full := len(busy) == 0 && len(chosen) == limit
-	lastCall := s.lastCall(busy, s.awaited(busy, welcome, out, limit))
+	lastCall := s.lastCall(busy, awaited)
 	if !all && !full && !s.expired(next.ID, LastCall, lastCall) {
 		return s.wait(next.ID, LastCall, lastCall, what+more, "closes")
 	}
@@ -238,7 +244,9 @@ func (s *State) grow(ending bool) Decision {
 	case len(s.selectMembers(slices.Concat(members, welcome), nil, s.Max)) < s.Min: // the limit has changed
 		what += fmt.Sprintf("; too few wait for another round: %d", newcomers)
 	case size+newcomers >= s.Max || s.expired(s.Last.ID, Newcomers, s.LastCall):
-		return s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
+		d := s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
+		d.Over.For = hostsOf(welcome)
+		return d
 	default:
 		return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")
 	}

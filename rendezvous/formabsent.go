@@ -5,11 +5,10 @@ package rendezvous
 // failed because of that, and their failure costs no restart. So the leader waits until it is settled before a failure costs a restart, or
 // ends the job. That takes a limited time.
 
-// isGone reports whether a member of the last round is known to be no longer here: it is absent, and the leader is settled or the member has
-// reported that it leaves.
+// isGone reports whether a member of the last round is known to be no longer here: it is absent and the leader is settled, or it is leaving.
 func (s *State) isGone(m Candidate) bool {
 	_, found := s.here[m.Key]
-	return !found && (s.Settled || s.left(m) != nil)
+	return !found && (s.Settled || s.leaving[m.Key])
 }
 
 // gone returns a member of the last round that is gone and had not finished its work.

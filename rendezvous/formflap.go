@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// A Flap is a host that left soon after it joined, several times in a row: it was lost, it left, or it never took part. It is
-// kept out of rounds for a while, unless they need it, because the workers of all other nodes restart every time that it joins
-// and leaves. If many newcomers in a row leave soon, on any hosts, all newcomers are kept out in this way.
+// A Flap is a host that left soon after it joined, several times in a row: it was lost, it left, or it never took part. Or a round ended for
+// it, and it left before the next one formed. The host is kept out of rounds for a while, unless they need it, because the workers of all
+// other nodes restart every time that it joins and leaves. If many newcomers in a row leave soon, on any hosts, all newcomers are kept out
+// in this way.
 //
 // Losses are counted from one round document to the next. Leaders measure time only with their own clocks. A new leader
 // does not know how old the round is, and begins with 0.
@@ -146,22 +147,52 @@ func (s *State) lost(more ...Candidate) (hosts []string) {
 	return hosts
 }
 
+// hostsOf returns the hosts of nodes, each once.
+func hostsOf(nodes []Candidate) (hosts []string) {
+	for _, n := range nodes {
+		if !slices.Contains(hosts, n.Node.Host) && len(hosts) < flapsLimit {
+			hosts = append(hosts, n.Node.Host)
+		}
+	}
+	return hosts
+}
+
+// vanished returns the hosts of newcomers for which the last round has ended, and of which none is left.
+func (s *State) vanished() (hosts []string) {
+	if !s.Settled {
+		return nil
+	}
+	for _, host := range s.Over.For {
+		isNewcomer := func(n Candidate) bool { _, member := s.nodeRanks[n.Key]; return !member && n.Node.Host == host }
+		if !slices.ContainsFunc(s.Nodes, isNewcomer) {
+			hosts = append(hosts, host)
+		}
+	}
+	if len(hosts) > 0 {
+		hosts = append(hosts, "")
+	}
+	return hosts
+}
+
 // flapsNow returns the flaps of the last round as they are now. When it is over, a host that was in it begins at 0 again,
 // unless it was lost with it, or the round was too short to tell.
 func (s *State) flapsNow() (flaps []Flap) {
 	var lost []string
 	stayed := make(map[string]bool)
 	if s.Over != nil {
-		lost = s.Over.Lost
+		lost = slices.Concat(s.Over.Lost, s.vanished())
 		for _, m := range s.Last.Members {
 			stayed[m.Node.Host] = !s.Over.Soon
 		}
 	}
 	losses := make(map[string]int)
 	for _, f := range s.Last.Flaps {
-		losses[f.Host] = f.Losses
 		f.Since += s.Age
-		if !stayed[f.Host] && !slices.Contains(lost, f.Host) && f.Since < s.retention(f) {
+		if f.Since >= s.retention(f) {
+			continue
+		}
+		losses[f.Host] = f.Losses
+		if !stayed[f.Host] && !slices.Contains(lost, f.Host) {
 			flaps = append(flaps, f)
 		}
 	}

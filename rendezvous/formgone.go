@@ -65,6 +65,8 @@ func (s *State) whyGone(m Candidate) string {
 	switch {
 	case left != nil:
 		return m.name() + " has left" + because(left)
+	case s.leaving[m.Key]:
+		return m.name() + " is leaving"
 	case found:
 		return m.name() + " is left out"
 	default:

@@ -108,13 +108,10 @@ func (s *State) size() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// lastCall returns how long the leader waits for more nodes once there are Min. It waits for the awaited ones for as long as they may take to
-// end their workers, and if it was a failure that ended the round, for busy ones until they have found out why.
+// lastCall returns how long the leader waits for more nodes once there are Min. If it was a failure that ended the round, it waits for busy ones
+// until they have found out why.
 func (s *State) lastCall(busy, awaited []Candidate) time.Duration {
-	limit := s.LastCall
-	for _, n := range awaited {
-		limit = max(limit, min(min(n.Node.StopTimeout, s.JoinTimeout)+joinTime, s.JoinTimeout))
-	}
+	limit := max(s.LastCall, stopTime(awaited))
 	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
 		limit = max(limit, probeTimeout)
 	}
@@ -124,8 +121,20 @@ func (s *State) lastCall(busy, awaited []Candidate) time.Duration {
 // joinTime is how long an agent may take to join again when its workers have ended.
 const joinTime = 5 * time.Second
 
-// awaited returns the busy nodes that would be members of the next round if they were joining now.
-func (s *State) awaited(busy, welcome, out []Candidate, limit int) (list []Candidate) {
+// stopTime returns how long the nodes may take to end their workers and to join again.
+func stopTime(nodes []Candidate) (longest time.Duration) {
+	for _, n := range nodes {
+		longest = max(longest, n.Node.StopTimeout+joinTime)
+	}
+	return longest
+}
+
+// awaited returns the busy nodes for which the next round waits until they must have ended their workers. If they came later, the round would
+// end for them; these workers would have to end too, and so on. There are none if the round is full without them.
+func (s *State) awaited(busy, welcome, out, chosen []Candidate, limit int) (list []Candidate) {
+	if len(chosen) == limit {
+		return nil
+	}
 	for _, n := range busy {
 		if ban, _ := s.banned(n); ban == 0 {
 			list = append(list, n)

@@ -43,10 +43,37 @@ func TestBusyNodesAreWaitedFor(t *testing.T) {
 	c.settle(0)
 	c.wantRound(t, 2, "n2", 0, why)
 
-	c = begin() // it waits at most as long as for the least number of nodes
-	c.s.JoinTimeout = 10 * time.Second
+	c = begin()
+	c.node("n1").Leaving = true
 	c.settle(0)
 	c.wantRound(t, 2, "n2", 0, why)
+
+	c = begin() // it does not come too late if it is a spare then
+	c.s.Max = 1
+	c.settle(0)
+	c.wantRound(t, 2, "n2", 0, why)
+}
+
+// TestTheJobDoesNotEndWhileNodesStop: even if their workers may take longer than there is time for the least number of nodes to come.
+func TestTheJobDoesNotEndWhileNodesStop(t *testing.T) {
+	c := newCluster(2, 2, 1)
+	c.s.JoinTimeout = 6 * time.Second
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.node("n1").Node.StopTimeout = 10 * time.Second
+	c.report("n2", &rendezvous.Failure{Code: 1, Ending: "it failed"})
+	c.settle(0)
+	c.again("n2")
+	wantReason(t, c.settle(0), "round 2: 1 of 2 nodes; n1 has not joined again; gives up in 15s")
+	c.settle(14 * time.Second)
+	if c.closed != nil {
+		t.Fatalf("the job is closed: %+v", *c.closed)
+	}
+	d := c.settle(time.Second)
+	if want := "round 2: 1 of 2 nodes after 15s; n1 has not joined again"; c.closed == nil || c.closed.Reason != want {
+		t.Errorf("the job is not closed because of %q: %s, %+v", want, d.Reason(), c.closed)
+	}
 }
 
 // TestOnlyNodesThatWouldGetInAreWaitedFor for longer than the last call.

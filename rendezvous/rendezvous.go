@@ -78,7 +78,8 @@ type Rendezvous interface {
 	// decided: round.Done tells. What is reported of a round that is over is of no consequence.
 	Report(ctx context.Context, round *Round, failure *Failure) error
 	// Leave tells, ahead of Close, that this node's workers of a round are being ended for good, and why. The others need
-	// not wait until they lose them: if they can go on without this node, the round is over. Otherwise it has no effect.
+	// not wait until they lose them: if they can go on without this node, the round is over. Otherwise the round goes on,
+	// but no other one waits for this node.
 	Leave(ctx context.Context, round *Round, why error) error
 	// Close leaves the job. It is idempotent. Where this node's leaving is the job's end, why is its reason: nil means
 	// success.
@@ -241,6 +242,9 @@ func (n Node) Name() string {
 	return n.ID + " on " + n.Host
 }
 
+// stopLimit is far more than workers ever have.
+const stopLimit = 10 * 365 * 24 * time.Hour
+
 // nameLimit is in bytes: what a round is written down as has room for the names of thousands of nodes.
 const nameLimit = 255
 
@@ -249,8 +253,8 @@ func (n Node) Check() error {
 	if n.Nproc < 1 || n.Nproc > WorldLimit {
 		return fmt.Errorf("%d workers: want 1 to %d", n.Nproc, WorldLimit)
 	}
-	if n.StopTimeout < 0 {
-		return fmt.Errorf("node %.40q: its workers have %v to end, want 0 or more (--shutdown-timeout)", n.ID, n.StopTimeout)
+	if n.StopTimeout < 0 || n.StopTimeout > stopLimit {
+		return fmt.Errorf("node %.40q: its workers have %v to end, want 0 to %v (--shutdown-timeout)", n.ID, n.StopTimeout, stopLimit)
 	}
 	for _, name := range []struct{ what, is string }{{"ID", n.ID}, {"host", n.Host}, {"address", n.Addr}, {"role", n.Role}} {
 		if len(name.is) > nameLimit {

@@ -34,6 +34,7 @@ type Candidate struct {
 	Try       int   // number of the agent's last Join
 	LeaseOnly bool  // only its lease shows the leader whether the agent has ended
 	Joining   bool  // the last Join waits, or has got its round; otherwise it was cancelled
+	Leaving   bool  // it ends its workers for good, and will not join again
 	Probed    int   // the last round for which its agent was asked to probe, and has
 }
 
@@ -57,6 +58,7 @@ type Ending struct {
 	Gone     []GoneNode `json:"gone,omitempty"`    // as in NewRoundError
 	Restarts int        `json:"restarts"`          // of the job's budget, used with it
 	Lost     []string   `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; an empty name stands for a newcomer on any host
+	For      []string   `json:"for,omitempty"`     // hosts of the newcomers for which the round has ended
 	Soon     bool       `json:"soon,omitempty"`    // it ended soon after the round had formed
 	Apart    []string   `json:"apart,omitempty"`   // members, by Key, to leave out next, as others cannot reach them
 }
@@ -87,6 +89,7 @@ type State struct {
 	here      map[string]Candidate // Nodes, by Key
 	succeeded map[string]bool      // members that have done their work
 	failures  []Report             // of members, the first one first
+	leaving   map[string]bool      // nodes that count as gone, because they are about to be
 	restart   string               // why somebody wants another round; empty: nobody does
 	late      map[string]int       // as in Formed, now
 	flaps     []Flap

@@ -72,7 +72,7 @@ type driller struct{ gorun string }
 // command is gorun drill, with a place of its own for temporary files.
 func (d driller) command(t *testing.T, args ...string) (c *exec.Cmd, stderr *bytes.Buffer, temp string) {
 	t.Helper()
-	temp, err := os.MkdirTemp("", "drill") //nolint:usetesting // shorter than t's: the path of a socket may have 107 bytes
+	temp, err := os.MkdirTemp("", "d") //nolint:usetesting // shorter than t's: the path of a socket may have 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}

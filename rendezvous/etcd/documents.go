@@ -185,10 +185,11 @@ type probeDoc struct {
 // nodeDoc is what nodes/<key> says.
 type nodeDoc struct {
 	Node      rendezvous.Node `json:"node"`
-	Port      int             `json:"port"`    // for a master
-	AgentPort int             `json:"door"`    // the agent answers the others there
-	Try       int             `json:"try"`     // number of the last Join
-	Joining   bool            `json:"joining"` // that waits, or has got its round
+	Port      int             `json:"port"`              // for a master
+	AgentPort int             `json:"door"`              // the agent answers the others there
+	Try       int             `json:"try"`               // number of the last Join
+	Joining   bool            `json:"joining"`           // that waits, or has got its round
+	Leaving   bool            `json:"leaving,omitempty"` // it ends its workers for good, and will not join again
 
 	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
 	Probed    int            `json:"probed,omitempty"`    // the last round of job/probe for which this node has probed

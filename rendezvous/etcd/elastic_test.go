@@ -138,6 +138,42 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForALeavingNode that takes long to end its workers: whether it leaves before a newcomer comes, so that the round could not do
+// without it, or when the round is over.
+func TestNobodyWaitsForALeavingNode(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	for _, when := range []string{"before", "when the round is over"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, client, 1, 2)
+			j.config.LastCall, j.config.Lease = time.Second, time.Hour
+			leaves := j.agent("n0", nil)
+			leaves.node.StopTimeout = time.Hour
+			first, err := leaves.join()
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave := func() {
+				if err := leaves.Leave(t.Context(), first, stopped{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if when == "before" {
+				leave()
+			}
+			second := later(j.agent("n1", nil))
+			wantNewRound(t, []*rendezvous.Round{first})
+			if when != "before" {
+				leave()
+			}
+			if r := second(t); r.ID != 2 || r.Size != 1 || r.Node.ID != "n1" {
+				t.Errorf("the second round is %s", show(r))
+			}
+		})
+	}
+}
+
 // TestLeaveBeforeTheReportArrives: a node that leaves before etcd has its report tells the others why it leaves.
 func TestLeaveBeforeTheReportArrives(t *testing.T) {
 	t.Parallel()

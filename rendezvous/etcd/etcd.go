@@ -224,8 +224,9 @@ func (r *Rendezvous) Restart(ctx context.Context, round *rendezvous.Round, why s
 	return r.report(ctx, round, reportDoc{Restart: why})
 }
 
-// Leave is a report as well, if there are enough nodes without this one.
+// Leave is a report as well, if there are enough nodes without this one. In any case, the leader does not wait for this node any more.
 func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	r.driver.post(leaving{})
 	if least, _ := r.Limits(); round.Size <= least {
 		return nil
 	}

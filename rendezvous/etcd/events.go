@@ -40,6 +40,8 @@ type (
 		id, round int
 		doc       reportDoc
 	}
+	// leaving: this node ends its workers for good, and is about to leave the job.
+	leaving struct{}
 	// leaveCalled: this node leaves the job.
 	leaveCalled struct{ why error }
 )

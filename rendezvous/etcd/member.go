@@ -24,6 +24,7 @@ type member struct {
 	enrolledTry   int              // self.Try that etcd knows of
 	claimed       []unreachedDoc   // self.Unreached that it knows of
 	sentProbed    int              // self.Probed that it knows of
+	sentLeaving   bool             // self.Leaving that it knows of
 	nodeRev       int64            // at which that was written
 	refused       bool             // there is no place for the node in the job
 	takenBy       string           // key of the node that has this one's rank, perhaps a dead one that this one replaces; empty: none is known
@@ -86,7 +87,7 @@ func (b *member) updateSelf() {
 	if j.port != 0 {
 		port = j.port
 	}
-	b.self = nodeDoc{Node: j.self, Port: port, AgentPort: b.self.AgentPort, Joining: true, Try: b.self.Try + 1}
+	b.self = nodeDoc{Node: j.self, Port: port, AgentPort: b.self.AgentPort, Joining: true, Leaving: b.self.Leaving, Try: b.self.Try + 1}
 }
 
 func (e joinCancelled) apply(m *stateMachine) { m.member.withdraw(e.id, e.err) }
@@ -165,7 +166,7 @@ func (b *member) follow(v *view) {
 func (b *member) startOver() {
 	b.stopCalling()
 	b.endRound(rendezvous.ErrNewRound)
-	b.enrolledLease, b.probed, b.sentProbed = 0, 0, 0
+	b.enrolledLease, b.probed, b.sentProbed, b.sentLeaving = 0, 0, 0, false
 }
 
 // leaves is the round that must do without this node if it leaves now, and its report on that: why it leaves, unless all its workers
@@ -206,6 +207,8 @@ func (e reportCalled) apply(m *stateMachine) {
 		b.report.callers = append(b.report.callers, e.id)
 	}
 }
+
+func (leaving) apply(m *stateMachine) { m.member.self.Leaving = true }
 
 // record lets etcd know of the report. As long as nothing has come of it that is done again, for an etcd that has lost it.
 func (b *member) record() {

@@ -20,7 +20,7 @@ func (b *member) enrol() {
 	if b.probed == c.view.probe.Round { // the leader has asked for that
 		self.Probed = b.probed
 	}
-	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && slices.Equal(b.claimed, self.Unreached)
+	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && b.sentLeaving == self.Leaving && slices.Equal(b.claimed, self.Unreached)
 	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale && b.confirming == 0 && b.probeDue() == 0
 	if known || b.refused || !ready {
 		return
@@ -78,7 +78,8 @@ func (r *enrolNode) done(m *stateMachine, err error) {
 		c.dirty, c.stale = true, true
 		return
 	}
-	b.enrolledTry, b.claimed, b.sentProbed, b.enrolledLease, b.nodeRev = r.self.Try, r.self.Unreached, r.self.Probed, r.lease, in.rev
+	b.enrolledTry, b.claimed, b.sentProbed, b.sentLeaving = r.self.Try, r.self.Unreached, r.self.Probed, r.self.Leaving
+	b.enrolledLease, b.nodeRev = r.lease, in.rev
 	c.seen = max(c.seen, in.rev)
 	if r.anew {
 		c.job = in.config.Job

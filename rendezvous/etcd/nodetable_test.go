@@ -154,3 +154,21 @@ func TestNewsOfAnotherHistory(t *testing.T) {
 		})
 	}
 }
+
+// TestViewOfAnotherJob: a node that has enrolled in a job does not go by the round of another one, which has ended meanwhile.
+func TestViewOfAnotherJob(t *testing.T) {
+	v := &view{rev: 10, config: jobConfig{rev: 2, lease: 7}, leader: &leaderDoc{}, current: &currentDoc{Round: 2}}
+	for name, c := range map[string]struct {
+		in   enrolled
+		same bool
+	}{
+		"the same":    {enrolled{rev: 20, config: v.config}, true},
+		"another one": {enrolled{rev: 20, config: jobConfig{rev: 15, lease: 8}}, false},
+		"its own":     {enrolled{rev: 20, config: jobConfig{rev: 20, lease: 8}, begins: true}, false},
+	} {
+		now := v.enrolled(c.in)
+		if same := now.current != nil && now.leader != nil; same != c.same || now.rev != 20 || !now.config.same(c.in.config) {
+			t.Errorf("%s: %+v", name, now)
+		}
+	}
+}

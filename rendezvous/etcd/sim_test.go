@@ -202,8 +202,11 @@ func (w *simWorld) fault() func() {
 				a.leaveReason = errors.New("somebody wants it")
 			}
 			w.say("%s leaves: %v", a.name, a.leaveReason)
-			a.leave(a.leaveReason)
-			w.replace(a, d)
+			a.step(leaving{})
+			w.after(d%(a.node.StopTimeout+1), func() { // which its workers take to end
+				a.leave(a.leaveReason)
+				w.replace(a, d)
+			})
 		}
 	}
 }

@@ -74,10 +74,11 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	return v, nil
 }
 
-// enrolled is the view after this node has enrolled.
+// enrolled is the view after this node has enrolled. It has only what is of the same job: the one that was read may have ended meanwhile, and
+// another one may have begun.
 func (v *view) enrolled(in enrolled) *view {
 	var now view
-	if !in.begins {
+	if !in.begins && in.config.same(v.config) {
 		now = *v
 		now.whole, now.nodeTable = false, nodeTable{}
 	}
