@@ -132,6 +132,9 @@ func (c *connection) onEvents(events []*clientv3.Event) (newer bool) {
 	return newer
 }
 
+// unread reports whether there may be news that this node has not read. A leader that decided because time has passed might not know of it.
+func (c *connection) unread() bool { return c.dirty || c.pending[reading] }
+
 // nextRead is when to read the job again. In a large job the leader waits a little between two reads, so that one read brings the
 // changes of many nodes.
 func (c *connection) nextRead() time.Time {

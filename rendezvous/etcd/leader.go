@@ -103,7 +103,7 @@ func (l *leader) lead() {
 			Wait: fmt.Sprintf("etcd had lost the job: round %d is restored; waiting for its nodes", v.current.Round),
 			Then: "goes on without those that are missing", After: l.settled.Sub(l.now),
 		})
-	case l.decided != v || !l.decideAt.IsZero() && !l.now.Before(l.decideAt): // there is something to decide from
+	case l.decided != v || !l.decideAt.IsZero() && !l.now.Before(l.decideAt) && !l.conn.unread(): // there is something to decide from
 		l.act(l.decide())
 	}
 }

@@ -42,8 +42,8 @@ func (v *view) readChanges(k keys) []clientv3.Op {
 }
 
 // applyChanges brings the table before up to date. It reports whether that is all: of nodes that are gone there is no news, but
-// then fewer are here than are known. Etcd may have lost its data since, and have another job, or this one put back, at a later revision:
-// then its settings have been written anew.
+// then fewer are here than are known. Etcd may have lost its data since, and have another job, or this one put back, at a later revision.
+// Then its settings have been written anew, or what has changed does not go with what was there before.
 func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
 	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
 	v.nodeTable = nodeTable{nodes: make(map[string]knownNode), bad: make(map[string]error)}
@@ -57,7 +57,7 @@ func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all
 		return false, nil
 	}
 	if err := v.readFormed(k, before, rounds.Kvs); err != nil {
-		return true, err
+		return !before.whole, err
 	}
 	if v.sameRound(before) {
 		v.reports = slices.Clone(before.reports)

@@ -94,7 +94,7 @@ func (m *stateMachine) wake() time.Time {
 	sooner(!m.pending[leasing], m.conn.renewAt)
 	if m.closed == nil {
 		sooner(!m.pending[reading], m.conn.nextRead())
-		sooner(!m.leader.decideAt.IsZero() && !m.leader.written && !m.pending[deciding], m.leader.decideAt)
+		sooner(!m.leader.decideAt.IsZero() && !m.leader.written && !m.pending[deciding] && !m.conn.unread(), m.leader.decideAt)
 		sooner(m.conn.view.leader == nil && m.now.Before(m.leader.abstains), m.leader.abstains)
 		sooner(m.leader.leading && !m.pending[retaining], m.leader.retainAt)
 	}

@@ -152,6 +152,26 @@ func TestDecisionInDoubt(t *testing.T) {
 	}
 }
 
+// TestNewsFirst: when it is time to decide, a leader waits for the answer if it is reading news.
+func TestNewsFirst(t *testing.T) {
+	t.Parallel()
+	for _, isReading := range []bool{false, true} {
+		m := idle()
+		self := nodeDoc{Node: rendezvous.Node{ID: "k", Host: "h", Nproc: 1, NodeRank: -1}, Port: 1, Try: 1, Joining: true}
+		v := &view{rev: 10, whole: true, leader: &leaderDoc{Key: "k"}, leaderLease: 7, nodeTable: nodeTable{nodes: map[string]knownNode{"k": {doc: &self}}}}
+		m.conn.lease, m.conn.view, m.leader.leading, m.conn.renewAt, m.conn.readAt = 7, v, true, time.Now().Add(time.Hour), time.Now()
+		m.leader.decided, m.leader.decideAt, m.leader.retainAt = v, time.Now(), time.Now().Add(time.Hour)
+		m.pending[reading] = isReading
+		m.Step(time.Now(), ticked{})
+		if m.pending[deciding] == isReading {
+			t.Errorf("reading: %t, decides: %t", isReading, m.pending[deciding])
+		}
+		if wake := time.Until(m.wake()); isReading && wake < time.Second {
+			t.Errorf("it looks again in %v", wake)
+		}
+	}
+}
+
 // TestWaitBetweenAttempts: a leader that waits on the way to its next decision has not given up the one before, which etcd has refused.
 func TestWaitBetweenAttempts(t *testing.T) {
 	t.Parallel()

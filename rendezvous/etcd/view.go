@@ -65,10 +65,10 @@ func read(ctx context.Context, w *writer, whole bool, before *view) (*view, erro
 	}
 	if whole {
 		switch all, err := v.applyChanges(k, before, answer.Responses[3:]); {
-		case err != nil:
-			return nil, err
 		case !all:
 			return read(ctx, w, whole, new(view))
+		case err != nil:
+			return nil, err
 		}
 	}
 	return v, nil
