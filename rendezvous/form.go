@@ -66,18 +66,8 @@ func (s *State) gather() Decision {
 		if f := s.final(); f != nil {
 			return s.failedForGood(f)
 		}
-		if s.charged() { // others may have failed because a member is gone, or cannot be reached
-			d, found := s.membersApart()
-			if m, gone := s.gone(); gone {
-				d, found = s.miss(m), true
-			}
-			if d.Over != nil {
-				d.Over.Soon = s.Over.Soon
-				d.Over.Gone = s.goneFrom(s.stays(d.Over))
-			}
-			if found {
-				return d
-			}
+		if d, found := s.anotherCause(); found {
+			return d
 		}
 		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Flaps: s.flaps}
 		if s.ScaleUp == ScaleNever {
@@ -119,6 +109,23 @@ func (s *State) gather() Decision {
 		next.Gone = s.goneFrom(func(m Candidate) bool { return stay[m.Key] })
 	}
 	return Decision{Form: &next}
+}
+
+// anotherCause decides anew about a round that a failure has ended, if a member is gone, or cannot be reached: others may have failed because
+// of that.
+func (s *State) anotherCause() (d Decision, found bool) {
+	if !s.charged() {
+		return d, false
+	}
+	d, found = s.membersApart()
+	if m, gone := s.gone(); gone {
+		d, found = s.miss(m), true
+	}
+	if d.Over != nil {
+		d.Over.Soon = s.Over.Soon
+		d.Over.Gone = s.goneFrom(s.stays(d.Over))
+	}
+	return d, found
 }
 
 // watch looks for the end of the running round.

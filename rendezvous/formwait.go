@@ -132,7 +132,7 @@ func stopTime(nodes []Candidate) (longest time.Duration) {
 // awaited returns the busy nodes for which the next round waits until they must have ended their workers. If they came later, the round would
 // end for them; these workers would have to end too, and so on. There are none if the round is full without them.
 func (s *State) awaited(busy, welcome, out, chosen []Candidate, limit int) (list []Candidate) {
-	if len(chosen) == limit {
+	if len(busy) == 0 || len(chosen) == limit {
 		return nil
 	}
 	for _, n := range busy {
