@@ -107,7 +107,7 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 		w.fail("round %d was over since %q, and is since %q", doc.Round, r.over.Why, over.Why)
 	case over.Restarts != restarts && over.Restarts != restarts+1 || over.Restarts > w.record.config.MaxRestarts:
 		w.fail("round %d has used %d restarts of %d, and ends with %d", doc.Round, restarts, w.record.config.MaxRestarts, over.Restarts)
-	case over.Restarts > restarts && !doc.Restored && !w.isReported(k, doc.Round) && !(w.record.lossy && r.failed) && !strings.Contains(over.Why, "did not stay"):
+	case over.Restarts > restarts && !doc.Restored && !w.isReported(k, doc.Round) && (!w.record.lossy || !r.failed) && !strings.Contains(over.Why, "did not stay"):
 		w.fail("round %d costs a restart, and nobody has reported a failure: %s", doc.Round, over.Why)
 	case over.Restarts > restarts && !strings.Contains(over.Why, fmt.Sprintf("; restart %d of %d", over.Restarts, w.record.config.MaxRestarts)):
 		w.fail("round %d costs a restart: %s", doc.Round, over.Why)
@@ -315,6 +315,7 @@ func (w *simWorld) wrongEnd(a *simAgent) error {
 	case errors.As(a.over, &misuse) && errors.As(a.over, &taken) && w.record.ranked:
 	case errors.As(a.over, &unreachable) && (w.vanished || w.longest >= w.record.config.JoinTimeout-5*time.Second):
 	case errors.As(a.over, &unreachable) && a.deadRank0 && w.longest > 0: // its lease has lasted as long as the outage, and then for its own time
+	case errors.As(a.over, &unreachable) && a.deadRank0 && w.record.config.JoinTimeout < 2*w.record.config.Lease+repeated: // and so after a repeated renewal
 	case strings.HasPrefix(a.over.Error(), "etcd cannot be used") && a.away >= w.record.config.JoinTimeout:
 	default:
 		return a.over

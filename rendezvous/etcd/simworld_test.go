@@ -129,6 +129,9 @@ func (w *simWorld) run(until time.Time, is func() bool) {
 // chance is true so many times in a hundred; in a story, never.
 func (w *simWorld) chance(percent int) bool { return w.story == nil && w.random.IntN(100) < percent }
 
+// repeated is how late a request may be carried out a second time.
+const repeated = 8 * time.Second
+
 // between is a time between two; in a story, the one in the middle.
 func (w *simWorld) between(least, most time.Duration) time.Duration {
 	if w.story != nil {
@@ -248,7 +251,7 @@ func (w *simWorld) call(a *simAgent, c *simCall, then func()) {
 		default:
 			answer, err := carry()
 			if w.faulty && w.chance(2) { // it is asked twice, or a member carries the request out late
-				w.after(w.between(0, 8*time.Second), func() {
+				w.after(w.between(0, repeated), func() {
 					if w.up {
 						w.say("%s: %s is carried out again", a.name, c.what)
 						_, _ = carry()
