@@ -269,7 +269,7 @@ func (l *loop) onExit(x launcher.Exit, more bool) event {
 func (l *loop) sayStopping() {
 	left := l.machine.workers - len(l.machine.exits)
 	if l.machine.interrupt == 0 && left > 0 && l.Spec.Grace > stopNotice {
-		l.Logger.Info(plural(left, "worker has", "workers have")+" not ended yet", "killed_in", l.Spec.Grace-stopNotice)
+		l.Logger.Info(plural(left, "worker has", "workers have")+" not ended yet", "shutdown_timeout", l.Spec.Grace)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestRunTells(t *testing.T) {
 			"0s start", "0s port released",
 			"1h0m0s stop terminated",
 			"1h0m0s [ERROR] failed (exitcode: 7) local_rank: 0 (pid: 100) of binary: prog; stopping the others: rank=0 host=here",
-			"1h0m5s [INFO]  1 worker has not ended yet: killed_in=25s",
+			"1h0m5s [INFO]  1 worker has not ended yet: shutdown_timeout=30s",
 			"1h0m30s [WARN]  [default] Worker group FAILED. 2/2 attempts left; will restart worker group: rank 0 on here: exit code 7; restart 1 of 2",
 			"1h0m30s start", "1h0m30s port released",
 			"1h1m30s stop terminated",

@@ -55,7 +55,7 @@ func TestNodesRestart(t *testing.T) {
 			}
 		}
 		const again = "1m9s [WARN]  [default] Worker group FAILED. 1/1 attempts left; will restart worker group: rank 1 on b: exit code 3; restart 1 of 1"
-		s[0].wantStory("0s start", "1m0s stop terminated", "1m5s [INFO]  1 worker has not ended yet: killed_in=25s", again, "1m9s start",
+		s[0].wantStory("0s start", "1m0s stop terminated", "1m5s [INFO]  1 worker has not ended yet: shutdown_timeout=30s", again, "1m9s start",
 			"2m10s [INFO]  every worker of this node exited 0; waiting for the workers of the other nodes: at_most=1h0m0s")
 		s[1].wantStory("0s start", "1m0s stop terminated",
 			"1m0s [ERROR] failed (exitcode: 3) local_rank: 0 (pid: 101) of binary: prog: rank=1 host=b", again, "1m9s start")

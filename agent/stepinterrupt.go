@@ -36,7 +36,7 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 	case running:
 		return append(m.depart(sig), m.answer(sig, e.by))
 	case diagnosing:
-		return append(m.endHang(forWorkers(sig)), m.answer(sig, e.by))
+		return append(m.endHang(forWorkers(sig)), leave{sig, e.by, m.cause}, m.answer(sig, e.by))
 	case stopping: // already asked to; what is new is that nothing follows
 		m.why = e.name()
 		return append(m.stopSurvivors(), leave{sig, e.by, m.cause}, m.answer(sig, e.by))

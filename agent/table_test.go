@@ -78,12 +78,12 @@ diagnosing roundOver closed         -> diagnosing
 diagnosing reported ok              -> diagnosing
 diagnosing reported failed          -> diagnosing
 diagnosing diagnosed                -> stopping   fail{rank 0} stop{15} announce{rank 0, 1 others}
-diagnosing interrupted              -> stopping   fail{rank 0} stop{2} announce{rank 0, 1 others} answer{2 2 false}
-diagnosing timedOut                 -> stopping   fail{rank 0} stop{15} announce{rank 0, 1 others} answer{15 2 false}
+diagnosing interrupted              -> stopping   fail{rank 0} stop{2} announce{rank 0, 1 others} leave{2} answer{2 2 false}
+diagnosing timedOut                 -> stopping   fail{rank 0} stop{15} announce{rank 0, 1 others} leave{15} answer{15 2 false}
 diagnosing signalled                -> diagnosing
 diagnosing suspended                -> diagnosing suspend{}
-diagnosing commanded stop           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop 15 2 false}
-diagnosing commanded kill           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} answer{gorun stop --kill 15 2 false} kill{} answer{gorun stop --kill 15 2 true}
+diagnosing commanded stop           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} leave{gorun stop 15} answer{gorun stop 15 2 false}
+diagnosing commanded kill           -> stopping   accept{} fail{rank 0} stop{15} announce{rank 0, 1 others} leave{gorun stop --kill 15} answer{gorun stop --kill 15 2 false} kill{} answer{gorun stop --kill 15 2 true}
 diagnosing commanded restart        -> diagnosing refuse{}
 diagnosing commanded scale          -> diagnosing scale{}
 diagnosing commanded stacks         -> diagnosing collect{}

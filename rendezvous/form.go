@@ -33,14 +33,12 @@ func Form(s State) Decision {
 	return d
 }
 
-// sortReports sorts the reports of members. A node that has reported that it leaves counts as gone: it is ending its workers. If the round is
-// over, so does any node that is leaving.
+// sortReports sorts the reports of members, and finds the nodes that count as gone because they are about to be: a node that has reported that
+// it leaves, as it is ending its workers; and if the round is over, or a worker has failed, perhaps because of that, any node that is leaving,
+// and a newcomer that is not fit for the job.
 func (s *State) sortReports() {
 	s.succeeded = make(map[string]bool)
 	s.leaving = make(map[string]bool)
-	for _, n := range s.Nodes {
-		s.leaving[n.Key] = n.Leaving && s.Over != nil
-	}
 	for _, r := range s.Reports {
 		_, member := s.nodeRanks[r.Key]
 		switch {
@@ -55,7 +53,20 @@ func (s *State) sortReports() {
 			s.failures = append(s.failures, r)
 		}
 	}
-	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool { return s.leaving[n.Key] })
+	if s.Over != nil {
+		for _, r := range s.failures {
+			s.leaving[r.Key] = s.leaving[r.Key] || r.Failure.Final && s.fresh(r.Key)
+		}
+	}
+	for _, n := range s.Nodes {
+		s.leaving[n.Key] = s.leaving[n.Key] || n.Leaving && (s.Over != nil || len(s.failures) > 0)
+	}
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Candidate) bool {
+		if s.leaving[n.Key] {
+			s.leavers = append(s.leavers, n)
+		}
+		return s.leaving[n.Key]
+	})
 }
 
 // gather forms a round from the nodes that are joining.
@@ -82,7 +93,7 @@ func (s *State) gather() Decision {
 	awaited := s.awaited(busy, welcome, out, chosen, limit)
 	more := s.missing() + clause(busy, "has not joined again", "have not joined again") + s.apartNote(waiting)
 	if len(chosen) < s.Min {
-		patience := max(s.JoinTimeout, stopTime(awaited))
+		patience := max(s.JoinTimeout, stopTime(awaited), stopTime(s.leavers))
 		switch end := s.deserted(); {
 		case end != nil:
 			return Decision{Close: end}
@@ -252,7 +263,8 @@ func (s *State) grow(ending bool) Decision {
 		what += fmt.Sprintf("; too few wait for another round: %d", newcomers)
 	case size+newcomers >= s.Max || s.expired(s.Last.ID, Newcomers, s.LastCall):
 		d := s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
-		d.Over.For = hostsOf(welcome)
+		hosts := s.newHosts(s.selectMembers(slices.Concat(members, welcome), nil, s.Max))
+		d.Over.For = hosts[:min(len(hosts), flapsLimit)]
 		return d
 	default:
 		return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")

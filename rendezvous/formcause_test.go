@@ -174,3 +174,37 @@ func TestMembersProbe(t *testing.T) {
 	c.settle(0)
 	c.wantRound(t, 2, "n1 n2 n3", 0, "n2 cannot reach n4 at 10.0.0.4:4711; going on without n4 until they reach each other"+advice)
 }
+
+// TestFailureWhileAMemberLeaves: it may be due to that, so it costs no restart and does not end the job, which goes on with a spare.
+func TestFailureWhileAMemberLeaves(t *testing.T) {
+	c := newCluster(2, 2, 0)
+	c.come(-1)
+	c.come(-1)
+	c.settle(0)
+	c.come(-1)
+	c.node("n1").Leaving = true
+	wantReason(t, c.settle(0), "round 1 is running with 2 of 2 nodes; spares: 1")
+	c.report("n2", &rendezvous.Failure{Code: 1, Ending: "it failed"})
+	wantReason(t, c.settle(0), "round 2: 1 of 2 nodes; n1 is leaving; n2 has not joined again; gives up in 10m0s")
+	c.again("n2")
+	c.settle(0)
+	c.wantRound(t, 2, "n3 n2", 0, "n1 is leaving")
+}
+
+// TestUnfitNewcomerIsNotAwaited: the job goes on without it, however long its other workers take to end.
+func TestUnfitNewcomerIsNotAwaited(t *testing.T) {
+	c := newCluster(1, 2, 0)
+	c.come(-1)
+	c.settle(0)
+	c.settle(waits)
+	c.come(-1)
+	c.settle(0)
+	c.again("n1")
+	c.settle(0)
+	c.node("n2").Node.StopTimeout = time.Hour
+	c.report("n2", &rendezvous.Failure{Code: 93, Ending: "it failed", Final: true})
+	c.settle(0)
+	c.again("n1")
+	c.settle(0)
+	c.wantRound(t, 3, "n1", 0, "rank 0 on : it failed; it asks for no restart: the job goes on without newcomer n2")
+}

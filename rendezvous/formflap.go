@@ -147,31 +147,25 @@ func (s *State) lost(more ...Candidate) (hosts []string) {
 	return hosts
 }
 
-// hostsOf returns the hosts of nodes, each once.
-func hostsOf(nodes []Candidate) (hosts []string) {
+// newHosts returns the hosts of the newcomers among nodes, each once.
+func (s *State) newHosts(nodes []Candidate) (hosts []string) {
 	for _, n := range nodes {
-		if !slices.Contains(hosts, n.Node.Host) && len(hosts) < flapsLimit {
+		_, member := s.nodeRanks[n.Key]
+		if !member && !slices.Contains(hosts, n.Node.Host) {
 			hosts = append(hosts, n.Node.Host)
 		}
 	}
 	return hosts
 }
 
-// vanished returns the hosts of newcomers for which the last round has ended, and of which none is left.
+// vanished returns the hosts of newcomers for which the last round has ended, and of which none is left. They have not been in a round, so they
+// do not count as newcomers that did not stay: after many of these, the loss of another one costs a restart.
 func (s *State) vanished() (hosts []string) {
 	if !s.Settled {
 		return nil
 	}
-	for _, host := range s.Over.For {
-		isNewcomer := func(n Candidate) bool { _, member := s.nodeRanks[n.Key]; return !member && n.Node.Host == host }
-		if !slices.ContainsFunc(s.Nodes, isNewcomer) {
-			hosts = append(hosts, host)
-		}
-	}
-	if len(hosts) > 0 {
-		hosts = append(hosts, "")
-	}
-	return hosts
+	left := s.newHosts(s.Nodes)
+	return slices.DeleteFunc(slices.Clone(s.Over.For), func(host string) bool { return slices.Contains(left, host) })
 }
 
 // flapsNow returns the flaps of the last round as they are now. When it is over, a host that was in it begins at 0 again,

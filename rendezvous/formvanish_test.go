@@ -1,6 +1,7 @@
 package rendezvous_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,9 +15,9 @@ func TestNewcomersThatVanish(t *testing.T) {
 	c.come(-1)
 	c.settle(0)
 	c.settle(c.s.LastCall)
-	visit := func() rendezvous.Decision {
+	visit := func(host string) rendezvous.Decision {
 		t.Helper()
-		key := c.comeFrom("moon", -1)
+		key := c.comeFrom(host, -1)
 		d := c.settle(0)
 		if c.s.Over != nil {
 			c.die(key)
@@ -27,15 +28,21 @@ func TestNewcomersThatVanish(t *testing.T) {
 		return d
 	}
 	for round := 2; round <= 4; round++ {
-		visit()
+		visit("moon")
 		c.wantRound(t, round, "n1", 0, "more nodes have come: 1")
 	}
-	wantReason(t, visit(), "round 4 is running with 1 of 1 to 2 nodes; host moon was lost 3 times in a row; it is let in again in 1s")
+	wantReason(t, visit("moon"), "round 4 is running with 1 of 1 to 2 nodes; host moon was lost 3 times in a row; it is let in again in 1s")
 	c.wantRound(t, 4, "n1", 0, "more nodes have come: 1")
 
 	c.settle(waits) // so long ago that it is forgotten
-	visit()
+	visit("moon")
 	c.wantRound(t, 5, "n1", 0, "more nodes have come: 1")
-	visit()
+	visit("moon")
 	c.wantRound(t, 6, "n1", 0, "more nodes have come: 1")
+
+	// They have not been in a round, so others are not kept out.
+	for round := 7; round <= 15; round++ {
+		visit(fmt.Sprint("host", round))
+		c.wantRound(t, round, "n1", 0, "more nodes have come: 1")
+	}
 }

@@ -144,13 +144,22 @@ func (s *State) awaited(busy, welcome, out, chosen []Candidate, limit int) (list
 	return slices.DeleteFunc(list, func(n Candidate) bool { return !would[n.Key] })
 }
 
-// missing says which nodes of the last round are gone: "; a and b are gone".
+// missing says which nodes of the last round are gone, or about to be: "; a and b are gone; c is leaving".
 func (s *State) missing() string {
 	if s.Last == nil {
 		return ""
 	}
-	gone := slices.DeleteFunc(slices.Clone(s.Last.Members), func(m Candidate) bool { return !s.isGone(m) })
-	return clause(gone, "is gone", "are gone")
+	var gone, leaving []Candidate
+	for _, m := range s.Last.Members {
+		switch {
+		case !s.isGone(m):
+		case s.leaving[m.Key] && s.left(m) == nil:
+			leaving = append(leaving, m)
+		default:
+			gone = append(gone, m)
+		}
+	}
+	return clause(gone, "is gone", "are gone") + clause(leaving, "is leaving", "are leaving")
 }
 
 // clause says what the nodes do, if there are any.

@@ -90,6 +90,7 @@ type State struct {
 	succeeded map[string]bool      // members that have done their work
 	failures  []Report             // of members, the first one first
 	leaving   map[string]bool      // nodes that count as gone, because they are about to be
+	leavers   []Candidate          // these nodes
 	restart   string               // why somebody wants another round; empty: nobody does
 	late      map[string]int       // as in Formed, now
 	flaps     []Flap

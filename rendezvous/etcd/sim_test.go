@@ -203,6 +203,10 @@ func (w *simWorld) fault() func() {
 			}
 			w.say("%s leaves: %v", a.name, a.leaveReason)
 			a.step(leaving{})
+			if r := a.entered; r != nil && r.Size > w.record.config.Min {
+				left := rendezvous.OutcomeOf(a.leaveReason)
+				a.send(r, reportDoc{Left: &left})
+			}
 			w.after(d%(a.node.StopTimeout+1), func() { // which its workers take to end
 				a.leave(a.leaveReason)
 				w.replace(a, d)
@@ -254,6 +258,7 @@ func (w *simWorld) etcdFault() func() {
 func (w *simWorld) down(d time.Duration, meanwhile func()) {
 	w.say("etcd is down for %v", d)
 	w.longest += d
+	w.outages++
 	w.up = false
 	w.after(d, func() {
 		meanwhile()

@@ -448,9 +448,14 @@ func (a *simAgent) report(r *simRound, f *rendezvous.Failure) {
 	if a.gone || a.entered != r {
 		return
 	}
+	a.send(r, reportDoc{Failure: f})
+}
+
+// send makes a report.
+func (a *simAgent) send(r *simRound, doc reportDoc) {
 	a.lastID++
 	a.reports[a.lastID] = true
-	a.step(reportCalled{a.lastID, r.ID, reportDoc{Failure: f}})
+	a.step(reportCalled{a.lastID, r.ID, doc})
 }
 
 // end is the end of the agent's part in the job: it leaves.

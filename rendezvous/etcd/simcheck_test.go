@@ -166,7 +166,7 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 
 // outlived reports whether the lease of a machine that has vanished may have lasted longer than others wait to find out: while etcd is down, no
 // lease ends.
-func (w *simWorld) outlived() bool { return w.vanished && w.longest > 0 }
+func (w *simWorld) outlived() bool { return w.vanished && w.outages > 0 }
 
 // checkMembers: all ranks are there, and nobody who gets one still has workers of an earlier round.
 func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {

@@ -38,6 +38,7 @@ type simWorld struct {
 	succeeded map[string]map[int]bool // the rounds in which the workers of an agent have succeeded, by its key
 	vanished  bool                    // a machine has
 	longest   time.Duration           // that etcd could not be reached, at most
+	outages   int                     // of etcd
 
 	story  *simStory                      // nil: the seed draws what happens
 	trace  func(text string)              // nil: nobody reads it
