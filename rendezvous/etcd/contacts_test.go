@@ -84,7 +84,7 @@ func TestDrainTogether(t *testing.T) {
 	all.Wait()
 	may := slices.Index(errs, nil)
 	for i, err := range errs {
-		if i != may && (err == nil || !strings.Contains(err.Error(), "1 of the 3 nodes of round 1 are leaving already, and the job needs at least 2")) {
+		if i != may && (err == nil || !strings.Contains(err.Error(), "1 of the 3 nodes of round 1 are leaving or gone already, and the job needs at least 2")) {
 			t.Errorf("node %d may leave with node %d: %v", i, may, err)
 		}
 	}
@@ -104,6 +104,28 @@ func TestDrainTogether(t *testing.T) {
 		t.Errorf("in the next round: %v", err)
 	}
 	succeed(t, agents, next)
+}
+
+// TestDrainBesideAnother: a node that leaves for another reason counts, and also when it is gone.
+func TestDrainBesideAnother(t *testing.T) {
+	t.Parallel()
+	agents := newJob(t, startServer(t).client(), 2, 3).agents(3)
+	rounds := together(t, agents)
+	if err := agents[0].Leave(t.Context(), rounds[0], stopped{}); err != nil {
+		t.Fatal(err)
+	}
+	wantNewRound(t, rounds)
+	await(t, agents[0], func(m *stateMachine) bool { return m.member.sentLeaving })
+	refused := func() {
+		t.Helper()
+		err := agents[1].Drain(t.Context(), rounds[1])
+		if want := "1 of the 3 nodes of round 1 are leaving or gone already, and the job needs at least 2"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("another node may leave: %v", err)
+		}
+	}
+	refused()
+	agents[0].leave(stopped{})
+	refused()
 }
 
 // TestScale: a node that waits as a spare gets in when the job may have more nodes. Those of the round say, once, how many the job needs.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -19,10 +21,14 @@ func (r *Rendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
 	return r.driver.executor.drain(ctx, round, least)
 }
 
-// drain writes who leaves the round, unless fewer nodes than least would be left, or the job is closed.
+// drain writes who leaves the round, unless fewer nodes than least would be left, or the job is closed. It also counts those that leave for
+// another reason, and those that are gone.
 func (w *writer) drain(ctx context.Context, round *rendezvous.Round, least int) error {
 	for {
-		answer, err := w.client.Txn(ctx).Then(clientv3.OpGet(w.keys.config()), clientv3.OpGet(w.keys.drain())).Commit()
+		answer, err := w.client.Txn(ctx).Then(
+			clientv3.OpGet(w.keys.config()), clientv3.OpGet(w.keys.drain()),
+			clientv3.OpGet(w.keys.nodes(), clientv3.WithPrefix()), clientv3.OpGet(w.keys.roundOf(round.ID), clientv3.WithPrefix()),
+		).Commit()
 		if err != nil {
 			return fmt.Errorf("etcd: %w", err)
 		}
@@ -47,13 +53,39 @@ func (w *writer) drain(ctx context.Context, round *rendezvous.Round, least int) 
 		if slices.Contains(doc.Nodes, round.Self) {
 			return nil
 		}
-		if left := round.Size - len(doc.Nodes); left <= least {
-			return fmt.Errorf("%d of the %d nodes of round %d are leaving already, and the job needs at least %d: wait for the next round, or take this node out with --force",
-				len(doc.Nodes), round.Size, round.ID, least)
+		gone := goneRanks(w.keys, answer.Responses[2].GetResponseRange().Kvs, answer.Responses[3].GetResponseRange().Kvs)
+		for _, rank := range doc.Nodes {
+			gone[rank] = true
+		}
+		delete(gone, round.Self)
+		if left := round.Size - len(gone); left <= least {
+			return fmt.Errorf("%d of the %d nodes of round %d are leaving or gone already, and the job needs at least %d: wait for the next round, or take this node out with --force",
+				len(gone), round.Size, round.ID, least)
 		}
 		doc.Nodes = append(doc.Nodes, round.Self)
 		if done, err := w.putUnlessClosed(ctx, config, w.keys.drain(), doc, isAt(w.keys.drain(), rev)); done || err != nil {
 			return err
 		}
 	}
+}
+
+// goneRanks returns the node ranks of a round's members that are gone, or say that they are leaving. nodes and rounds are the documents of the
+// job's nodes and of the round; of those that cannot be read, it knows nothing.
+func goneRanks(k keys, nodes, rounds []*mvccpb.KeyValue) map[int]bool {
+	stays := make(map[string]bool)
+	for _, kv := range nodes {
+		doc, err := decode[nodeDoc](kv)
+		stays[strings.TrimPrefix(string(kv.Key), k.nodes())] = err != nil || !doc.Leaving
+	}
+	gone := make(map[int]bool)
+	for _, kv := range rounds {
+		if doc, err := decode[roundDoc](kv); err == nil {
+			for key, a := range doc.Assignments {
+				if !stays[key] {
+					gone[a.Rank] = true
+				}
+			}
+		}
+	}
+	return gone
 }
