@@ -68,6 +68,8 @@ func shIn(t *testing.T, dir, command string) []string {
 	out, err := c.Output()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", command, err, stderr.String())
+	} else {
+		t.Logf("%s: on stderr\n%s", command, stderr.String()) // it is shown if the test fails
 	}
 	return sortedLines(string(out))
 }

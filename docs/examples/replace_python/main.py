@@ -42,6 +42,7 @@ def main():
                 model, step = model + gradient, step + 1
             dist.barrier()
             print(f"rank {dist.get_rank()}: {model[0].item():.0f} after {step} steps", flush=True)
+            dist.destroy_process_group()
             return
         except RuntimeError as error:  # another worker has died or left, or nodes come or go
             if dist.is_initialized():
