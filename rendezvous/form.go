@@ -264,7 +264,7 @@ func (s *State) grow(ending bool) Decision {
 	case size+newcomers >= s.Max || s.expired(s.Last.ID, Newcomers, s.LastCall):
 		d := s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
 		hosts := s.newHosts(s.selectMembers(slices.Concat(members, welcome), nil, s.Max))
-		d.Over.For = hosts[:min(len(hosts), flapsLimit)]
+		d.Over.NewHosts = hosts[:min(len(hosts), flapsLimit)]
 		return d
 	default:
 		return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")

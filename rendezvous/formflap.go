@@ -158,14 +158,14 @@ func (s *State) newHosts(nodes []Candidate) (hosts []string) {
 	return hosts
 }
 
-// vanished returns the hosts of newcomers for which the last round has ended, and of which none is left. They have not been in a round, so they
-// do not count as newcomers that did not stay: after many of these, the loss of another one costs a restart.
+// vanished returns the hosts whose newcomers ended the last round, and have all gone since. These newcomers have not been in a round. So they do
+// not count as newcomers that did not stay: after many of those, the loss of another one costs a restart.
 func (s *State) vanished() (hosts []string) {
 	if !s.Settled {
 		return nil
 	}
 	left := s.newHosts(s.Nodes)
-	return slices.DeleteFunc(slices.Clone(s.Over.For), func(host string) bool { return slices.Contains(left, host) })
+	return slices.DeleteFunc(slices.Clone(s.Over.NewHosts), func(host string) bool { return slices.Contains(left, host) })
 }
 
 // flapsNow returns the flaps of the last round as they are now. When it is over, a host that was in it begins at 0 again,

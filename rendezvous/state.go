@@ -54,13 +54,13 @@ type Formed struct {
 // An Ending says why a round is over although the job is not.
 type Ending struct {
 	Why      string     `json:"why"`
-	Failure  *Failure   `json:"failure,omitempty"` // of a worker, that is the cause; nil: there is another
-	Gone     []GoneNode `json:"gone,omitempty"`    // as in NewRoundError
-	Restarts int        `json:"restarts"`          // of the job's budget, used with it
-	Lost     []string   `json:"lost,omitempty"`    // hosts that were lost soon after the round had formed; an empty name stands for a newcomer on any host
-	For      []string   `json:"for,omitempty"`     // hosts of the newcomers for which the round has ended
-	Soon     bool       `json:"soon,omitempty"`    // it ended soon after the round had formed
-	Apart    []string   `json:"apart,omitempty"`   // members, by Key, to leave out next, as others cannot reach them
+	Failure  *Failure   `json:"failure,omitempty"`   // of a worker, that is the cause; nil: there is another
+	Gone     []GoneNode `json:"gone,omitempty"`      // as in NewRoundError
+	Restarts int        `json:"restarts"`            // of the job's budget, used with it
+	Lost     []string   `json:"lost,omitempty"`      // hosts that were lost soon after the round had formed; an empty name stands for a newcomer on any host
+	NewHosts []string   `json:"new_hosts,omitempty"` // hosts of the newcomers for which the round has ended
+	Soon     bool       `json:"soon,omitempty"`      // it ended soon after the round had formed
+	Apart    []string   `json:"apart,omitempty"`     // members, by Key, to leave out next, as others cannot reach them
 }
 
 // A Report is what a node reported about the last round, last: success, if the other fields are empty.

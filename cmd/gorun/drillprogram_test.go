@@ -63,7 +63,7 @@ func (d driller) survivors(t *testing.T) {
 }
 
 // badProgram: one that does not survive a restart does not hold. It prints nothing after that, or the drill might see four workers that go on. The
-// error files that are kept of it are not left over.
+// error files that gorun keeps of it do not count as left over.
 func (d driller) badProgram(t *testing.T) {
 	const script = `test $TORCHELASTIC_RESTART_COUNT = 0 || { echo '{"message": "no luck"}' >$TORCHELASTIC_ERROR_FILE; exit 7; }
 for i in $(seq 1000); do echo step; sleep 0.1; done`

@@ -113,7 +113,7 @@ func (n *node) expect(pattern string) {
 	n.t.Fatalf("%v ends before it says %s; it says\n%s", n.cmd.Args, pattern, n.text.String())
 }
 
-// expectAll reads lines until each pattern has matched one of its own, in any order.
+// expectAll reads lines until each pattern has matched a line, in any order. A line counts for one pattern.
 func (n *node) expectAll(patterns ...string) {
 	n.t.Helper()
 	for len(patterns) > 0 {

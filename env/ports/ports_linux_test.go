@@ -200,7 +200,7 @@ func pair(t *testing.T) (first, next *Port) {
 	return first, next
 }
 
-// TestPairsAreNobodyElses: nobody else reserves them, on any address, in this process or another, unless they name them.
+// TestPairsAreNobodyElses: nobody else gets a port of a pair, on any address, in this process or another, unless they ask for its number.
 func TestPairsAreNobodyElses(t *testing.T) {
 	mine := map[int]bool{}
 	for range 300 {

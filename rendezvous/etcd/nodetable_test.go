@@ -124,8 +124,8 @@ func (v *view) members() []rendezvous.Candidate {
 	return all
 }
 
-// TestNewsOfAnotherHistory: what a leader knows of the nodes is not brought up to date, but read anew, if etcd has not just more of the same
-// history, or if nodes are gone.
+// TestNewsOfAnotherHistory: a leader reads all nodes anew, and not only what has changed, if nodes are gone or if etcd has lost what the leader
+// had read.
 func TestNewsOfAnotherHistory(t *testing.T) {
 	before := &view{rev: 10, whole: true, config: jobConfig{rev: 2, lease: 7}, nodeTable: nodeTable{nodes: map[string]knownNode{"a": {rev: 4, since: 3}}}}
 	for name, c := range map[string]struct {
