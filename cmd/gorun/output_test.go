@@ -127,6 +127,9 @@ func TestInterruptsBehindABlockedConsole(t *testing.T) {
 		for _, rank := range []string{".0", ".1"} {
 			awaitFile(t, filepath.Join(dir, next.name+rank))
 		}
+		if next.name == "asked" {
+			time.Sleep(decisionsApart)
+		}
 		if err := j.cmd.Process.Signal(next.sig); err != nil {
 			t.Fatal(err)
 		}

@@ -141,12 +141,17 @@ func TestInterruptIgnoredThenKilled(t *testing.T) {
 	j.end(130, "gorun: stopped by signal 2 (SIGINT); 2 workers did not stop by themselves and were killed\n")
 }
 
+// decisionsApart is so long that two signals that end the job are two decisions.
+const decisionsApart = 1100 * time.Millisecond
+
 func TestSecondInterruptKills(t *testing.T) {
 	t.Parallel()
 	j := startJob(t, `trap 'echo no' INT; `+forever, "--shutdown-timeout=600")
 	j.expect("ready")
 	j.signal(syscall.SIGINT)
 	j.expect("no")
+	j.signal(syscall.SIGINT) // the same decision: nothing happens
+	time.Sleep(decisionsApart)
 	j.signal(syscall.SIGTERM)
 	j.end(130, "gorun: stopped by signal 2 (SIGINT); 2 workers did not stop by themselves and were killed\n")
 	for _, want := range []string{

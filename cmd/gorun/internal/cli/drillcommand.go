@@ -112,8 +112,9 @@ func (o *drillFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	std := newStdio(os.Stdout, os.Stderr)
-	interrupts := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP})
-	std.watch(slog.New(slog.DiscardHandler), interrupts)
+	caught, silent := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}), slog.New(slog.DiscardHandler)
+	std.watch(silent, caught)
+	interrupts := withoutRepeats(caught, silent)
 	o.Log = std.err
 	err = o.drill(cmd.Context(), scenarios, std.out, interrupts)
 	return std.finish(err, drainTimeouts(err), interrupts)

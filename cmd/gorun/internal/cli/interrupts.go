@@ -8,25 +8,48 @@ import (
 	"time"
 )
 
-// repeatWindow is how long after a SIGTERM another one is the same. Slurm sends two within 40 ms when the time of a job is up, and no
-// person sends two in a second: that would be two commands. SIGINT is never repeated so: a second Ctrl-C kills, however soon it comes.
-const repeatWindow = time.Second
+// How long after a signal that ends the job another one is the same decision. timeout(1) signals gorun, and then the process group of both;
+// systemd sends SIGHUP after SIGTERM; others pass on, as SIGTERM or as it is, what the terminal has sent already. No person decides twice in
+// half a second. Slurm's two SIGTERM come 40 ms apart, but a busy cluster may delay one.
+const (
+	repeatWindow     = 500 * time.Millisecond
+	termRepeatWindow = time.Second
+)
 
 // repeats finds the signals that say nothing new. It is pure.
 type repeats struct {
-	term time.Time // the first SIGTERM of those that are one; zero: none has come
+	last time.Time // of those that say something; zero: none has come
 }
 
 // add reports whether a signal that comes now repeats one before.
 func (r *repeats) add(sig os.Signal, now time.Time) bool {
-	if sig != syscall.SIGTERM {
-		return false
+	window := repeatWindow
+	if sig == syscall.SIGTERM {
+		window = termRepeatWindow
 	}
-	if !r.term.IsZero() && now.Sub(r.term) < repeatWindow {
+	// After another signal, SIGPIPE is no decision: ^C ends the reader of the output too.
+	if !r.last.IsZero() && (sig == syscall.SIGPIPE || now.Sub(r.last) < window) {
 		return true
 	}
-	r.term = now
+	r.last = now
 	return false
+}
+
+// withoutRepeats passes on what comes from caught, and drops repeats. It ends when caught is closed.
+func withoutRepeats(caught <-chan os.Signal, logger *slog.Logger) <-chan os.Signal {
+	passed := make(chan os.Signal, 16)
+	go func() {
+		defer close(passed)
+		var before repeats
+		for sig := range caught {
+			if before.add(sig, time.Now()) {
+				logger.Debug("a signal that ends the job, again within a second: it counts as one", "signal", sig)
+				continue
+			}
+			passed <- sig
+		}
+	}()
+	return passed
 }
 
 // interrupts passes on the signals that end the job, once each. Before the first one, it finds out how long the job has left.
@@ -45,14 +68,10 @@ func (o *options) catchInterrupts(logger *slog.Logger) *interrupts {
 	return i
 }
 
+// pass passes them on until caught is closed, which a process does not do. Meanwhile limit may take seconds, in which repeats come.
 func (i *interrupts) pass(logger *slog.Logger, limit func() killLimit) {
-	var before repeats
 	first := true
-	for sig := range i.caught { // until the process ends
-		if before.add(sig, time.Now()) {
-			logger.Debug("SIGTERM again within a second: it counts as one")
-			continue
-		}
+	for sig := range withoutRepeats(i.caught, logger) {
 		if first {
 			l := limit()
 			i.mu.Lock()

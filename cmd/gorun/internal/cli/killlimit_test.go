@@ -14,20 +14,27 @@ import (
 )
 
 func TestRepeats(t *testing.T) {
-	const term, interrupt = syscall.SIGTERM, syscall.SIGINT
+	const term, interrupt, hangup, quit, pipe = syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE
+	const ms = time.Millisecond
 	type signal struct {
 		sig  os.Signal
 		at   time.Duration
 		same bool
 	}
 	for name, list := range map[string][]signal{
-		"a time limit":          {{term, 0, false}, {term, 40 * time.Millisecond, true}},
-		"a person kills":        {{term, 0, false}, {term, time.Second, false}, {term, 1999 * time.Millisecond, true}, {term, 2 * time.Second, false}},
-		"Ctrl-C twice":          {{interrupt, 0, false}, {interrupt, 10 * time.Millisecond, false}},
-		"Ctrl-C after SIGTERM":  {{term, 0, false}, {interrupt, time.Millisecond, false}, {term, 2 * time.Millisecond, true}},
-		"SIGTERM after Ctrl-C":  {{interrupt, 0, false}, {term, time.Millisecond, false}},
-		"many are not a chain":  {{term, 0, false}, {term, 900 * time.Millisecond, true}, {term, 1800 * time.Millisecond, false}},
-		"other signals, always": {{syscall.SIGHUP, 0, false}, {syscall.SIGHUP, 0, false}},
+		"Slurm's time limit":               {{term, 0, false}, {term, 40 * ms, true}},
+		"timeout -s INT":                   {{interrupt, 0, false}, {interrupt, ms, true}},
+		"a terminal closes, and nohup":     {{hangup, 0, false}, {hangup, 499 * ms, true}},
+		"a wrapper passes on ^\\":          {{quit, 0, false}, {quit, 2 * ms, true}},
+		"a wrapper makes it a SIGTERM":     {{interrupt, 0, false}, {term, 2 * ms, true}},
+		"systemd's SendSIGHUP":             {{term, 0, false}, {hangup, 0, true}},
+		"--signals-to-handle":              {{syscall.SIGUSR1, 0, false}, {syscall.SIGUSR1, ms, true}},
+		"a person kills":                   {{interrupt, 0, false}, {interrupt, 500 * ms, false}, {interrupt, 900 * ms, true}, {interrupt, 1000 * ms, false}},
+		"a person kills with SIGTERM":      {{term, 0, false}, {term, 999 * ms, true}, {term, 1000 * ms, false}},
+		"a person kills with ^C":           {{term, 0, false}, {interrupt, 500 * ms, false}},
+		"many are not a chain":             {{interrupt, 0, false}, {interrupt, 300 * ms, true}, {interrupt, 600 * ms, false}},
+		"^C ends the reader of the output": {{interrupt, 0, false}, {pipe, time.Minute, true}, {interrupt, time.Minute, false}},
+		"the reader has gone":              {{pipe, 0, false}, {interrupt, time.Minute, false}},
 	} {
 		var r repeats
 		for i, s := range list {
@@ -46,13 +53,13 @@ func TestInterruptsArePassedOnOnce(t *testing.T) {
 			defer close(quit)
 			i.pass(new(logtest.Log).Logger(), func() killLimit {
 				asked++
-				time.Sleep(300 * time.Millisecond)
+				time.Sleep(3 * time.Second)
 				return killLimit{6 * time.Second, "the manager", true}
 			})
 		}()
 		i.caught <- syscall.SIGTERM
 		time.Sleep(40 * time.Millisecond)
-		i.caught <- syscall.SIGTERM
+		i.caught <- syscall.SIGTERM // while the limit is found out, which may take longer than two signals may be apart
 		if got := <-i.passed; got != syscall.SIGTERM {
 			t.Error(got)
 		}
