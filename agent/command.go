@@ -72,6 +72,7 @@ func (m *stateMachine) onCommand(c Command) []action {
 		if m.state == done || m.interrupt != 0 {
 			return refuse(errEnding)
 		}
+		m.early = true // whoever started gorun may send a SIGTERM too: after its preStop hook, or once another node has stopped
 		return append([]action{reply{to: c}}, m.onInterrupt(interrupted{syscall.SIGTERM, by})...)
 	case CommandKill:
 		switch {

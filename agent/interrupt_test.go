@@ -171,6 +171,15 @@ func TestStepSignals(t *testing.T) {
 			{timedOut{}, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}, answer{sig: syscall.SIGTERM, left: 3, early: true}}},
 			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 3, kills: true}}},
 		}, stopping},
+		{"gorun stop in a preStop hook, and then a manager sends a signal", []step{
+			{started{3}, nil},
+			{commanded{Command{Kind: CommandStop}}, []action{
+				reply{to: Command{Kind: CommandStop}}, stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM, by: "gorun stop"},
+				answer{sig: syscall.SIGTERM, by: "gorun stop", left: 3, early: true},
+			}},
+			{sigterm, says(syscall.SIGTERM, 3)},
+			{sigterm, []action{kill{}, answer{sig: syscall.SIGTERM, left: 3, kills: true}}},
+		}, stopping},
 		{"a signal, and then the time is over", []step{
 			{started{3}, nil},
 			{sigterm, append(departs[:2:2], answer{sig: syscall.SIGTERM, left: 3})},
