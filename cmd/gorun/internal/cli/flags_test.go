@@ -267,15 +267,34 @@ func TestSeveralNodes(t *testing.T) {
 		rank   int
 		master rendezvous.Master
 	}{
-		{"--master-addr=h", 0, rendezvous.Master{Addr: "h", Port: 29500}},
+		{"--master-addr=h --node_rank=0", 0, rendezvous.Master{Addr: "h", Port: 29500}},
 		{"--master-addr=h --master-port=7 --node-rank=1", 1, rendezvous.Master{Addr: "h", Port: 7}},
-		{"--rdzv-endpoint=h:7 --master-addr=other", 0, rendezvous.Master{Addr: "h", Port: 7}},
+		{"--rdzv-endpoint=h:7 --master-addr=other --node-rank=0", 0, rendezvous.Master{Addr: "h", Port: 7}},
 		{"--rdzv-endpoint=h --rdzv-conf=rank=1", 1, rendezvous.Master{Addr: "h", Port: 29500}},
 		{"--rdzv-endpoint=h --rdzv-conf=rank=1 --node-rank=0", 0, rendezvous.Master{Addr: "h", Port: 29500}},
 	} {
 		o, _, err := parse(t, append(strings.Fields(c.args), "--nnodes=2", "x")...)
 		if err != nil || o.nodeRank != c.rank || o.master != c.master || o.runID != "none" {
 			t.Errorf("%s: %+v, %v", c.args, o, err)
+		}
+	}
+}
+
+// TestMasterOfThisMachine: static nodes on other machines cannot reach it.
+func TestMasterOfThisMachine(t *testing.T) {
+	for master, want := range map[string]bool{
+		"--master-addr=localhost": true, "--master-addr=127.0.1.1": true, "--rdzv-endpoint=[::1]:7": true,
+		"--master-addr=h": false, "--master-addr=h --rdzv-backend=c10d --rdzv-endpoint=localhost": false,
+	} {
+		for nnodes, several := range map[string]bool{"--nnodes=1": false, "--nnodes=2": true} {
+			o, _, err := parse(t, append(strings.Fields(master), nnodes, "--node-rank=0", "x")...)
+			if err != nil {
+				t.Fatalf("%s: %v", master, err)
+			}
+			warns := slices.ContainsFunc(o.warnings(nil), func(w string) bool { return strings.HasPrefix(w, "no other machine reaches node 0 at ") })
+			if warns != (want && several) {
+				t.Errorf("%s %s: warns %t: %q", master, nnodes, warns, o.warnings(nil))
+			}
 		}
 	}
 }

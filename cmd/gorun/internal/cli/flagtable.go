@@ -20,7 +20,7 @@ var table = []flag{
 		help: "number of workers on this node; or cpu: one for each CPU that gorun may use; gpu or xpu: one for each such device; " +
 			"auto: one for each device, or for each CPU if there are no devices (default 1)"},
 	{group: groupNodes, name: "node-rank", value: "R", set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank }),
-		help: "number of this node, from 0; if nodes meet over etcd, the number that you want it to have (default 0; over etcd, any number)"},
+		help: "number of this node, from 0, which several static nodes need; if nodes meet over etcd, the number that you want it to have (default: any)"},
 	{group: groupNodes, name: "spares", value: "N", own: true, set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.spares }),
 		help: "how many nodes beyond --nnodes wait until one of the job is lost; under a resource manager and with gorun launch, " +
 			"the job has so many nodes less than there are (default 0)"},

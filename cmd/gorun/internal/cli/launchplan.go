@@ -138,6 +138,7 @@ func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 		}
 		here.lookup = withToken(here.lookup, randomToken())
 		set("nnodes", strconv.Itoa(n))
+		set("node-rank", "0") // of the first
 		_, hasMaster := all.text(here, "master-addr")
 		_, hasEndpoint := all.text(here, "rdzv-endpoint")
 		if hasMaster {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -121,6 +122,9 @@ func (o *options) completeStatic() error {
 	if o.master.Addr == "" {
 		return usagef("%s: where is node 0? Give every node the same address, as in --master-addr=node0 --master-port=%d", o.given["nnodes"], defaultPort)
 	}
+	if !o.isSet("node-rank") && o.conf["rank"] == "" {
+		return o.missingNodeRank()
+	}
 	if o.master.Port == 0 {
 		o.master.Port = defaultPort
 	}
@@ -128,6 +132,16 @@ func (o *options) completeStatic() error {
 		o.runID = "none"
 	}
 	return nil
+}
+
+// missingNodeRank says what to write. Torchrun takes 0: then every node is node 0, and runs without the others.
+func (o *options) missingNodeRank() error {
+	last := o.nnodes - 1
+	if o.endpoint != "" && !o.isSet("rdzv-backend") {
+		return usagef("%s: how do the nodes meet at %s? Write --rdzv-backend=embedded, or c10d as torchrun calls it; or number the nodes yourself, with --node-rank=0 to %d",
+			o.given["nnodes"], o.endpoint, last)
+	}
+	return usagef("%s: which node is this? Static nodes do not meet, so number them, with --node-rank=0 on %s to --node-rank=%d", o.given["nnodes"], o.master.Addr, last)
 }
 
 // applyStandalone drops the options that --standalone overrides, as torchrun does.
@@ -157,6 +171,11 @@ func (o *options) endpointPort() int {
 		return rendezvous.EmbeddedPort
 	}
 	return rendezvous.EtcdPort
+}
+
+// onlyHere reports whether static nodes on other machines cannot reach node 0. Where gorun launch has chosen its address, all are on this one.
+func (o *options) onlyHere() bool {
+	return o.nnodes > 1 && !o.elastic() && !o.host.launched && addr.IsLoopback(o.master.Addr)
 }
 
 // exposed reports whether other machines may reach an endpoint.

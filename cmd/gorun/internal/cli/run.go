@@ -172,6 +172,9 @@ func (o *options) warnings(environ []string) (list []string) {
 	if _, given := o.given["master-addr"]; given && o.elastic() {
 		list = append(list, o.given["master-addr"]+" has no effect: if nodes meet over etcd, the node of rank 0 announces its own address (--local-addr)")
 	}
+	if o.onlyHere() {
+		list = append(list, "no other machine reaches node 0 at "+o.master.Addr+": if nodes are on other machines, give each --master-addr=HOST, the name or address of node 0's machine")
+	}
 	if o.workerTLS && o.nnodes == 1 {
 		list = append(list, o.given["worker-tls"]+" has no effect: the job has one node, and its workers send each other nothing over a network")
 	}
