@@ -203,8 +203,9 @@ type leaveJob struct {
 	lease   clientv3.LeaseID
 	round   int // that must do without this node, and gets report; 0: none
 	report  reportDoc
-	futile  bool // nobody waits for it, or etcd is away
-	unknown bool // the node has not enrolled
+	refused *refusalDoc // nil: the node is not refused
+	futile  bool        // nobody waits for it, or etcd is away
+	unknown bool        // the node has not enrolled
 }
 
 func (a leaveJob) perform(d *driver) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/logtest"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -145,23 +147,36 @@ func TestLeavingForAReasonEndsTheJob(t *testing.T) {
 	}
 }
 
+// TestSettingsConflict: a node that differs is refused, and the one that waits learns why it does not come, once for each reason.
 func TestSettingsConflict(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	first := j.agent("first", func(c *Config) { c.Settings = map[string]string{"version": "1.0"} })
+	var log logtest.Log
+	first := j.agent("first", func(c *Config) {
+		c.Settings = map[string]string{"version": "1.0"}
+		c.Logger = logtest.Lines(&log, slog.LevelWarn)
+	})
 	joined := later(first)
 	awaitKeys(t, j, "nodes/", 1)
-	second := j.agent("second", func(c *Config) {
-		c.MaxRestarts = 7
-		c.Settings = map[string]string{"version": "1.1"}
-	})
-	_, err := second.join()
-	want := `the nodes of a job need the same settings; this node: max_restarts 7, version 1.1; the job: max_restarts 1, version 1.0 (set by first.test)`
-	if err == nil || err.Error() != want {
-		t.Errorf("Join = %v, want %s", err, want)
+	const differs = `; the job: max_restarts 1, version 1.0 (set by first.test)`
+	for range 2 {
+		second := j.agent("second", func(c *Config) {
+			c.MaxRestarts = 7
+			c.Settings = map[string]string{"version": "1.1"}
+		})
+		_, err := second.join()
+		want := `the nodes of a job need the same settings; this node: max_restarts 7, version 1.1` + differs
+		if err == nil || err.Error() != want {
+			t.Errorf("Join = %v, want %s", err, want)
+		}
+		second.leave(err)
 	}
 	third := j.agent("third", func(c *Config) { c.Settings = map[string]string{"version": "1.0"} })
 	same(t, append(together(t, []*agent{third}), joined(t)))
+	want := "[WARN]  second on second.test was refused: the nodes of a job need the same settings; that node: max_restarts 7, version 1.1" + differs + "\n"
+	if got := log.String(); got != want {
+		t.Errorf("the node that waits says %q, want %q", got, want)
+	}
 }
 
 func TestWithdrawnJoin(t *testing.T) {

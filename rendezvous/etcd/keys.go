@@ -20,6 +20,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/probe          the round whose members are to find out whether they reach each other
 //	job/state          how the job has ended; missing: it has not
 //	job/limits         how many nodes a round may have, if that has changed since the job began
+//	job/refusal        why a node has got no place in the job, for people who wait for it
 //	job/status         what the next round waits for, for people
 //	drain              which nodes of a round are about to leave it, because somebody has asked them to
 //	nodes/<key>        leased: a node that is here, and whether it waits for a round
@@ -30,7 +31,7 @@ const DefaultPrefix = "/gorun/v1/"
 // What is leased is deleted when its node has gone. All the rest has the lease of job/config, which the leader renews: it is deleted some
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
-// Any node writes limits and drain, if somebody asks it to. Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
+// Any node writes limits and drain, if somebody asks it to, and refusal, if it is refused. Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
 // written. Any node puts back what etcd has lost.
 type keys struct{ root string }
 
@@ -44,6 +45,7 @@ func (k keys) state() string   { return k.job() + "state" }
 func (k keys) status() string  { return k.job() + "status" }
 func (k keys) probe() string   { return k.job() + "probe" }
 func (k keys) limits() string  { return k.job() + "limits" }
+func (k keys) refusal() string { return k.job() + "refusal" }
 
 func (k keys) drain() string { return k.root + "drain" }
 

@@ -17,7 +17,7 @@ import (
 // which may differ from this node's.
 func (m *stateMachine) tooLate(v *view) {
 	switch {
-	case m.member.refused || m.member.self.Try == 0:
+	case m.member.refused != nil || m.member.self.Try == 0:
 	case m.config.EndAsOthers:
 		m.endAsOthers(v)
 	default:

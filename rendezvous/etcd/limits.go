@@ -58,13 +58,14 @@ func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.driver.executor.scale(ctx, doc)
+	e := r.driver.executor
+	return e.putForJob(ctx, e.keys.limits(), doc)
 }
 
 var errNoJob = errors.New("the job is over")
 
-// scale writes the limits, unless the job is closed.
-func (w *writer) scale(ctx context.Context, doc limitsDoc) error {
+// putForJob writes a document of the job, unless that is closed.
+func (w *writer) putForJob(ctx context.Context, key string, doc any) error {
 	for {
 		answer, err := w.client.Get(ctx, w.keys.config())
 		if err != nil {
@@ -77,7 +78,7 @@ func (w *writer) scale(ctx context.Context, doc limitsDoc) error {
 		if err != nil {
 			return err
 		}
-		if done, err := w.putUnlessClosed(ctx, config, w.keys.limits(), doc); done || err != nil {
+		if done, err := w.putUnlessClosed(ctx, config, key, doc); done || err != nil {
 			return err
 		}
 	}

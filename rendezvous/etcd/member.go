@@ -26,7 +26,8 @@ type member struct {
 	sentProbed    int              // self.Probed that it knows of
 	sentLeaving   bool             // self.Leaving that it knows of
 	nodeRev       int64            // at which that was written
-	refused       bool             // there is no place for the node in the job
+	refused       *refusalDoc      // why there is no place for the node in the job; nil: none is refused
+	heard         string           // why the last of the other nodes was refused
 	takenBy       string           // key of the node that has this one's rank, perhaps a dead one that this one replaces; empty: none is known
 	takenSince    time.Time        // when this node found that out
 
@@ -82,7 +83,7 @@ func (b *member) updateSelf() {
 		b.self.Joining = false
 		return
 	}
-	b.refused, b.takenBy = false, ""
+	b.refused, b.takenBy = nil, ""
 	j, port := b.joins[0], b.config.MasterPort
 	if j.port != 0 {
 		port = j.port
@@ -146,6 +147,7 @@ func (b *member) follow(v *view) {
 		}
 		b.endRound(&why)
 	}
+	b.hearRefusal(v)
 	if len(b.joins) == 0 {
 		return
 	}

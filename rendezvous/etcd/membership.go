@@ -22,7 +22,7 @@ func (b *member) enrol() {
 	}
 	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && b.sentLeaving == self.Leaving && slices.Equal(b.claimed, self.Unreached)
 	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale && b.confirming == 0 && b.probeDue() == 0
-	if known || b.refused || !ready {
+	if known || b.refused != nil || !ready {
 		return
 	}
 	e := enrolment{
@@ -132,10 +132,4 @@ func (m *stateMachine) notEnrolled(err error) {
 	default:
 		m.onFailure(err)
 	}
-}
-
-// refuse fails the Join, and keeps the node out of etcd until the next one.
-func (b *member) refuse(err *rendezvous.MisuseError) {
-	b.refused = true
-	b.fail(err)
 }

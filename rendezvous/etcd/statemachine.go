@@ -138,7 +138,8 @@ func (e leaveCalled) apply(m *stateMachine) {
 	round, report := m.member.leaves(e.why)
 	leave := leaveJob{
 		view: m.conn.view, lease: m.conn.lease, round: round, report: report,
-		futile: m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledLease == 0,
+		refused: m.member.refused,
+		futile:  m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledLease == 0,
 	}
 	closed := rendezvous.ErrClosed
 	if e.why != nil {

@@ -22,6 +22,7 @@ type view struct {
 	stateLease  clientv3.LeaseID
 	status      statusDoc
 	limits      *limitsDoc // nil: those of the nodes' flags
+	refusal     refusalDoc // the last one; zero: none
 	probe       probeDoc   // the round whose members are to find out whether they reach each other; 0: none
 	ownRev      int64      // at which this node was written; 0: it is not
 	round       *roundDoc  // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
@@ -105,6 +106,8 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.status, err = decode[statusDoc](kv)
 	case k.limits():
 		v.limits, err = pointer(decode[limitsDoc](kv))
+	case k.refusal():
+		v.refusal, _ = decode[refusalDoc](kv) // for people: nothing depends on it
 	case k.probe():
 		v.probe, err = decode[probeDoc](kv)
 	}
