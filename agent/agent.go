@@ -37,11 +37,12 @@ func Run(ctx context.Context, config Config) error {
 		stacks:    make(map[string]bool),
 		joined:    make(chan joined, 1),
 		starting:  make(chan struct{}, 1),
-		drained:   make(chan drained),
+		allowed:   make(chan allowed),
 		caller:    ctx,
 		cancelled: ctx.Done(),
 	}
 	end := l.run()
+	l.complete(end.err)
 	l.watchNobody()
 	cancelStart()
 	l.calls.Wait()
@@ -69,7 +70,9 @@ func closeRendezvous(ctx context.Context, r rendezvous.Rendezvous, why error) er
 	return err
 }
 
-// A loop owns the machine and everything that it acts on. A nil channel disables its case of the select.
+// A loop owns the machine and everything that it acts on. A nil channel disables its case of the select. The loop waits for nothing but
+// events, since an interrupt is one: what may have to wait (a rendezvous, also one of its locks, or a file system) belongs in a goroutine,
+// which sends what it learns as an event, or answers a command.
 type loop struct {
 	Config
 	machine     stateMachine
@@ -100,8 +103,8 @@ type loop struct {
 	diagnosis
 	backoff backoff // that the present workers were started with
 
-	calls       sync.WaitGroup   // goroutines that report, leave, diagnose or carry out commands
-	drained     chan drained     // gets a command to leave that the rendezvous has agreed to
+	calls       sync.WaitGroup   // goroutines that report, leave, diagnose or collect
+	allowed     chan allowed     // gets a command to leave to which the rendezvous has agreed
 	reported    <-chan error     // gets the outcome of the pending report
 	reporting   <-chan struct{}  // closed when the report is about to be sent
 	barrier     <-chan time.Time // the others have had their time
@@ -142,6 +145,7 @@ func (l *loop) next() event {
 			return e
 		}
 		switch e := l.await().(type) {
+		case nil:
 		case signalled, suspended:
 			if len(l.starting) == 0 {
 				return e
@@ -153,7 +157,7 @@ func (l *loop) next() event {
 	}
 }
 
-// await waits for the next event as it comes.
+// await waits for the next event as it comes; nil: what has come is none.
 func (l *loop) await() event {
 	select {
 	case j := <-l.joined:
@@ -172,11 +176,11 @@ func (l *loop) await() event {
 	case <-l.barrierLasts:
 		l.barrierLasts = nil
 		l.Logger.Info("every worker of this node exited 0; waiting for the workers of the other nodes", "at_most", l.ExitBarrier)
-		return l.await()
+		return nil
 	case <-l.stopLasts:
 		l.stopLasts = nil
 		l.sayStopping()
-		return l.await()
+		return nil
 	case x, more := <-l.exits:
 		return l.onExit(x, more)
 	case <-l.revoked:
@@ -205,11 +209,11 @@ func (l *loop) await() event {
 		return suspended{}
 	case c := <-l.Commands:
 		return l.onCommand(c)
-	case d := <-l.drained:
-		if d.round != l.round { // it has changed in the meantime
-			return l.onCommand(d.Command)
+	case a := <-l.allowed:
+		if a.round != l.round { // it has changed in the meantime
+			return l.onCommand(a.Command)
 		}
-		return commanded{d.Command}
+		return commanded{a.Command}
 	case <-l.cancelled:
 		l.cancelled = nil
 		return timedOut{causeOf(l.caller)}

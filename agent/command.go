@@ -114,63 +114,49 @@ func (m *stateMachine) doing() string {
 	return m.state.String() + ": " + m.why
 }
 
-// onCommand returns the event that a command is, or the next one.
+// onCommand returns the event that a command is; nil: the rendezvous is asked first, and the event follows.
 func (l *loop) onCommand(c Command) event {
-	if err := l.checkCommand(c); err != nil {
-		c.Answer <- Answer{Err: err}
-		return l.next()
+	if c.Kind != CommandDrain || c.Force || l.machine.state == done || l.machine.interrupt != 0 {
+		return commanded{c}
 	}
-	if l.drain(c) {
-		return l.next()
-	}
-	return commanded{c}
-}
-
-// A drained command is one to leave a round, to which the rendezvous has agreed.
-type drained struct {
-	Command
-	round *rendezvous.Round
-}
-
-// drain asks the rendezvous whether this node may leave, in a separate goroutine, if the command and the rendezvous want that.
-func (l *loop) drain(c Command) bool {
-	drainer, ok := rendezvous.As[rendezvous.Drainer](l.Rendezvous)
 	round := l.round
-	if !ok || c.Kind != CommandDrain || c.Force || round == nil {
-		return false
-	}
-	l.calls.Go(func() {
-		if err := drainer.Drain(l.startCtx, round); err != nil {
+	go func() {
+		if err := mayLeave(l.startCtx, l.Rendezvous, round); err != nil {
 			c.Answer <- Answer{Err: err}
 			return
 		}
 		select {
-		case l.drained <- drained{c, round}:
+		case l.allowed <- allowed{c, round}:
 		case <-l.startCtx.Done():
 			c.Answer <- Answer{Err: errEnding}
 		}
-	})
-	return true
+	}()
+	return nil
 }
 
-// checkCommand returns why a command is refused whatever the machine does; nil: it is not.
-func (l *loop) checkCommand(c Command) error {
-	if c.Kind != CommandDrain || c.Force || l.machine.state == done || l.machine.interrupt != 0 {
-		return nil
-	}
-	size, least := 0, 0 // before the first round, this node is not one of those that are needed
-	if l.round != nil {
-		size, least = l.round.Size, l.round.Size
-		if scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous); ok {
+// An allowed command is one to leave a round, to which the rendezvous has agreed.
+type allowed struct {
+	Command
+	round *rendezvous.Round
+}
+
+// mayLeave asks the rendezvous whether this node may leave a round, and returns why not. round is nil before the first one: then this node is
+// not one of those that are needed.
+func mayLeave(ctx context.Context, r rendezvous.Rendezvous, round *rendezvous.Round) error {
+	if round != nil {
+		least := round.Size
+		if scaler, ok := rendezvous.As[rendezvous.Scaler](r); ok {
 			least, _ = scaler.Limits()
 		}
+		if round.Size <= least {
+			return fmt.Errorf("the job has %s and needs at least %d: without this node it would end; --force ends it", plural(round.Size, "node", "nodes"), least)
+		}
 	}
-	host, hosts := rendezvous.As[rendezvous.Host](l.Rendezvous)
-	switch {
-	case size > 0 && size <= least:
-		return fmt.Errorf("the job has %s and needs at least %d: without this node it would end; --force ends it", plural(size, "node", "nodes"), least)
-	case hosts && host.HostsAlone():
+	if host, ok := rendezvous.As[rendezvous.Host](r); ok && host.HostsAlone() {
 		return errors.New("it hosts the etcd over which the nodes meet: without this node the others could not begin another round; --force takes it out")
+	}
+	if drainer, ok := rendezvous.As[rendezvous.Drainer](r); ok && round != nil {
+		return drainer.Drain(ctx, round)
 	}
 	return nil
 }
@@ -182,12 +168,12 @@ const restartTimeout = 10 * time.Second
 // no report.
 func (l *loop) restart(c Command) {
 	round := l.round
-	restarter, ok := rendezvous.As[rendezvous.Restarter](l.Rendezvous)
-	if !ok {
-		c.Answer <- Answer{Err: errors.New("its rendezvous cannot start another round")}
-		return
-	}
-	l.calls.Go(func() {
+	go func() {
+		restarter, ok := rendezvous.As[rendezvous.Restarter](l.Rendezvous)
+		if !ok {
+			c.Answer <- Answer{Err: errors.New("its rendezvous cannot start another round")}
+			return
+		}
 		ctx, cancel := context.WithTimeout(l.startCtx, restartTimeout)
 		defer cancel()
 		err := restarter.Restart(ctx, round, "gorun restart")
@@ -195,17 +181,13 @@ func (l *loop) restart(c Command) {
 			err = fmt.Errorf("the etcd over which the nodes meet has not answered within %v: the workers start again when it does", restartTimeout)
 		}
 		c.Answer <- Answer{Err: err}
-	})
+	}()
 }
 
 // scale changes how many nodes a round may have, in a separate goroutine.
 func (l *loop) scale(c Command) {
-	scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous)
 	least, most := c.Nodes[0], c.Nodes[1]
 	switch {
-	case !ok:
-		c.Answer <- Answer{Err: errors.New("its number of nodes cannot change: only the nodes of a job over etcd may come and go")}
-		return
 	case l.round == nil:
 		c.Answer <- Answer{Err: errors.New("it has no round yet")}
 		return
@@ -213,7 +195,14 @@ func (l *loop) scale(c Command) {
 		c.Answer <- Answer{Err: fmt.Errorf("%d nodes with %d workers each: want at most %d workers", most, l.Node.Nproc, rendezvous.WorldLimit)}
 		return
 	}
-	l.calls.Go(func() { c.Answer <- Answer{Err: scaler.Scale(l.startCtx, least, most)} })
+	go func() {
+		scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous)
+		if !ok {
+			c.Answer <- Answer{Err: errors.New("its number of nodes cannot change: only the nodes of a job over etcd may come and go")}
+			return
+		}
+		c.Answer <- Answer{Err: scaler.Scale(l.startCtx, least, most)}
+	}()
 }
 
 // collect finds out what the workers are doing, in a separate goroutine.

@@ -59,7 +59,6 @@ func (l *loop) perform(todo []action) *finish {
 			l.barrierLasts = time.After(noticeDelay)
 			l.barrier, l.barrierEnds = time.After(l.ExitBarrier), time.Now().Add(l.ExitBarrier)
 		case finish:
-			l.complete(a.err)
 			return &a
 		case reply:
 			a.to.Answer <- Answer{Err: a.err}

@@ -205,18 +205,18 @@ func TestCommandDrain(t *testing.T) {
 		}
 		s.wantStory("0s start", "0s port released", "2h0m0s stop terminated")
 	})
-	l := loop{Config: Config{Rendezvous: alone{}}}
-	l.round, _ = rendezvous.Begin(rendezvous.Round{Size: 3}, nil)
-	if err := l.checkCommand(Command{Kind: CommandDrain}); err == nil || !strings.Contains(err.Error(), "it hosts the etcd") {
+	round, _ := rendezvous.Begin(rendezvous.Round{Size: 3}, nil)
+	if err := mayLeave(t.Context(), alone{}, round); err == nil || !strings.Contains(err.Error(), "it hosts the etcd") {
 		t.Errorf("the node that hosts the etcd: %v", err)
 	}
-	l.Rendezvous = limited{}
-	if err := l.checkCommand(Command{Kind: CommandDrain}); err != nil {
+	if err := mayLeave(t.Context(), limited{}, round); err != nil {
 		t.Errorf("one of three, of which two are enough: %v", err)
 	}
-	l.Rendezvous = nil
-	if err := l.checkCommand(Command{Kind: CommandDrain}); err == nil || !strings.Contains(err.Error(), "the job has 3 nodes and needs at least 3") {
+	if err := mayLeave(t.Context(), nil, round); err == nil || !strings.Contains(err.Error(), "the job has 3 nodes and needs at least 3") {
 		t.Errorf("one of three nodes whose number is fixed: %v", err)
+	}
+	if err := mayLeave(t.Context(), drainable{}, nil); err != nil {
+		t.Errorf("before the first round: %v", err)
 	}
 }
 

@@ -25,8 +25,8 @@ func (l *loop) prepareProgress(n int) []time.Time {
 	return stamps
 }
 
-// watchProgress begins to watch the workers of a new gang, if they may be killed for a hang. stamps are the times of their files before it was started. Survivors may have
-// touched them since then, in their last round.
+// watchProgress begins to watch the workers of a new gang, if they may be killed for a hang. stamps are the times of their files before it was
+// started. Survivors may have touched them since then, in their last round.
 func (l *loop) watchProgress(stamps []time.Time) {
 	before := l.watched
 	l.watchNobody()
@@ -39,7 +39,7 @@ func (l *loop) watchProgress(stamps []time.Time) {
 			w.Since = stamps[local]
 		}
 		if local < len(before) && before[local].Pid == pid {
-			w.Since = hang.Stamp(w.File)
+			w.Since = time.Time{}
 		}
 		l.watched = append(l.watched, w)
 	}

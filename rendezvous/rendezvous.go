@@ -86,7 +86,7 @@ type Rendezvous interface {
 	Close(ctx context.Context, why error) error
 }
 
-// As returns r as a T, or a rendezvous inside r that r.Unwrap returns. T is an interface of something that not every rendezvous can.
+// As returns r as a T, or a rendezvous inside r that r.Unwrap returns, which must not wait until there is one. T is an interface of something that not every rendezvous can.
 func As[T any](r Rendezvous) (as T, ok bool) {
 	for r != nil {
 		if as, ok = r.(T); ok {
@@ -125,7 +125,8 @@ type Drainer interface {
 
 // A Host is a Rendezvous that may depend on this node.
 type Host interface {
-	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round.
+	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round. It
+	// does not wait.
 	HostsAlone() bool
 }
 

@@ -21,7 +21,7 @@ type Worker struct {
 	Rank, LocalRank, Pid int // Pid is 0 if it has ended
 
 	File  string    // that it touches when it makes progress
-	Since time.Time // the file's modification time before the worker could touch it (see Stamp)
+	Since time.Time // the file's modification time before the worker could touch it (see Stamp); zero: that when the watch begins
 }
 
 // Stamp is the modification time of a file; zero: it cannot be read.
@@ -79,13 +79,12 @@ type Monitor struct {
 	workers           []Worker
 	isBlocked         func() bool
 
-	hangs chan Hang
-	ended chan int
-	gone  []atomic.Bool // by worker: it has ended
-	pause chan bool
-	quit  chan struct{}
-	done  chan struct{} // closed when it watches no more
-	once  sync.Once
+	hangs  chan Hang
+	ended  chan int
+	gone   []atomic.Bool // by worker: it has ended
+	paused atomic.Bool
+	quit   chan struct{}
+	once   sync.Once
 }
 
 const (
@@ -99,13 +98,9 @@ func Watch(timeout time.Duration, workers []Worker, isBlocked func() bool) *Moni
 	m := &Monitor{
 		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval), workers: workers, isBlocked: isBlocked,
 		gone:  make([]atomic.Bool, len(workers)),
-		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), pause: make(chan bool), quit: make(chan struct{}), done: make(chan struct{}),
+		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), quit: make(chan struct{}),
 	}
-	since := make([]time.Time, len(workers))
-	for i, w := range workers {
-		since[i] = w.Since
-	}
-	go m.run(newClock(2*m.interval, since))
+	go m.run()
 	return m
 }
 
@@ -119,34 +114,32 @@ func (m *Monitor) Ended(index int) {
 }
 
 // Pause stops the clocks of the workers, or, if on is false, lets them go on.
-func (m *Monitor) Pause(on bool) {
-	select {
-	case m.pause <- on:
-	case <-m.done:
-	case <-time.After(askTimeout): // the monitor waits for a file system, and does not count that time
-	}
-}
+func (m *Monitor) Pause(on bool) { m.paused.Store(on) }
 
 // Close ends the monitor. It does not wait: the files may be in a file system that does not answer.
 func (m *Monitor) Close() { m.once.Do(func() { close(m.quit) }) }
 
-func (m *Monitor) run(c *clock) {
-	defer close(m.done)
+func (m *Monitor) run() {
+	since := m.stamps()
+	for i, w := range m.workers {
+		if !w.Since.IsZero() {
+			since[i] = w.Since
+		}
+	}
+	c := newClock(2*m.interval, since)
 	again := time.NewTicker(m.interval)
 	defer again.Stop()
-	last, paused, asked := time.Now(), false, time.Duration(0)
+	last, asked := time.Now(), time.Duration(0)
 	for {
 		select {
 		case index := <-m.ended:
 			c.end(index)
-		case paused = <-m.pause:
-			last = time.Now()
 		case <-m.quit:
 			return
 		case <-again.C:
 			passed := time.Since(last)
 			last = last.Add(passed)
-			if paused {
+			if m.paused.Load() {
 				continue
 			}
 			if m.isBlocked() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/rendezvous"
@@ -28,10 +29,11 @@ type lazyRendezvous struct {
 	config  rendezvous.Config
 	started time.Time
 
-	mu    sync.Mutex
+	opens sync.Mutex       // is held for as long as open and Close wait; it guards what follows
 	host  *host            // nil: another node hosts the etcd
 	inner *etcd.Rendezvous // nil: not yet
 	addr  string           // of this node
+	hosts atomic.Bool      // there is a host, for those who must not wait
 }
 
 // Join finds or hosts the etcd if that has not been done.
@@ -67,9 +69,7 @@ func (m *lazyRendezvous) Drain(ctx context.Context, round *rendezvous.Round) err
 
 // HostsAlone reports whether this node hosts the only etcd.
 func (m *lazyRendezvous) HostsAlone() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.host != nil && len(m.config.Endpoints) == 1
+	return m.hosts.Load() && len(m.config.Endpoints) == 1
 }
 
 // Report is for rounds, so there has been a Join.
@@ -84,8 +84,8 @@ func (m *lazyRendezvous) Leave(ctx context.Context, round *rendezvous.Round, why
 
 // Close leaves the job, and then, if it is here, ends the etcd, for which it waits until the other nodes have left.
 func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.opens.Lock()
+	defer m.opens.Unlock()
 	var errs []error
 	if m.inner != nil {
 		errs = append(errs, m.inner.Close(ctx, m.departure(why)))
@@ -116,8 +116,8 @@ func (d departure) ExitCode() int { return d.code }
 
 // open finds the etcd, or starts it, and gets ready to join.
 func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.opens.Lock()
+	defer m.opens.Unlock()
 	if m.inner != nil {
 		return m.inner, m.addr, nil
 	}
@@ -139,6 +139,7 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 				m.host = nil
 				return nil, "", err
 			}
+			m.hosts.Store(true)
 		}
 	}
 	for {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -30,5 +33,36 @@ func TestUnasked(t *testing.T) {
 		if _, misuse := errors.AsType[*rendezvous.MisuseError](err); fmt.Sprint(err) != k.want || misuse != k.misuse {
 			t.Errorf("%v: %v, %t", k.err, err, misuse)
 		}
+	}
+}
+
+// TestAskedWhileItWaits: while a node waits for its etcd, it says at once whether it hosts one.
+func TestAskedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	waits := make(chan struct{})
+	var once sync.Once
+	r := Etcd{}.Rendezvous(rendezvous.Config{
+		Access: rendezvous.Access{Endpoints: []rendezvous.Endpoint{{Host: "127.0.0.1", Port: 1}}}, // where nothing listens
+		Rules:  rendezvous.Rules{JoinTimeout: time.Hour},
+		Waiting: func(reason string) {
+			if reason != "" {
+				once.Do(func() { close(waits) })
+			}
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	joined := make(chan error, 1)
+	go func() {
+		_, err := r.Join(ctx, rendezvous.Node{})
+		joined <- err
+	}()
+	<-waits
+	if host, ok := rendezvous.As[rendezvous.Host](r); !ok || host.HostsAlone() {
+		t.Error("it hosts an etcd that is not there")
+	}
+	cancel()
+	if err := <-joined; err == nil {
+		t.Error("it has joined")
 	}
 }

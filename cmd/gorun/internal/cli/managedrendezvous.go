@@ -35,9 +35,11 @@ type managedRendezvous struct {
 	joined bool        // by Join, which the agent calls once at a time
 	ahead  atomic.Bool // this node waits for the last job to end
 
-	mu     sync.Mutex
+	opens  sync.Mutex    // is held for as long as the rendezvous takes to be opened or closed
 	secret string        // the token; empty: there is none yet
 	server *munge.Server // nil: another node has it, or nobody
+
+	opened atomic.Pointer[rendezvous.Rendezvous] // the same as Rendezvous, for those who must not wait
 }
 
 // managed returns the rendezvous that open makes of a token, once there is one.
@@ -102,15 +104,22 @@ func (m *managedRendezvous) innerWaits(reason string) {
 
 // reopen replaces the rendezvous by a new one with the same token.
 func (m *managedRendezvous) reopen(ctx context.Context, why error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.opens.Lock()
+	defer m.opens.Unlock()
 	_ = m.Rendezvous.Close(ctx, why) // nobody has joined by it
-	m.Rendezvous = m.open(m.secret, m.innerWaits)
+	m.start()
+}
+
+// start makes a rendezvous with the token.
+func (m *managedRendezvous) start() {
+	opened := m.open(m.secret, m.innerWaits)
+	m.Rendezvous = opened
+	m.opened.Store(&opened)
 }
 
 func (m *managedRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.opens.Lock()
+	defer m.opens.Unlock()
 	if m.Rendezvous != nil {
 		return m.Rendezvous, nil
 	}
@@ -122,14 +131,14 @@ func (m *managedRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, err
 			return nil, err
 		}
 	}
-	m.Rendezvous = m.open(m.secret, m.innerWaits)
+	m.start()
 	return m.Rendezvous, nil
 }
 
 // Close closes the rendezvous, and then, if it is here, the server.
 func (m *managedRendezvous) Close(ctx context.Context, why error) (err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.opens.Lock()
+	defer m.opens.Unlock()
 	if m.Rendezvous != nil {
 		err = m.Rendezvous.Close(ctx, why)
 	}
@@ -140,9 +149,10 @@ func (m *managedRendezvous) Close(ctx context.Context, why error) (err error) {
 	return err
 }
 
-// Unwrap returns the rendezvous that has been opened; nil: there is none yet.
+// Unwrap returns the rendezvous that has been opened; nil: there is none yet. It does not wait for one.
 func (m *managedRendezvous) Unwrap() rendezvous.Rendezvous {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.Rendezvous
+	if opened := m.opened.Load(); opened != nil {
+		return *opened
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"strconv"
 	"sync"
@@ -115,15 +116,15 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		gauge(descSent, c.SentPerSecond, rank)
 		gauge(descReceived, c.ReceivedPerSecond, rank)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.mu.Lock() // not while a file is looked at: the agent publishes what it does here, and must not wait
+	n, failures, recovery := m.node, maps.Clone(m.failures), m.recovery
+	m.mu.Unlock()
 	for _, cause := range eventlog.Causes() {
-		count(descFailures, float64(m.failures[cause]), string(cause))
+		count(descFailures, float64(failures[cause]), string(cause))
 	}
-	if m.recovery > 0 {
-		gauge(descRecovery, m.recovery.Seconds())
+	if recovery > 0 {
+		gauge(descRecovery, recovery.Seconds())
 	}
-	n := m.node
 	if n == nil {
 		return
 	}
