@@ -94,7 +94,12 @@ func (g *Gang) Kill() {
 }
 
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
-func (g *Gang) Signal(sig syscall.Signal) { g.guard.Signal(sig) }
+func (g *Gang) Signal(sig syscall.Signal) {
+	if sig == syscall.SIGWINCH {
+		g.resize()
+	}
+	g.guard.Signal(sig)
+}
 
 // SetPrefix changes what stands before the lines of one worker, by its index in Spec.Workers, which has another rank from now on.
 func (g *Gang) SetPrefix(index, rank int, prefix string) {

@@ -30,8 +30,6 @@ func TestConsoleBytes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s, _ := spec(t, 1)
-			out, errs := newScreen(), newScreen()
-			s.Stdout, s.Stderr = out, errs
 			dir := t.TempDir() // an argument cannot be so long
 			for name, text := range map[string]string{"out": tt.out, "err": tt.err} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -40,9 +38,14 @@ func TestConsoleBytes(t *testing.T) {
 			}
 			s.Argv = []string{"/bin/sh", "-c", `cat "$0/out"; cat "$0/err" >&2`, dir}
 			s.Workers[0].Env = os.Environ()
-			exits(t, start(t, s))
-			if out.String() != tt.want || errs.String() != tt.wantErr {
-				t.Errorf("got %.200q and %.200q", out, errs)
+			for _, pty := range []bool{false, true} {
+				out, errs := newScreen(), newScreen()
+				s.Stdout, s.Stderr, s.Spool = out, errs, spool.New()
+				s.Pty = func(int) bool { return pty }
+				exits(t, start(t, s))
+				if out.String() != tt.want || errs.String() != tt.wantErr {
+					t.Errorf("pty %t: got %.200q and %.200q", pty, out, errs)
+				}
 			}
 		})
 	}
@@ -51,13 +54,25 @@ func TestConsoleBytes(t *testing.T) {
 func TestOutputIsThereBeforeTheExit(t *testing.T) {
 	// A pipe nearly full, no newline at the end, and a daemon that keeps it open; the gang goes on.
 	text := strings.Repeat("0123456789abcde\n", readSize/16-1) + "the end"
+	for _, out := range []string{"", strings.ReplaceAll(text, "\n", `\n`) + " of out"} {
+		testOutputBeforeExit(t, out, text)
+	}
+}
+
+// testOutputBeforeExit lets a worker write out to stdout, which is a pseudo terminal, and text to stderr.
+func testOutputBeforeExit(t *testing.T, out, text string) {
+	t.Helper()
 	s, con := spec(t, 2)
+	s.Pty = func(int) bool { return out != "" }
 	s.Argv = []string{"/bin/sh", "-c", `if [ "$RANK" = 0 ]; then exec "$0" "$@"; fi; exec "$0" wait`,
-		s.Argv[0], "daemon", "write", "", strings.ReplaceAll(text, "\n", `\n`), "3"}
+		s.Argv[0], "daemon", "write", out, strings.ReplaceAll(text, "\n", `\n`), "3"}
 	g := start(t, s)
 	e, _ := nextExit(t, g)
 	if e.LocalRank != 0 || e.Code != 3 {
 		t.Fatalf("%+v", e)
+	}
+	if out != "" {
+		con.wait(t, "[0] the end of out\n", 1)
 	}
 	con.wait(t, "[0] the end\n", 1) // all is in the queue before the exit is told, and nothing else has to happen
 	if len(e.Tail) != tailLines || e.Tail[tailLines-1] != "the end" || e.Tail[0] != "0123456789abcde" {
@@ -66,12 +81,24 @@ func TestOutputIsThereBeforeTheExit(t *testing.T) {
 }
 
 func TestSyncPassesOnWhatThePipeHolds(t *testing.T) {
-	r, w, err := os.Pipe()
+	t.Run("pipe", func(t *testing.T) {
+		r, w, err := os.Pipe()
+		testSync(t, r, w, err, 32<<10)
+	})
+	t.Run("pty", func(t *testing.T) {
+		r, w, err := openPty()
+		testSync(t, r, w, err, 8<<10)
+	})
+}
+
+// testSync writes a text of a length to w before anybody reads r.
+func testSync(t *testing.T, r, w *os.File, err error, length int) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Close() }() // open: there is no end of file
-	text := strings.Repeat("0123456789abcde\n", 2048) + "the end"
+	text := strings.Repeat("0123456789abcde\n", length/16) + "the end"
 	if _, err := w.WriteString(text); err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,9 @@ type Spec struct {
 	// Prefix in front, in one Write for as many lines as there are, up to 16 KiB. A line longer than 1 MiB is cut into lines
 	// of 1 MiB, or up to 3 bytes fewer where that would split a character. What is not UTF-8 becomes U+FFFD. nil discards.
 	Stdout, Stderr io.Writer
+	// Pty, if set, reports whether stdout of the worker with a local rank is a pseudo terminal, of which bytes come unchanged, and not a
+	// pipe. The libraries of C and other languages hold back what is written to a pipe, and lose it if the program crashes.
+	Pty func(localRank int) bool
 	// Spool writes to the console and to the log files, and outlives the gang: what has been put into it when Exits ends
 	// may not be written yet. It must be set.
 	Spool *spool.Spool

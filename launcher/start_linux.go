@@ -42,7 +42,7 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	return g, nil
 }
 
-// newGang opens the workers' pipes and gets a guard for the gang. It returns the workers' ends, which the guard has yet
+// newGang opens the workers' pipes or pseudo terminals, and gets a guard for the gang. It returns the workers' ends, which the guard has yet
 // to get: stdout and stderr of local rank 0, of local rank 1, ...
 func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	ours, theirs, err := openPipes(2 * len(spec.Workers))
@@ -52,6 +52,7 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	spec.openPtys(ours, theirs)
 	guard, err := spec.takeGuard()
 	if err != nil {
 		closeAll(ours)
@@ -62,6 +63,7 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 		suspended: make(chan struct{}, 1), followed: make(chan struct{})}
 	g.grace.Store(int64(spec.Grace))
 	g.attach(ours)
+	g.resize()
 	return g, theirs, nil
 }
 
@@ -234,14 +236,16 @@ func (g *Gang) release() {
 	g.timerFile.close()
 }
 
-// unread returns how many bytes a pipe holds.
+// unread returns how many bytes a pipe holds; of a pseudo terminal, only how many are ready.
 func unread(pipe *os.File) (n int, err error) {
-	raw, err := pipe.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	ctlErr := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	return n, errors.Join(ctlErr, err)
+	err = control(pipe, func(fd int) error { n, err = unix.IoctlGetInt(fd, unix.TIOCINQ); return err })
+	return n, err
+}
+
+// readNow reads without waiting. It returns 0 if there is nothing to read.
+func readNow(pipe *os.File, buf []byte) (n int) {
+	_ = control(pipe, func(fd int) (err error) { n, err = unix.Read(fd, buf); return err })
+	return max(0, n)
 }
 
 func closeAll(files []*os.File) {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	readSize  = 64 << 10               // what a pipe holds
+	readSize  = 64 << 10               // what a pipe holds, unless its user makes it longer; a pseudo terminal holds less
 	firstRead = 4 << 10                // most workers write less at once
 	idle      = 100 * time.Millisecond // after which a terminal shows a line that has not ended
 )
@@ -28,7 +28,7 @@ const (
 // owns it, and waits only for the pipe and for room in its queues; others only call sync, stopping and close.
 type stream struct {
 	which   Std
-	pipe    *os.File // the agent's end, non-blocking
+	pipe    *os.File // the agent's end, non-blocking; or that of a pseudo terminal
 	console *Console
 
 	onConsole bool
@@ -136,7 +136,7 @@ func (s *stream) run() {
 		case err == nil && s.lines.bar != nil && len(s.lines.partial) > 0:
 			err = s.wakeAt(time.Now().Add(idle))
 		}
-		if err != nil { // io.EOF, or os.ErrClosed after close
+		if err != nil { // io.EOF, of a pseudo terminal EIO, or os.ErrClosed after close
 			return
 		}
 	}
@@ -149,7 +149,7 @@ func (s *stream) close() {
 	<-s.done
 }
 
-// catchUp is the reader's half of sync. It reads only as much as the pipe holds at its start, because another
+// catchUp is the reader's half of sync. It reads only as much as the pipe can have held at its start, because another
 // process may write forever.
 func (s *stream) catchUp(buf []byte) error {
 	if err := s.pipe.SetReadDeadline(time.Time{}); err != nil {
@@ -159,13 +159,13 @@ func (s *stream) catchUp(buf []byte) error {
 	if err != nil {
 		return err
 	}
-	for pending > 0 {
-		n, err := s.pipe.Read(buf)
-		s.take(buf[:n])
-		if err != nil {
-			return err
+	for left := max(pending, readSize); left > 0; {
+		n := readNow(s.pipe, buf)
+		if n == 0 {
+			break
 		}
-		pending -= n
+		s.take(buf[:n])
+		left -= n
 	}
 	s.finishLine()
 	return nil

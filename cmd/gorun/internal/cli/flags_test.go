@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	o.host = host{}
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
-		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", events: "null",
+		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", pty: "auto", events: "null",
 		onFailure: "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
@@ -111,6 +111,7 @@ var accepted = map[string]struct {
 	"duplicate-stderr-filters": {"Error", func(o *options) bool { return slices.Equal(o.stderrFilters, []string{"Error"}) }},
 	"log-line-prefix":          {"", func(o *options) bool { return o.prefix == "" }},
 	"timestamps":               {"1", func(o *options) bool { return o.timestamps }},
+	"pty":                      {"yes", func(o *options) bool { return o.pty == "yes" }},
 	"log-max-size":             {"2MiB", func(o *options) bool { return o.logMaxSize == 2<<20 }},
 	"log-keep":                 {"4", func(o *options) bool { return o.logKeep == 4 }},
 	"logs-specs":               {"default", func(*options) bool { return true }},

@@ -53,6 +53,7 @@ var refused = map[string][]string{
 	"duplicate-stderr-filters": {"\x00"},
 	"log-line-prefix":          {},
 	"timestamps":               {"", "maybe"},
+	"pty":                      {"", "1", "YES", "aut"},
 	"log-max-size":             {"", "0", "-1", "1X", "M", "1KM", "99999999T", "big"},
 	"log-keep":                 {"", "0", "-1", "all"},
 	"logs-specs":               {"", "nope", "defalt"},
@@ -108,7 +109,7 @@ func TestEveryBadValue(t *testing.T) {
 		}
 		for _, choice := range f.choices {
 			slip := choice[:len(choice)-1]
-			if _, err := strconv.Atoi(choice); err == nil || slices.Contains(f.choices, slip) {
+			if _, err := strconv.Atoi(choice); err == nil || len(slip) < 2 || slices.Contains(f.choices, slip) {
 				continue
 			}
 			if err := f.set(defaults(bare()), slip); err == nil || !strings.Contains(err.Error(), "(did you mean ") {

@@ -58,6 +58,7 @@ type options struct {
 	stdoutFilters, stderrFilters []string
 	prefix                       string
 	timestamps                   bool
+	pty                          string
 	logMaxSize                   int64
 	logKeep                      int
 	events                       string
@@ -87,7 +88,7 @@ func defaults(h host) *options {
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
 		onFailure: restartAll, replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
-		prefix: agent.DefaultPrefix, events: "null",
+		prefix: agent.DefaultPrefix, pty: ptyAuto, events: "null",
 	}
 }
 

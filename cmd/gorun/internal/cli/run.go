@@ -89,6 +89,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	config.Spec.TempDir, config.ErrorDir, config.ProgressDir = temp.dir, temp.dir, temp.progress()
 	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	o.setStreams(&config, std, stdout, stderr)
+	config.Spec.Pty = o.ptyFor(isTerminal(stdout), program.Python)
 	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
 	if err != nil {
 		return err
