@@ -122,8 +122,8 @@ func note(x launcher.Exit, r ErrorFile) string {
 	return ""
 }
 
-// colors are the escape sequences that change only the appearance of a text.
-var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+// colors are the escape sequences that change only the appearance of a text, erase what follows it, or hide the cursor.
+var colors = regexp.MustCompile("\x1b\\[([0-9;:]*m|[0-2]?K|\\?25[hl])")
 
 // Printable makes a line safe for a terminal. It removes colors, and escapes, as Go does, whatever else could
 // move the cursor or change the order of characters. Tabs stay.

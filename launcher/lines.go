@@ -80,6 +80,6 @@ func (l *lines) progress(n int) {
 	}
 	fresh := len(l.partial) - n
 	if cr := bytes.LastIndexByte(l.partial[fresh:], '\r'); cr >= 0 {
-		l.bar(visible(l.partial[:fresh+cr]))
+		l.bar(Visible(l.partial[:fresh+cr]))
 	}
 }

@@ -103,7 +103,7 @@ func (s *stream) rescue(b []byte) {
 	for line := range bytes.Lines(b) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		if s.lines.bar != nil {
-			line = visible(line)
+			line = Visible(line)
 		}
 		if s.stamped {
 			text = appendStamp(text, time.Now())
@@ -192,7 +192,7 @@ func (s *stream) take(b []byte) {
 // line passes on one line, or a piece of a line that has not ended.
 func (s *stream) line(b []byte, ended bool) {
 	if s.tail != nil {
-		s.tail.add(visible(b))
+		s.tail.add(Visible(b))
 	}
 	if s.filter != nil && s.filter.wants(b) {
 		s.filtered = appendLine(s.filtered, s.prefix.Load().plain, b)
@@ -204,7 +204,7 @@ func (s *stream) line(b []byte, ended bool) {
 		if !ended && bytes.HasSuffix(b, []byte("\r")) {
 			return // a progress bar, and nothing after it
 		}
-		b = visible(b)
+		b = Visible(b)
 	}
 	s.batch = appendLine(append(s.batch, s.stamp...), s.prefix.Load().painted, b)
 }
@@ -230,7 +230,7 @@ func (s *stream) bar(text []byte) {
 
 // pause shows an unfinished line that its worker does not continue: it may be a question.
 func (s *stream) pause() {
-	if text := visible(s.lines.partial); s.onConsole && len(text) > 0 {
+	if text := Visible(s.lines.partial); s.onConsole && len(text) > 0 {
 		s.flush()
 		s.console.ask(s, text)
 	}

@@ -45,8 +45,8 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// visible returns what a terminal finally shows of a line: each carriage return starts the line again.
-func visible(line []byte) []byte {
+// Visible returns what a terminal finally shows of a line: each carriage return starts the line again.
+func Visible(line []byte) []byte {
 	if bytes.IndexByte(line, '\r') < 0 { // much faster than LastIndexByte
 		return line
 	}

@@ -46,7 +46,7 @@ func TestVisible(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a": "a", "a\r": "a", "\ra": "a", "a\rb": "b", "a\rb\r\r": "b", "a\r\rb": "b", "\r\r": "", "long\rx": "x",
 	} {
-		if got := visible([]byte(in)); string(got) != want {
+		if got := Visible([]byte(in)); string(got) != want {
 			t.Errorf("%q shows %q, want %q", in, got, want)
 		}
 	}

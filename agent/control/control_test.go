@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,7 +183,13 @@ func TestLogs(t *testing.T) {
 	want("5 stdout other")
 
 	seen, ended := make(chan Line), make(chan error)
-	go func() { ended <- c.Logs(t.Context(), 4, true, func(l Line) { seen <- l }) }()
+	go func() {
+		ended <- c.Logs(t.Context(), 4, true, func(l Line) {
+			if !l.Unfinished {
+				seen <- l
+			}
+		})
+	}()
 	for _, text := range []string{"one", "bad news", "two"} {
 		if l := <-seen; l.Text != text {
 			t.Errorf("%q, want %q", l.Text, text)
@@ -210,6 +217,46 @@ func TestLogs(t *testing.T) {
 	first, rest, _ := strings.Cut(out, "\n")
 	if !strings.Contains(first, `"missed":true`) || strings.Contains(rest, "missed") || strings.Count(out, strings.Repeat("x", 990)+"0") != strings.Count(out, "\n") {
 		t.Errorf("after lines that are not kept comes %.80s", first)
+	}
+}
+
+// TestLinesOfTerminals: a line is what a terminal shows of it, however its bytes come; who wants unfinished lines gets the newest state.
+func TestLinesOfTerminals(t *testing.T) {
+	bar := func(n int) string { return strings.Repeat(fmt.Sprintf("\r%070d\x1b[K", 7), n/74) + "\r8%" }
+	for _, c := range []struct {
+		name   string
+		pieces []string // what is written between two looks
+		want   []string // "~" before an unfinished line
+	}{
+		{"bar", []string{"\r1%\r2%", "\r3%", "\n"}, []string{"~2%", "~3%", "3%"}},
+		{"return at the end", []string{"1%\r", "2%\r", "done\r\n"}, []string{"~1%", "~2%", "done"}},
+		{"line ends of DOS", []string{"one\r\ntwo\r", "\n"}, []string{"one", "~two", "two"}},
+		{"question", []string{"name? ", "", "me\nok\n"}, []string{"~name? ", "name? me", "ok"}},
+		{"colors", []string{"\x1b[31m1%\x1b[0m\x1b[K\r", "\x1b[?25h\n"}, []string{"~1%", ""}},
+		{"long bar", []string{bar(3 * maxLine / 2), "\n"}, []string{"~8%", "8%"}},
+		{"bar whose beginning is not kept", []string{"0%" + bar(recent.Size), "\r9%\n"}, []string{"~8%", "9%"}},
+		{"line whose beginning is not kept", []string{strings.Repeat("x", 2*recent.Size), "x\r\ny\n"}, []string{"y"}},
+	} {
+		written, r, got := recent.New(1), lineReader{unfinished: true}, []string(nil)
+		for _, text := range c.pieces {
+			for ; len(text) > 4096; text = text[4096:] {
+				written.Add(0, byte(launcher.Stdout), []byte(text[:4096]))
+			}
+			written.Add(0, byte(launcher.Stdout), []byte(text))
+			for line := range strings.Lines(string(r.read(nil, written, Line{}, false))) {
+				l, err := parseLine([]byte(line))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if l.Unfinished {
+					l.Text = "~" + l.Text
+				}
+				got = append(got, l.Text)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %.200q, want %q", c.name, got, c.want)
+		}
 	}
 }
 

@@ -2,7 +2,8 @@
 // directory that only the user can enter, and there only requests of the same user or of root:
 //
 //	GET  /status             a status.Node
-//	GET  /logs?rank=R&follow the last lines of the workers, one Line of JSON for each, and, with follow, those that come
+//	GET  /logs?rank=R&follow&unfinished
+//	                         the last lines of the workers, one Line of JSON for each, and, with follow, those that come
 //	POST /stop, /kill, /drain?force, /restart, /scale?nodes=MIN:MAX, /stacks
 //	                         an agent.Command, which gets a Reply
 //

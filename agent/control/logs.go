@@ -19,8 +19,10 @@ type Line struct {
 	Rank      int    `json:"rank"` // that it has now
 	LocalRank int    `json:"local_rank"`
 	Stream    string `json:"stream"`           // "stdout" or "stderr"
-	Text      string `json:"text"`             // without its end
+	Text      string `json:"text"`             // what a terminal shows of it, without its end
 	Missed    bool   `json:"missed,omitempty"` // lines before it are not kept any more
+
+	Unfinished bool `json:"unfinished,omitempty"` // the next Line of its worker and stream takes its place
 }
 
 const maxLine = 64 << 10 // bytes; a longer line is cut into several
@@ -28,6 +30,11 @@ const maxLine = 64 << 10 // bytes; a longer line is cut into several
 // serveLogs writes the last lines of workers, and, if the client follows, those that come.
 func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 	follow, err := parseSwitch(r, "follow")
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	unfinished, err := parseSwitch(r, "unfinished")
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
@@ -50,6 +57,9 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	readers := make([]lineReader, s.config.Recent.Len())
+	for i := range readers {
+		readers[i].unfinished = unfinished
+	}
 	to := http.NewResponseController(w)
 	for {
 		changed := s.config.Recent.Changed()
@@ -101,18 +111,33 @@ func (s *Server) rankOf(local int) int {
 
 // A lineReader reads the lines of one worker.
 type lineReader struct {
-	next    uint64
-	missed  bool
-	streams [2]partialLine // stdout, stderr
+	unfinished bool // it also reads lines that have not ended
+	next       uint64
+	missed     bool
+	streams    [2]partialLine // stdout, stderr
 }
 
 // A partialLine is the beginning of a line of a stream.
 type partialLine struct {
-	text []byte
-	skip bool // until the line ends: its beginning is not kept any more
+	text  []byte
+	skip  bool // until the line ends or begins again: its beginning is not kept any more
+	fresh bool // text has not been read
 }
 
-// read appends the lines that have come since the last call, as JSON. With last, it also appends lines that have not ended.
+// add adds what a line goes on with. A progress bar begins its line again and again, and only the last time counts.
+func (p *partialLine) add(text []byte) {
+	if again := launcher.Visible(text); p.skip && len(again) < len(bytes.TrimRight(text, "\r")) {
+		p.skip = false
+	}
+	if p.skip || len(text) == 0 {
+		return
+	}
+	p.text = append(p.text, text...)
+	begin := len(bytes.TrimRight(p.text, "\r")) - len(launcher.Visible(p.text))
+	p.text, p.fresh = p.text[begin:], true
+}
+
+// read appends the lines that have come since the last call, as JSON. With last, lines that have not ended count as lines.
 func (l *lineReader) read(out []byte, from *recent.Workers, like Line, last bool) []byte {
 	pieces, next, missed := from.Since(like.LocalRank, l.next)
 	l.next = next
@@ -125,9 +150,7 @@ func (l *lineReader) read(out []byte, from *recent.Workers, like Line, last bool
 		like.Stream = streamNames[streamIndex(p.Stream)]
 		for line := range bytes.Lines(p.Text) {
 			line, ended := bytes.CutSuffix(line, []byte("\n"))
-			if !s.skip {
-				s.text = append(s.text, line...)
-			}
+			s.add(line)
 			for len(s.text) > maxLine {
 				out = l.append(out, like, s.text[:maxLine])
 				s.text = s.text[maxLine:]
@@ -140,9 +163,10 @@ func (l *lineReader) read(out []byte, from *recent.Workers, like Line, last bool
 			}
 		}
 	}
+	like.Unfinished = !last
 	for i := range l.streams {
-		if s := &l.streams[i]; last && len(s.text) > 0 {
-			like.Stream = streamNames[i]
+		if s := &l.streams[i]; len(s.text) > 0 && (last || l.unfinished && s.fresh) {
+			like.Stream, s.fresh = streamNames[i], false
 			out = l.append(out, like, s.text)
 		}
 	}
@@ -159,7 +183,7 @@ func streamIndex(stream byte) int {
 }
 
 func (l *lineReader) append(out []byte, line Line, text []byte) []byte {
-	line.Text, line.Missed, l.missed = agent.Printable(string(bytes.TrimRight(text, "\r"))), l.missed, false
+	line.Text, line.Missed, l.missed = agent.Printable(string(launcher.Visible(text))), l.missed, false
 	encoded, _ := json.Marshal(line) // of texts and numbers: cannot fail
 	return append(append(out, encoded...), '\n')
 }

@@ -76,7 +76,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 		t.Skip("needs chromium")
 	}
 	n := startNode(t, "--rdzv-id=train17", "--nproc-per-node=4", "--max-restarts=3", "--status-addr=:0", "bash", "-c",
-		`echo "<b id=hostile>rank $RANK</b>"; for i in {1..18}; do echo "epoch $i, loss 0.$((90 - 4 * i))"; done; [ $GORUN_ROUND$RANK != 12 ] || { sleep 1; exit 3; }; echo ready; exec sleep 100`)
+		`echo "<b id=hostile>rank $RANK</b>"; for i in {1..18}; do echo "epoch $i, loss 0.$((90 - 4 * i))"; done; [ $GORUN_ROUND$RANK != 12 ] || { sleep 1; exit 3; }; echo ready; printf '\r1%% of <it>\r2%% of <it>'; exec sleep 100`)
 	addr := pageOf(n)
 	n.expect("restart 1 of 3")
 	for range 4 {
@@ -87,7 +87,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 	for _, want := range []string{
 		`>train17: bash</h1>`, `round 2 of 1 node and 4 ranks, 1 of 3 restarts used`, `✖ last failure \d+s ago, in round 1 on [^<]*exit code 3`,
 		`aria-label="rank 3: running"`, `<rect class="round" [^>]*><title>round 1 begins`, `<path class="failure"`, `● running</td>`,
-		`&lt;b id=hostile&gt;rank 0&lt;/b&gt;`, `data-live="yes"`,
+		`&lt;b id=hostile&gt;rank 0&lt;/b&gt;`, `\n  2% of &lt;it&gt;</pre>`, `data-live="yes"`,
 	} {
 		if !regexp.MustCompile(want).MatchString(dom) {
 			t.Errorf("the page does not show %s", want)

@@ -146,7 +146,7 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 		if l.Stream == "stderr" {
 			to = stderr
 		}
-		if _, err := fmt.Fprintf(to, "[%d] %s\n", l.Rank, l.Text); err != nil && failed == nil {
+		if _, err := io.WriteString(to, logLine(l, to)); err != nil && failed == nil {
 			failed = err
 			cancel() // nobody reads it any more
 		}
@@ -166,4 +166,20 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 	}
 	reading.Wait()
 	return errors.Join(append(errs, failed)...)
+}
+
+// logLine returns a line as it is shown. On a terminal, the next one takes the place of one that is unfinished.
+func logLine(l control.Line, to io.Writer) string {
+	text := fmt.Sprintf("[%d] %s", l.Rank, l.Text)
+	f, isFile := to.(*os.File)
+	switch onTerminal := isFile && isTerminal(f); {
+	case l.Unfinished && !onTerminal:
+		return ""
+	case l.Unfinished:
+		return "\x1b[K\x1b[?7l" + text + "\x1b[?7h\r" // in one row
+	case onTerminal:
+		return "\x1b[K" + text + "\n"
+	default:
+		return text + "\n"
+	}
 }

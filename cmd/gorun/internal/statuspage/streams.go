@@ -129,6 +129,11 @@ type lineList struct {
 func (l *lineList) add(line control.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n := len(l.lines); n > 0 && l.lines[n-1].Unfinished && l.lines[n-1].Stream == line.Stream {
+		line.Missed = line.Missed || l.lines[n-1].Missed
+		l.lines[n-1] = line
+		return
+	}
 	if len(l.lines) == maxLines {
 		l.lines = append(l.lines[:0], l.lines[1:]...)
 		l.lines[0].Missed = true

@@ -4,7 +4,7 @@
   const shapes = { running: "●", succeeded: "✔", failed: "✖", stopped: "■" };
   const maxRanks = 256, maxLines = 500;
   const $ = (id) => document.getElementById(id);
-  let doc = null, arrived = 0, tail = null, lines = [];
+  let doc = null, arrived = 0, tail = null, lines = [], unfinished = {};
 
   const el = (name, attributes, ...children) => {
     const e = document.createElement(name);
@@ -33,12 +33,11 @@
 
   function choose(rank) {
     $("rank").value = rank;
-    lines = [];
-    $("log").textContent = "";
-    $("tail").textContent = "";
+    const begin = () => { lines = []; unfinished = {}; $("log").textContent = ""; $("tail").textContent = ""; };
+    begin();
     if (tail) tail.close();
     tail = new EventSource("/logs?rank=" + encodeURIComponent(rank));
-    tail.onopen = () => { lines = []; $("log").textContent = ""; $("tail").textContent = ""; };
+    tail.onopen = begin;
     tail.onerror = () => {
       $("tail").textContent = "no output to be had";
       if (tail.readyState === EventSource.CLOSED) setTimeout(() => { if ($("rank").value === String(rank)) choose(rank); }, 5000);
@@ -46,11 +45,13 @@
     tail.onmessage = (m) => {
       for (const l of JSON.parse(m.data)) {
         if (l.missed) lines.push("[earlier lines are not kept]");
-        lines.push((l.stream === "stderr" ? "! " : "  ") + l.text);
+        const text = (l.stream === "stderr" ? "! " : "  ") + l.text;
+        delete unfinished[l.stream];
+        if (l.unfinished) unfinished[l.stream] = text; else lines.push(text);
       }
       lines = lines.slice(-maxLines);
       const log = $("log"), atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 20;
-      log.textContent = lines.join("\n");
+      log.textContent = lines.concat(Object.values(unfinished)).join("\n");
       if (atEnd) log.scrollTop = log.scrollHeight;
     };
     if (doc) showNodes();
