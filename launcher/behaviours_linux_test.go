@@ -34,7 +34,7 @@ func init() {
 		"write":  write,
 		"look":   look,
 		"daemon": daemon,
-		"middle": func([]string) { fmt.Printf("daemon %d\n", spawnDetached("wait").Process.Pid) },
+		"middle": func([]string) { fmt.Printf("daemon %d\n", spawnDetached("deaf").Process.Pid) },
 		"chatter": func([]string) {
 			for {
 				fmt.Println("and another line")
@@ -147,7 +147,7 @@ func affinity() (cpus []int) {
 	return cpus
 }
 
-// daemon leaves a daemon behind, two forks and two sessions away, which holds stdout; then it does what its
+// daemon leaves a daemon behind, two forks and two sessions away, which holds stdout and ignores SIGTERM; then it does what its
 // arguments say.
 func daemon(args []string) {
 	must(spawnDetached("middle").Wait())

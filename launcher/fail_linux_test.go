@@ -49,10 +49,15 @@ func TestFailQuits(t *testing.T) {
 	}
 	s, con = spec(t, 1, "deaf") // which ignores SIGQUIT as well
 	s.Argv = []string{"/bin/sh", "-c", "trap '' QUIT; echo ready; while :; do sleep 100; done"}
+	var warned warnings
+	s.Warn = warned.add
 	g = start(t, s)
 	con.wait(t, "ready", 1)
 	g.Fail(0, "it hangs", true)
-	if e, _ := nextExit(t, g); e.Signal != syscall.SIGKILL || e.Hung != "it hangs" {
+	if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || e.Hung != "it hangs" {
 		t.Errorf("%+v", e)
+	}
+	if want := "processes that outlived their workers were killed: 1 of rank 0"; warned.String() != want { // sleep
+		t.Errorf("warned %q, want %q", warned.String(), want)
 	}
 }

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ type Gang struct {
 // worker is the agent's view of a worker.
 type worker struct {
 	pid      int
+	rank     atomic.Int64
 	out, err *stream
 	reported bool                   // its Exit has been delivered
 	expired  atomic.Pointer[Expiry] // for Exit.Expired
@@ -61,7 +63,7 @@ func (g *Gang) IsBlocked() bool {
 func (g *Gang) Exits() <-chan Exit { return g.exits }
 
 // Stop asks the gang to end: every process in the session of the workers gets sig, and when these have ended, or
-// Spec.Grace is over (see Interrupted), every descendant gets SIGKILL. Stop does not wait. Only the first Stop counts.
+// Spec.Grace is over (see Interrupted), Kill follows. Stop does not wait. Only the first Stop counts.
 func (g *Gang) Stop(sig syscall.Signal) {
 	g.stopping.Store(true)
 	for i := range g.workers {
@@ -86,7 +88,8 @@ func (g *Gang) Interrupted(grace time.Duration) {
 	}
 }
 
-// Kill sends SIGKILL to every descendant now, also while a Stop is in its grace period. It does not wait.
+// Kill sends SIGKILL to the workers and all in their session now, also while a Stop is in its grace period. What has left the session, or
+// ignores SIGTERM, has guard.LeftTimeout to end, as after any end of all workers, and then gets SIGKILL too. Kill does not wait.
 func (g *Gang) Kill() {
 	g.stopping.Store(true)
 	g.guard.Kill()
@@ -104,6 +107,7 @@ func (g *Gang) Signal(sig syscall.Signal) {
 // SetPrefix changes what stands before the lines of one worker, by its index in Spec.Workers, which has another rank from now on.
 func (g *Gang) SetPrefix(index, rank int, prefix string) {
 	p := &prefixes{paint(prefix, rank, g.spec.Color), []byte(prefix)}
+	g.workers[index].rank.Store(int64(rank))
 	g.workers[index].out.prefix.Store(p)
 	g.workers[index].err.prefix.Store(p)
 }
@@ -170,6 +174,8 @@ func (g *Gang) follow() bool {
 			case g.suspended <- struct{}{}:
 			default:
 			}
+		case e.Left != nil:
+			g.warnLeft(e.Left)
 		case e.Warning != "":
 			g.spec.warn("%s", e.Warning)
 		case e.Gone:
@@ -193,7 +199,7 @@ func (g *Gang) report(index int, exit Exit) {
 	w := &g.workers[index]
 	w.reported = true
 	w.out.sync()
-	exit.Rank, exit.LocalRank, exit.Pid = g.spec.Workers[index].Rank, g.spec.localRank(index), w.pid
+	exit.Rank, exit.LocalRank, exit.Pid = int(w.rank.Load()), g.spec.localRank(index), w.pid
 	exit.Tail = w.err.sync()
 	if exit.Failed() {
 		exit.setCause(w.expired.Load(), w.hung.Load())
@@ -216,11 +222,27 @@ func (g *Gang) warnStuck(pids []int) {
 	for i, pid := range pids {
 		names[i] = strconv.Itoa(pid)
 		if index := slices.Index(g.Pids(), pid); index >= 0 {
-			names[i] += fmt.Sprintf(" (rank %d)", g.spec.Workers[index].Rank)
+			names[i] += fmt.Sprintf(" (rank %d)", g.workers[index].rank.Load())
 		}
 	}
 	g.spec.warn("SIGKILL did not end process %s within %v: it is frozen, or blocked in the kernel by a device or file system that does not answer; "+
 		"gorun ends without it", strings.Join(names, ", "), g.spec.killTimeout())
+}
+
+// warnLeft says of which ranks processes were killed: n has their number by index in Spec.Workers.
+func (g *Gang) warnLeft(n map[int]int) {
+	if len(g.workers) == 1 { // that of all, also of a process with another environment
+		n = map[int]int{0: n[0] + n[-1]}
+	}
+	var parts []string
+	for _, index := range slices.Sorted(maps.Keys(n)) {
+		of := "a rank that is not known"
+		if index >= 0 && index < len(g.workers) {
+			of = fmt.Sprintf("rank %d", g.workers[index].rank.Load())
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", n[index], of))
+	}
+	g.spec.warn("processes that outlived their workers were killed: %s", strings.Join(parts, ", "))
 }
 
 func (g *Gang) warnDenied(pids []int) {

@@ -17,7 +17,10 @@ import (
 )
 
 func TestDaemonIsGoneAfterNormalEnd(t *testing.T) {
+	t.Parallel()
+	var warned warnings
 	s, con := spec(t, 2, "daemon", "exit", "0")
+	s.Warn = warned.add
 	begin := time.Now()
 	for _, e := range exits(t, start(t, s)) { // and the pipes that the daemons hold do not delay it
 		if e.Failed() {
@@ -30,25 +33,16 @@ func TestDaemonIsGoneAfterNormalEnd(t *testing.T) {
 			t.Errorf("the gang has ended and there is %+v", p)
 		}
 	}
-}
-
-func TestDaemonIsGoneAfterStop(t *testing.T) {
-	s, con := spec(t, 2, "daemon", "polite")
-	g := start(t, s)
-	con.wait(t, "ready", 4)
-	daemons := con.pids(t, "daemon", 2)
-	g.Stop(syscall.SIGTERM)
-	exits(t, g)
-	for _, pid := range daemons {
-		if p, ok := proc.Read(pid); ok {
-			t.Errorf("the gang has ended and there is %+v", p)
-		}
+	if want := "processes that outlived their workers were killed: 1 of rank 0, 1 of rank 1"; warned.String() != want {
+		t.Errorf("warned %q, want %q", warned.String(), want)
 	}
 }
 
 func TestDaemonThatNeverStopsWritingHoldsNothingUp(t *testing.T) {
 	s, con := spec(t, 2, "wait")
 	s.Argv = []string{"/bin/sh", "-c", `if [ "$RANK" = 0 ]; then "$0" chatter & exit 3; fi; exec "$0" wait`, s.Argv[0]}
+	var warned warnings
+	s.Warn = warned.add
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Code != 3 {
@@ -56,6 +50,9 @@ func TestDaemonThatNeverStopsWritingHoldsNothingUp(t *testing.T) {
 	}
 	g.Kill()
 	exits(t, g)
+	if want := "processes that outlived their workers were killed: 1 of rank 0"; warned.String() != want {
+		t.Errorf("warned %q, want %q", warned.String(), want)
+	}
 }
 
 // startAgent starts this binary as an agent whose workers run argv.
@@ -83,6 +80,7 @@ func startAgentBy(t *testing.T, command []string, attr *syscall.SysProcAttr, tem
 }
 
 func TestSIGKILLOfAgentLeavesNothing(t *testing.T) {
+	t.Parallel()
 	temp := filepath.Join(t.TempDir(), "build")
 	if err := os.Mkdir(temp, 0o755); err != nil {
 		t.Fatal(err)
@@ -142,6 +140,9 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 			t.Errorf("process %d was no part of the gang and is dead", cmd.Process.Pid)
 		}
 	}
+	if err := syscall.Kill(otherCon.pids(t, "daemon", 1)[0], syscall.SIGKILL); err != nil {
+		t.Errorf("the other gang's daemon: %v", err)
+	}
 	otherGang.Stop(syscall.SIGTERM)
 	for _, e := range exits(t, otherGang) {
 		if e.GuardLost || e.Code != 5 {
@@ -184,6 +185,7 @@ func TestSIGKILLOfGuardDuringStop(t *testing.T) {
 
 // A user may not kill what a setuid program has become, but need not wait for it either.
 func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED: only root can make a program that another user cannot kill")
 	}

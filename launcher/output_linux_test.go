@@ -78,6 +78,9 @@ func testOutputBeforeExit(t *testing.T, out, text string) {
 	if len(e.Tail) != tailLines || e.Tail[tailLines-1] != "the end" || e.Tail[0] != "0123456789abcde" {
 		t.Errorf("tail %q", e.Tail)
 	}
+	if err := syscall.Kill(con.pids(t, "daemon", 1)[0], syscall.SIGKILL); err != nil { // so that nothing waits for it
+		t.Error(err)
+	}
 }
 
 func TestSyncPassesOnWhatThePipeHolds(t *testing.T) {

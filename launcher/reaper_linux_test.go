@@ -166,7 +166,7 @@ func manyGangs(args []string) {
 	stop := guard.ReapAsInit()
 	fmt.Println("ready")
 	for i := range fulltest.Else(30, 10) {
-		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (setsid sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4), Spool: spool.New()}
+		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4), Spool: spool.New()}
 		lost := i%5 == 4
 		if lost {
 			s.Argv = []string{args[0], "wait"}

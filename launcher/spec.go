@@ -25,7 +25,7 @@ type Spec struct {
 	FirstLocalRank int
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. After SIGKILL, the gang waits as long again,
 	// but at least 5 s and at most 30 s. Then Warn gets a line about processes that have not ended, and the gang ends
-	// without them.
+	// without them. Before that, processes that have outlived their worker have guard.LeftTimeout to end.
 	Grace time.Duration
 	// StepSignals are the signals that end the job, if whoever sends the agent a signal may send it to every process below the agent
 	// too. Slurm does that with proctrack/linuxproc; with proctrack/cgroup and proctrack/pgid, it signals the agent only. What reaches the
@@ -92,7 +92,7 @@ func (s *Spec) killTimeout() time.Duration { return min(max(s.Grace, 5*time.Seco
 
 // StopTimeout returns how long a gang with this Spec.Grace may take to end after Stop.
 func StopTimeout(grace time.Duration) time.Duration {
-	return grace + (&Spec{Grace: grace}).killTimeout()
+	return grace + guard.LeftTimeout + (&Spec{Grace: grace}).killTimeout()
 }
 
 // check finds errors that would be harder to explain in the guard.

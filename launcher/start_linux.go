@@ -101,6 +101,7 @@ func openPipes(n int) (ours, theirs []*os.File, err error) {
 func (g *Gang) attach(pipes []*os.File) {
 	streams := newOutput(&g.spec).streams(pipes)
 	for i := range g.workers {
+		g.workers[i].rank.Store(int64(g.spec.Workers[i].Rank))
 		g.workers[i].out, g.workers[i].err = streams[2*i], streams[2*i+1]
 	}
 }

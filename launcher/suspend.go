@@ -3,6 +3,8 @@ package launcher
 import (
 	"sync"
 	"time"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // suspendTimeout is how long the suspension of a gang is waited for.
@@ -48,7 +50,7 @@ func (g *Gang) Resume(passed time.Duration) {
 func (g *Gang) answerIn(grace time.Duration) {
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
-	g.clock.answerBy = time.Now().Add(grace + g.spec.killTimeout() + guardTimeout)
+	g.clock.answerBy = time.Now().Add(grace + guard.LeftTimeout + g.spec.killTimeout() + guardTimeout)
 	g.guard.AnswerBy(g.clock.answerBy)
 }
 

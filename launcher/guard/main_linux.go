@@ -46,7 +46,7 @@ func Main() int {
 	if len(req.Workers) == 0 {
 		return keep(string(req.TempDir), fromAgent, socket)
 	}
-	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, order: newExitOrder(),
+	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, order: newExitOrder(), ranks: map[string]int{}, left: map[int]int{},
 		oom: oom, killTimeout: req.KillTimeout, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
 	g.step.await(0, 0) // nobody was there to get these
 	for _, n := range req.StepSignals {
@@ -100,6 +100,8 @@ type gang struct {
 	order       *exitOrder
 	oom         *oomKills
 	phase       phase
+	ranks       map[string]int // the variable RANK of each worker, as in its environment -> index in Request.Workers
+	left        map[int]int    // pid of a process that has outlived its worker and that this guard has ended -> index, or unknownWorker
 	step        stepSignals
 	signal      syscall.Signal   // to stop with; 0: the workers have got it
 	grace       <-chan time.Time // nil until a stop is asked
@@ -123,6 +125,9 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.sweep()
 		}
 		if g.gone {
+			if left := g.countLeft(); len(left) > 0 {
+				g.send(Event{Left: left})
+			}
 			g.send(Event{Gone: true})
 			return
 		}
@@ -144,11 +149,10 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			if !ok {
 				commands, g.agentLost = nil, true
 				c.Verb = verbKill
-				g.resume()
 			}
 			g.handle(c)
 		case <-grace:
-			g.transition(graceOver)
+			g.transition(timeOver)
 		case <-killEnds:
 			g.abandonStuck()
 		}
@@ -167,6 +171,7 @@ func (g *gang) handle(c command) {
 		g.resume()
 	case c.Verb == verbKill || c.Grace <= 0:
 		g.transition(killAsked)
+		g.resume() // so that what is left can end
 	case g.phase == running:
 		g.startGrace(c.Grace)
 		g.signal = syscall.Signal(c.Signal)
@@ -175,7 +180,7 @@ func (g *gang) handle(c command) {
 		}
 		g.transition(stopAsked)
 	case g.phase == stopping:
-		g.changeGrace(c.Grace)
+		g.startGrace(c.Grace)
 	}
 }
 
@@ -218,7 +223,7 @@ func (g *gang) collected(pid int, status syscall.WaitStatus) {
 	}
 	delete(g.workers, pid)
 	g.order.remove(pid)
-	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase != killing // and not by this guard
+	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase < leaving // and not by this guard
 	var interrupt syscall.Signal
 	if g.phase == running {
 		interrupt = g.step.endedBy(status)

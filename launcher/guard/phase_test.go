@@ -9,26 +9,19 @@ import (
 func TestPhases(t *testing.T) {
 	for _, tt := range []struct {
 		from phase
-		on   trigger
-		want phase
+		want [4]phase // on stopAsked, killAsked, timeOver, allEnded
 	}{
-		{running, stopAsked, stopping},
-		{running, killAsked, killing},
-		{running, agentLost, killing},
-		{running, allEnded, killing},
-		{stopping, stopAsked, stopping},
-		{stopping, killAsked, killing},
-		{stopping, agentLost, killing},
-		{stopping, graceOver, killing},
-		{stopping, allEnded, killing},
-		{killing, stopAsked, killing},
-		{killing, killAsked, killing},
-		{killing, agentLost, killing},
-		{killing, graceOver, killing},
-		{killing, allEnded, killing},
+		{running, [4]phase{stopping, leaving, leaving, leaving}},
+		{stopping, [4]phase{stopping, leaving, leaving, leaving}},
+		{leaving, [4]phase{leaving, leaving, asked, leaving}},
+		{asked, [4]phase{asked, asked, urged, asked}},
+		{urged, [4]phase{urged, urged, killing, urged}},
+		{killing, [4]phase{killing, killing, killing, killing}},
 	} {
-		if got := tt.from.next(tt.on); got != tt.want {
-			t.Errorf("%d on %d: %d, want %d", tt.from, tt.on, got, tt.want)
+		for h, want := range tt.want {
+			if got := tt.from.next(trigger(h)); got != want {
+				t.Errorf("%d on %d: %d, want %d", tt.from, h, got, want)
+			}
 		}
 	}
 }
@@ -36,12 +29,12 @@ func TestPhases(t *testing.T) {
 func TestPhasesNeverGoBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := running
-		for _, h := range rapid.SliceOf(rapid.SampledFrom([]trigger{stopAsked, killAsked, agentLost, graceOver, allEnded})).Draw(t, "happenings") {
+		for _, h := range rapid.SliceOf(rapid.SampledFrom([]trigger{stopAsked, killAsked, timeOver, allEnded})).Draw(t, "happenings") {
 			was := p
 			if p = p.next(h); p < was {
 				t.Fatalf("from %d to %d on %d", was, p, h)
 			}
-			if h != stopAsked && p != killing {
+			if _, timed := lasts[p]; h != stopAsked && p != killing && !timed {
 				t.Fatalf("%d on %d leaves the gang alive", p, h)
 			}
 		}

@@ -61,6 +61,7 @@ type Event struct {
 	Denied     []int       `json:",omitempty"` // pids that may not be killed: they are another user's
 	Stuck      []int       `json:",omitempty"` // pids that SIGKILL has not ended
 	Suspended  bool        `json:",omitempty"` // all are, as asked
+	Left       map[int]int `json:",omitempty"` // how many processes that outlived their workers the guard has ended, by worker; -1: not known of which
 	Warning    string      `json:",omitempty"` // for people to read
 	Gone       bool        `json:",omitempty"` // no descendant is left but those of Denied and Stuck
 }
@@ -71,6 +72,9 @@ type NotStarted struct {
 	Errno  int    // of fork(2) or exec(2)
 	Reason string `json:",omitempty"` // for all other errors
 }
+
+// unknownWorker stands for the worker of a process that does not have the environment of any.
+const unknownWorker = -1
 
 // An Exit is how a worker ended.
 type Exit struct {

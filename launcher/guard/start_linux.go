@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/gorun/gorun/launcher/topology"
@@ -25,8 +26,9 @@ func (g *gang) start(req Request, files []int) {
 	var failure *NotStarted
 	var warning string
 	for i, w := range req.Workers {
+		env := slices.Concat(shared, unpack(w.Env))
 		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
-			Env:   slices.Concat(shared, unpack(w.Env)),
+			Env:   env,
 			Files: []uintptr{stdin, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
@@ -43,6 +45,9 @@ func (g *gang) start(req Request, files []int) {
 		}
 		pids = append(pids, pid)
 		g.workers[pid] = i
+		if at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "RANK=") }); at >= 0 {
+			g.ranks[env[at]] = i
+		}
 		g.order.add(pid)
 	}
 	for _, fd := range files {

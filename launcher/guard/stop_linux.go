@@ -10,15 +10,28 @@ import (
 )
 
 // transition moves the gang to the phase that follows from h. To stop a gang, the guard signals the other processes in its session; waits
-// until they have ended, the grace period is over, a kill command comes or the agent dies (the select in loop); and then sweeps and
-// reaps until nothing is left.
+// until they have ended, the grace period is over, a kill command comes or the agent dies (the select in loop); kills what still works;
+// gives what is left some time to end (see phase); and then sweeps and reaps until nothing is left.
 func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
-	if was == running && g.phase == stopping {
-		g.signalSession(g.signal)
+	if h == killAsked || h == timeOver && g.phase == leaving {
+		g.killSession()
 	}
-	if was != killing && g.phase == killing {
+	if g.phase == was {
+		return
+	}
+	if d, ok := lasts[g.phase]; ok {
+		g.startGrace(d)
+	}
+	switch g.phase {
+	case stopping:
+		g.signalSession(g.signal)
+	case asked:
+		g.ask(g.sessionProcesses)
+	case urged:
+		g.ask(g.descendants)
+	case killing:
 		g.killEnds = time.After(g.killTimeout)
 	}
 }
@@ -85,7 +98,14 @@ func (g *gang) signalWorkers(sig syscall.Signal) {
 // becomes the guard's child, and sweep runs again.
 func (g *gang) sweep() {
 	for !g.gone {
-		killed, denied := proc.KillAll(g.descendants())
+		list := g.descendants()
+		for _, p := range list {
+			g.noteLeft(p)
+		}
+		killed, denied := proc.KillAll(list)
+		for _, pid := range denied {
+			delete(g.left, pid)
+		}
 		if killed > 0 {
 			return
 		}

@@ -47,17 +47,11 @@ func (g *gang) resume() {
 	}
 }
 
-// changeGrace gives the gang, which is stopping, this much time from now on.
-func (g *gang) changeGrace(d time.Duration) {
+// startGrace gives the gang some time from now on, or, if it is suspended, from its end on.
+func (g *gang) startGrace(d time.Duration) {
 	if g.suspended != nil {
 		g.suspended.grace = d
-		return
 	}
-	g.startGrace(d)
-}
-
-// startGrace gives the gang some time to stop.
-func (g *gang) startGrace(d time.Duration) {
 	g.graceEnds = time.Now().Add(d)
 	g.grace = time.After(d)
 }

@@ -153,3 +153,15 @@ func Reap(pid int) bool {
 		}
 	}
 }
+
+// Ignores reports whether the process ignores sig.
+func (p Process) Ignores(sig syscall.Signal) bool {
+	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/status") // it may have ended
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "SigIgn:"); ok {
+			mask, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+			return err == nil && mask>>(sig-1)&1 == 1
+		}
+	}
+	return false
+}
