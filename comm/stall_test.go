@@ -234,11 +234,66 @@ func TestReceivesThatNothingFits(t *testing.T) {
 			_, err := Recv(ctx, g, []int{0}, AnySource)
 			return err
 		})
-		wantPeerError(t, 0, errs[0], 1, "has not sent what Recv #1 waits for: its last call was Send #1, which ended 1m0s ago")
+		wantPeerError(t, 0, errs[0], 1, "has not sent what Recv #1 (tag 7; an unreceived message from rank 1 has tag 8) waits for: "+
+			"its last call was Send #1, which ended 1m0s ago")
 		if err := errs[2]; !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "nobody has sent what Recv #1 waits for") {
 			t.Errorf("rank 2 got %v", err)
 		}
 	})
+}
+
+// A receive whose tag nobody sends says which tag has come instead, whatever ends it.
+func TestTagsThatNobodySends(t *testing.T) {
+	const tags = "Recv #1 (tag 5; an unreceived message from rank 0 has tag 7)"
+	recv := func(src int) func(ctx context.Context, g *Group) error {
+		return func(ctx context.Context, g *Group) error {
+			_, err := Recv(ctx, g, []int{0}, src, 5)
+			return err
+		}
+	}
+	close := func(_ context.Context, g *Group) error { return g.Close() }
+	for name, c := range map[string]struct {
+		length       int // of the message with tag 7
+		sender, wait func(ctx context.Context, g *Group) error
+		text         string
+	}{
+		"the sender waits, too":                 {1, recv(1), recv(0), "rank 1 waits for rank 0 in " + tags},
+		"the sender waits until it is received": {1 << 20, nil, recv(0), "rank 1 waits for rank 0 in " + tags},
+		"the sender leaves":                     {1, close, recv(0), ", and has not sent what " + tags + " waits for"},
+		"the sender leaves before": {1, close, func(ctx context.Context, g *Group) error {
+			time.Sleep(time.Second)
+			return recv(0)(ctx, g)
+		}, ", and has not sent what " + tags + " waits for"},
+		"any source":       {1, nil, recv(AnySource), "comm: Recv #1 from any rank: timed out after 1m0s: nobody has sent what " + tags + " waits for"},
+		"any source, left": {1, close, recv(AnySource), ", and has not sent what " + tags + " waits for"},
+		"a probe": {1, close, func(ctx context.Context, g *Group) error {
+			_, err := Probe(ctx, g, 0, 5)
+			return err
+		}, ", and has not sent what " + strings.Replace(tags, "Recv", "Probe", 1) + " waits for"},
+		"no message": {0, close, recv(0), ", and has not sent what Recv #1 (tag 5) waits for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 2, func(t *testing.T, w *testWorld) {
+				err := w.results(func(ctx context.Context, g *Group) error {
+					if g.Rank() == 1 {
+						return c.wait(ctx, g)
+					}
+					if c.length > 0 {
+						if err := Send(ctx, g, make([]int, c.length), 1, 7); err != nil {
+							return err
+						}
+					}
+					if c.sender != nil {
+						return c.sender(ctx, g)
+					}
+					return nil
+				})[1]
+				if err == nil || !strings.Contains(err.Error(), c.text) {
+					t.Errorf("got %v, want %s", err, c.text)
+				}
+			})
+		})
+	}
 }
 
 // A stopped rank says nothing, nor do the ranks that wait for it know more than that.

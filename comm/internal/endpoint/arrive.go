@@ -168,7 +168,7 @@ func (c *Communicator) deliver(op *Op, m *matching.Message) {
 		copy(op.buf, m.Payload)
 	case gone != nil:
 		e.discard(p, m)
-		op.finish(gone)
+		op.finish(op.without(gone))
 		c.failBy(gone)
 		return
 	default:

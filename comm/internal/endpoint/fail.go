@@ -104,7 +104,7 @@ func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
 		case op.hasHappened():
 		case op.send && c.ep.peers[rank].state == stateUp && c.ep.peers[rank].out.IsWriting(op): // the rest will follow
 		default:
-			c.end(op, f)
+			c.end(op, op.without(f))
 			needed = true
 		}
 	}
@@ -160,7 +160,7 @@ func (c *Communicator) endOrphans() {
 	}
 	for _, op := range slices.Clone(c.ops) {
 		if op.peer == matching.AnySource && op.source < 0 {
-			c.end(op, last)
+			c.end(op, op.without(last))
 		}
 	}
 }

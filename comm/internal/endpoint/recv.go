@@ -61,7 +61,7 @@ func (c *Communicator) post(op *Op) {
 		if op.hasHappened() {
 			return
 		}
-		op.finish(f)
+		op.finish(op.without(f))
 		c.failBy(f)
 		return
 	} else {

@@ -105,15 +105,45 @@ func (op *Op) awaited() int {
 	return op.peer
 }
 
-// awaits describes op for reports to other ranks.
+// awaits describes op for reports to other ranks. The mutex is held.
 func (op *Op) awaits() diagnosis.Operation {
-	seq := op.seq
-	if seq == 0 {
-		seq = op.number
-	}
-	e := op.comm.ep
-	wait := diagnosis.Wait{Rank: e.rank, For: op.awaited(), In: nameOf(op.call, seq)}
+	wait := diagnosis.Wait{Rank: op.comm.ep.rank, For: op.awaited(), In: op.name()}
 	return diagnosis.Operation{Wait: wait, Seq: op.seq, IsSend: op.send}
+}
+
+// name is what op is called in reports and errors. The mutex is held.
+func (op *Op) name() string {
+	if op.seq > 0 {
+		return nameOf(op.call, op.seq)
+	}
+	return nameOf(op.call, op.number) + op.tags()
+}
+
+// tags says which tag op has, unless that is 0 or any. If op is a receive that nothing matches, it also says which other tag a message has
+// that may be meant for it. The mutex is held.
+func (op *Op) tags() string {
+	if !op.send && op.source < 0 && op.tag >= 0 {
+		if m, _ := op.comm.queues.Message(matching.Pattern{Source: op.peer, Tag: matching.AnyTag}, false); m != nil {
+			return fmt.Sprintf(" (tag %d; an unreceived message from rank %d has tag %d)", op.tag, m.Source, m.Tag)
+		}
+	}
+	if op.tag <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (tag %d)", op.tag)
+}
+
+// without is f, because of which rank f.Rank is gone, for op: a receive that needs that rank says what has not come.
+func (op *Op) without(f *diagnosis.Failure) *diagnosis.Failure {
+	g := *f
+	switch {
+	case op.send, op.seq > 0, op.peer >= 0 && op.peer != f.Rank, f.Remote:
+	case op.source < 0 && op.tags() != "":
+		g.Text += fmt.Sprintf(", and has not sent what %s waits for", op.name())
+	case op.source >= 0 && f.Kind == diagnosis.Closed:
+		g.Text += ", and has not sent the message that it had announced: nobody there has waited for that Send"
+	}
+	return &g
 }
 
 func nameOf(c call.Call, seq uint64) string {

@@ -73,11 +73,11 @@ func TestWaitsAreToldAlong(t *testing.T) {
 		write(t, conn, wire.Header{Kind: wire.Answer, Context: 1, Size: uint64(len(doc))}, doc)
 		synctest.Wait()
 		f := comm.Flight()
-		if want := []diagnosis.Wait{{Rank: 1, For: 0, In: "Recv #1"}}; !slices.Equal(f.Waits, want) {
+		if want := []diagnosis.Wait{{Rank: 1, For: 0, In: "Recv #1 (tag 5)"}}; !slices.Equal(f.Waits, want) {
 			t.Errorf("it waits %v, want %v", f.Waits, want)
 		}
 		// Nor does a wait keep it from saying why it has not made a group, for which others wait.
-		if got := answerTo(t, conn, 9, 1); len(got.Chain) == 0 || got.Chain[0] != (diagnosis.Wait{Rank: 1, For: 0, In: "Recv #1"}) {
+		if got := answerTo(t, conn, 9, 1); len(got.Chain) == 0 || got.Chain[0] != (diagnosis.Wait{Rank: 1, For: 0, In: "Recv #1 (tag 5)"}) {
 			t.Errorf("of a group that it has not made it says %+v, want that it waits", got)
 		}
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
