@@ -147,7 +147,8 @@ func (g *Group) String() string {
 // first if they might. To close the world leaves all groups: messages that have been sent are written out, and everything that comm has
 // started in this process ends. Close is local and idempotent. If the group has failed, Close waits until the members that can be reached
 // know why, at most until a second after the failure. If Close finds that members have made other calls than this rank, it returns the
-// [MismatchError].
+// [MismatchError]. It also returns an error if an I-form has not ended and nobody has waited for its Work: then a message is lost, or a
+// collective is not complete.
 func (g *Group) Close() error {
 	if g == nil {
 		return nil
@@ -157,8 +158,10 @@ func (g *Group) Close() error {
 		g.world.Heap.Detach(&life.rest)
 	}
 	var err error
+	var abandoned []string
 	for _, other := range closed {
 		err = errors.Join(err, public(other.core.Compare()))
+		abandoned = append(abandoned, other.core.Unattended()...)
 	}
 	for _, other := range closed {
 		other.core.Comm.AwaitNotified(core.CloseNotifyTimeout)
@@ -173,7 +176,11 @@ func (g *Group) Close() error {
 		}
 	}
 	for _, other := range closed {
+		abandoned = append(abandoned, other.core.Comm.Abandoned()...)
 		other.core.Release()
+	}
+	if len(abandoned) > 0 {
+		err = errors.Join(err, &abandonedError{abandoned})
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
@@ -39,6 +40,8 @@ type Collective struct {
 	before   uint32        // the hash of the group's history before the call, as it travels
 	next     *Collective   // in the order of the group
 	done     chan struct{} // closed when the call has ended; nil if no other goroutine can wait for it
+	started  bool          // by Start: it is not used for another call
+	attended atomic.Bool   // somebody has waited for it since
 	err      error         // before the call begins: what is wrong with it
 	panicked any           // the value of a panic in perform, in another goroutine than the call's
 }

@@ -138,6 +138,14 @@ func (g *Group) Compare() error {
 	return &Error{Group: g, Op: "Close", Seq: last, Elem: 1, Err: err}
 }
 
+// Unattended returns the collectives that have not ended and that nobody has waited for, unless the group has failed.
+func (g *Group) Unattended() []string {
+	if !g.Comm.Usable() {
+		return nil
+	}
+	return g.order.unattended()
+}
+
 // WireSize returns the bytes of an element in the messages of c.
 func (g *Group) WireSize(c call.Call) int {
 	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == call.CodePreMulSum || c.Reduce == call.CodeAvg

@@ -17,6 +17,7 @@ type order struct {
 
 	mu          sync.Mutex
 	first, last *Collective // those that wait, oldest first
+	current     *Collective // that is carried out, if Start has started it
 	retired     func()      // called once no goroutine carries out a collective
 }
 
@@ -73,12 +74,34 @@ func (t *order) next() *Collective {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.first
+	t.current = nil
 	if c == nil {
 		t.idle()
 		return nil
 	}
 	t.first, c.next = c.next, nil
+	if c.started {
+		t.current = c
+	}
 	return c
+}
+
+// unattended returns the collectives that have been started and have not ended, and for which nobody has waited, in words.
+func (t *order) unattended() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	note := func(c *Collective) {
+		if c.started && !c.attended.Load() && !c.HasEnded() {
+			names = append(names, fmt.Sprintf("%v #%d", c.kind(), c.seq))
+		}
+	}
+	if t.current != nil {
+		note(t.current)
+	}
+	for c := t.first; c != nil; c = c.next {
+		note(c)
+	}
+	return names
 }
 
 // more reports whether a collective waits. If not, it makes the order idle.
@@ -163,7 +186,7 @@ func (c *Collective) Start() {
 	if c.err != nil {
 		return
 	}
-	c.ctx, c.done = context.Background(), make(chan struct{})
+	c.ctx, c.done, c.started = context.Background(), make(chan struct{}), true
 	if c.g.order.enter(c) {
 		c.g.Comm.Go(c.g.serve)
 	}
@@ -199,6 +222,7 @@ func (c *Collective) Wait(ctx context.Context) error {
 
 // Done is closed when c has ended.
 func (c *Collective) Done() <-chan struct{} {
+	c.attended.Store(true)
 	if c.done == nil {
 		return alreadyDone
 	}
@@ -208,10 +232,10 @@ func (c *Collective) Done() <-chan struct{} {
 // HasEnded reports whether c, which has been started, has ended.
 func (c *Collective) HasEnded() bool {
 	select {
-	case <-c.Done():
+	case <-c.done:
 		return true
 	default:
-		return false
+		return c.done == nil
 	}
 }
 

@@ -135,6 +135,9 @@ func (m PointToPoint) Do(ctx context.Context) (Status, error) {
 func (m PointToPoint) Start(t *Transfer) {
 	m.begin(t)
 	t.begun = time.Now()
+	if t.op != nil {
+		t.op.Start()
+	}
 }
 
 // Memory returns the buffers to which the call writes, and those that it reads.

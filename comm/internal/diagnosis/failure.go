@@ -163,13 +163,13 @@ type Lost struct {
 
 // Failure is what has become of the peer, as rank finds it out by err.
 func (l *Lost) Failure(rank int, err error, now time.Time) *Failure {
-	if l.HasLeft {
+	isRefused := errors.Is(err, syscall.ECONNREFUSED)
+	if l.HasLeft || isRefused && l.Liveness == Alive { // a process listens until it closes its world
 		return l.Cause.RootOf(&Failure{Kind: Closed, Rank: l.Rank, Text: "has left (closed its world)"}, now)
 	}
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		return &Failure{Kind: Aborted, Rank: rank, Text: fmt.Sprintf("it has no descriptor left to reach rank %d: %v", l.Rank, err)}
 	}
-	isRefused := errors.Is(err, syscall.ECONNREFUSED)
 	text := describe(err)
 	if !l.WasUp && !isRefused {
 		text = err.Error()

@@ -28,6 +28,7 @@ func TestLost(t *testing.T) {
 		"another error":  {Lost{WasUp: true}, errors.New("odd"), "rank 1: odd", PeerFailed},
 		"never up":       {Lost{}, fmt.Errorf("cannot be reached: %w", syscall.EHOSTUNREACH), "rank 1: cannot be reached: no route to host", PeerFailed},
 		"refused":        {Lost{}, refused, "rank 1: nobody listens at its address: it left, or died", PeerFailed},
+		"refused, alive": {Lost{Liveness: Alive}, refused, "rank 1: has left (closed its world)", Closed},
 		"refused, dead":  {Lost{Liveness: Dead}, refused, "rank 1: its process has ended: it left, or died", PeerFailed},
 		"dead":           {Lost{WasUp: true, Liveness: Dead, LastWait: "; it waited"}, io.EOF, "rank 1: died; it waited", PeerFailed},
 		"alive":          {Lost{WasUp: true, Liveness: Alive, LastWait: "; it waited"}, syscall.EPIPE, "rank 1: the connection to it was lost (reset), though its process still runs", PeerFailed},

@@ -19,7 +19,7 @@ func (e *Endpoint) Admit(rank int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.peers[rank]
-	if e.closed || p.state != stateIdle || (p.dialing && rank > e.rank) {
+	if e.closed && !p.isAwaited() || p.state != stateIdle || (p.dialing && rank > e.rank) {
 		return false
 	}
 	p.admitted = true

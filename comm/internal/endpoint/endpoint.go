@@ -36,7 +36,7 @@ import (
 const (
 	// flushTimeout is how long Close waits for peers that do not read.
 	flushTimeout = 5 * time.Second
-	// reachTimeout is how long it may take to connect to a rank only to notify it of a failure.
+	// reachTimeout is how long it may take to connect to a rank only to notify it of a failure, or that this rank leaves.
 	reachTimeout = time.Second
 	// crossTimeout is how long a dial that lost against the peer's own waits for it before it tries again.
 	crossTimeout = time.Second
@@ -123,9 +123,9 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 }
 
 // Close leaves in good order. It accepts no more streams, writes what is queued, says goodbye to the peers, and waits until they have read
-// that, unless Revoke has been called or is called meanwhile. It does not wait for streams that this rank is opening. When it returns,
-// nothing that this endpoint started is still running. Receives under way, and sends whose receiver has not asked for the bytes, end with
-// ErrClosed.
+// that, unless Revoke has been called or is called meanwhile. It waits for streams that are being opened: only for a moment, unless a message
+// is queued for one. When it returns, nothing that this endpoint started is still running. Receives under way, and sends whose receiver has not
+// asked for the bytes, end with ErrClosed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -136,9 +136,21 @@ func (e *Endpoint) Close() error {
 	for _, c := range e.comms {
 		c.close()
 	}
+	var opening []chan struct{}
+	openTimeout := reachTimeout
+	for _, p := range e.peers {
+		if !p.isAwaited() {
+			continue
+		}
+		opening = append(opening, p.resolved)
+		if p.out.HasOps() {
+			openTimeout = flushTimeout
+		}
+	}
 	e.mu.Unlock()
 
 	limit := time.Now().Add(flushTimeout)
+	e.waitAll(opening, openTimeout)
 	err := e.tr.Close() // who was connecting is up now, and gets a goodbye
 	e.mu.Lock()
 	var goodbyes, answers []chan struct{}

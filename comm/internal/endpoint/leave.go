@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -60,16 +61,37 @@ func (c *Communicator) Close() {
 	}
 }
 
-// close ends the communicator's operations, except sends that are queued to be written. The mutex is held.
+// close ends the communicator's operations, except sends whose bytes are queued to be written. The mutex is held.
 func (c *Communicator) close() {
 	c.closed = true
 	c.unusable.Store(true)
 	c.cancel()
-	for _, op := range slices.Clone(c.ops) {
-		if !op.send || op.id != 0 {
-			c.end(op, ErrClosed)
+	byNumber := func(a, b *Op) int { return cmp.Compare(a.number, b.number) }
+	for _, op := range slices.SortedFunc(slices.Values(c.ops), byNumber) {
+		if !op.send || c.ep.sends[op.id] == op {
+			c.abandon(op, ErrClosed)
 		}
 	}
+}
+
+// abandon ends op with f because this rank has closed the communicator, and records it if nobody has waited for it and it has lost a
+// message. The mutex is held.
+func (c *Communicator) abandon(op *Op, f error) {
+	switch {
+	case !op.alone:
+	case op.send:
+		c.abandoned = append(c.abandoned, fmt.Sprintf("%s to rank %d", op.name(), op.peer))
+	case op.source >= 0:
+		c.abandoned = append(c.abandoned, fmt.Sprintf("%s from rank %d", op.name(), op.source))
+	}
+	c.end(op, f)
+}
+
+// Abandoned returns which operations nobody has waited for, and have lost a message because this rank has closed the communicator.
+func (c *Communicator) Abandoned() []string {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	return c.abandoned
 }
 
 // sendLeave tells p that this rank has closed a communicator. The mutex is held.

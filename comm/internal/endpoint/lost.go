@@ -126,7 +126,7 @@ func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
 	for _, q := range p.out.Drop() {
 		q.CloseSent()
 		if q.Op != nil { // its communicator has been closed
-			q.Op.comm.end(q.Op, f)
+			q.Op.comm.abandon(q.Op, f)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Op struct {
 	number uint64 // of a send, receive or probe among the communicator's; else 0
 
 	// Guarded by the endpoint's mutex until ended is set, then constant.
+	alone  bool   // it has been started, and nobody has waited for it
 	at     int    // where it is in Communicator.ops
 	id     uint64 // rendezvous sends: key in Endpoint.sends
 	source int    // receives: who sent
@@ -50,7 +51,15 @@ func (op *Op) Free() {
 func (op *Op) Done() <-chan struct{} {
 	op.comm.ep.mu.Lock()
 	defer op.comm.ep.mu.Unlock()
+	op.alone = false
 	return op.comm.ep.engine.Done(&op.Request, op.conn())
+}
+
+// Start says that op has been started, and that nobody waits for it yet.
+func (op *Op) Start() {
+	op.comm.ep.mu.Lock()
+	defer op.comm.ep.mu.Unlock()
+	op.alone = !op.Ended()
 }
 
 // Err is the operation's result once it has ended.

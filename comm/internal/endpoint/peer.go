@@ -54,6 +54,11 @@ type peer struct {
 	inbound                    map[uint64]*Op // receives whose data frame will come, by the sender's id
 }
 
+// isAwaited reports whether a stream to p is being opened because an operation needs it. The mutex is held.
+func (p *peer) isAwaited() bool {
+	return p.state == stateIdle && p.wanted && (p.dialing || p.admitted)
+}
+
 func (e *Endpoint) newPeer(rank int) *peer {
 	return &peer{
 		ep: e, rank: rank, link: e.engine.Conn(rank), inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),

@@ -51,6 +51,12 @@ func (o *Outbox[O]) Count(k Kind) int {
 	return n
 }
 
+// HasOps reports whether an operation ends with one of the frames.
+func (o *Outbox[O]) HasOps() bool {
+	var none O
+	return slices.ContainsFunc(o.frames.All(), func(f Frame[O]) bool { return f.Op != none })
+}
+
 // Add adds f to what is to be written.
 func (o *Outbox[O]) Add(f Frame[O]) { o.frames.Push(f) }
 
