@@ -86,12 +86,12 @@ func (e ending) failure(h Host, path string) *Failure {
 	if e.isMissing(path) {
 		return &Failure{h.Name, "starting gorun", fmt.Sprintf("no gorun at %s there: install it, say where it is with --remote-path, or let --copy copy it", path), codeCorrect}
 	}
-	text := fmt.Sprintf("%s ended with exit code %d before it said anything", path, e.code)
+	text, code := fmt.Sprintf("%s ended with exit code %d before it said anything", path, e.code), codeCorrect
 	switch {
 	case e.err != nil && !isEnd(e.err):
 		text = fmt.Sprintf("%s is no gorun of this version, or the login shell prints too much: %v", path, e.err)
-	case e.code < 0:
-		text = "the remote shell was killed"
+	case isKilled(e.code):
+		text, code = "the remote shell was killed", codeUnreachable
 	case e.code == 0:
 		text = fmt.Sprintf("%s is no gorun of this version", path)
 	}
@@ -101,8 +101,11 @@ func (e ending) failure(h Host, path string) *Failure {
 	if said != "" {
 		text += fmt.Sprintf("; on stderr: %q", said)
 	}
-	return &Failure{h.Name, "starting gorun", text, codeCorrect}
+	return &Failure{h.Name, "starting gorun", text, code}
 }
+
+// isKilled reports whether a signal has ended a remote shell, or what it ran there: nothing is to be corrected then.
+func isKilled(code int) bool { return code < 0 || code > 128 && code != sshFailed }
 
 // A failedCopy is how copying gorun ended without success.
 type failedCopy struct {
@@ -129,7 +132,7 @@ func (u failedCopy) failure(h Host, path string) *Failure {
 		text, code = fmt.Sprintf("nothing came for %v after %s, and the host gave it up: check the network, and start the job again", u.stall, extent), codeUnreachable
 	case u.code == sshFailed && !u.begun:
 		return ending{code: u.code, stderr: u.stderr}.failure(h, path)
-	case u.code == sshFailed:
+	case u.code == sshFailed || isKilled(u.code):
 		text, code = "the connection was lost after "+extent, codeUnreachable
 		if said != "" {
 			text += " (" + said + ")"

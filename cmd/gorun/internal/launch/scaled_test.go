@@ -151,13 +151,25 @@ func TestLastHost(t *testing.T) {
 	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
 }
 
-// TestStopCommand: nobody knows whether gorun stop has stopped one host or all of them before they have ended.
+// TestStopCommand: gorun stop on any host ends the job, also where gorun has not met the others yet. A host that did not learn of it is named,
+// and is not why the job ends.
 func TestStopCommand(t *testing.T) {
 	byStop := stopped
 	byStop.ByStop, byStop.Text = true, "gorun: stopped by gorun stop\n"
-	b := newRunningBed(2, 1)
-	b.turns(t, turn{finished{1, byStop}, "drop b, warn host b has left the job after gorun stop"}, turn{finished{0, byStop}, "drop a"})
-	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by gorun stop (number of other hosts that say the same: 1)\n"})
+	unmet := frame.Outcome{Code: 75, Cause: frame.Other, Text: "gorun: the job's etcd is lost\n"}
+	for _, least := range []int{1, 3} {
+		b := newBed(4, least, func(r *Rules) { r.Meets = false })
+		b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"}, turn{finished{1, byStop}, "drop b, signal a 15, signal c 15, drop d"},
+			turn{finished{2, unmet}, "drop c"}, turn{finished{0, byStop}, "drop a"})
+		b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun stop (number of other hosts that say the same: 1)\n"})
+	}
+	b := newRunningBed(2, 2)
+	b.turns(t, turn{finished{1, byStop}, "drop b, signal a 15"}, turn{lost{0, broken}, "drop a, warn host b: running the job: lost"})
+	b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun stop\n"})
+
+	b = newRunningBed(2, 2) // what was before it is a cause
+	b.turns(t, turn{finished{1, unmet}, "drop b, signal a 15"}, turn{finished{0, byStop}, "drop a"})
+	b.wantResult(t, Result{Code: 75, Text: "gorun: host b: the job's etcd is lost\n"})
 }
 
 // TestSparedHost: why a host has left before is not why the job ends.

@@ -120,6 +120,8 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	switch o := e.outcome; {
 	case o.Code == 0 || m.stopping:
 		return actions
+	case o.ByStop: // which ends the job; a node that had not come yet does not know
+		return append(actions, m.stop(syscall.SIGTERM, now)...)
 	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
 		return append(actions, m.goOnWithout(e.host))
 	case m.rules.Shared && m.canMeet() && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
@@ -137,14 +139,11 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 func (m *stateMachine) goOnWithout(i int) warn {
 	n := &m.nodes[i]
 	n.spared = m.canMeet() // else the others may end because of it
-	how, then := fmt.Sprintf("with exit code %d", n.outcome.Code), m.outlook()
-	switch {
-	case n.outcome.Cause == frame.Drained:
+	how := fmt.Sprintf("with exit code %d", n.outcome.Code)
+	if n.outcome.Cause == frame.Drained {
 		how = "after gorun drain"
-	case n.outcome.ByStop:
-		how, then = "after gorun stop", "" // the others may be about to end
 	}
-	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, then)}
+	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, m.outlook())}
 }
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
@@ -182,9 +181,12 @@ func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 	if n.phase == ended {
 		return nil
 	}
+	hadJob := n.phase == running
 	n.phase = ended
 	actions := []action{drop{i}}
 	switch {
+	case m.stopping && hadJob:
+		return append(actions, warn{why.Error()})
 	case m.stopping:
 		return actions
 	case m.enough():
@@ -278,6 +280,11 @@ func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
 		actions = append(actions, m.stop(syscall.SIGTERM, now)...)
 	}
 	if isDue(m.killAt) {
+		for i := range m.nodes {
+			if m.nodes[i].phase == running {
+				actions = append(actions, warn{fmt.Sprintf("host %s: the job has not ended there in time: gorun kills it", m.rules.Names[i])})
+			}
+		}
 		actions = append(actions, m.killAll(now)...)
 	}
 	if isDue(m.dropAt) {

@@ -178,7 +178,7 @@ func TestFailureOfWorker(t *testing.T) {
 	for _, want := range []struct {
 		after time.Duration
 		says  string
-	}{{39 * time.Second, ""}, {time.Second, "signal c 15"}, {19 * time.Second, ""}, {time.Second, "kill c"},
+	}{{39 * time.Second, ""}, {time.Second, "signal c 15"}, {19 * time.Second, ""}, {time.Second, "warn host c: the job has not ended there in time: gorun kills it, kill c"},
 		{5 * time.Second, "drop c, warn host c: does not answer: look there for what is left of the job"}} {
 		if got := b.pass(want.after, 2); got != want.says {
 			t.Errorf("got %q, want %q", got, want.says)
