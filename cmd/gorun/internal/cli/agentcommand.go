@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -39,15 +40,24 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 		}
 		return lookup(name)
 	}
+	interval, err := time.ParseDuration(args[0])
+	if err != nil || interval <= 0 {
+		return exitUsage // only the proxy runs this
+	}
+	go func() {
+		for range time.Tick(interval) {
+			_, _ = report.Write(frame.Append(nil, frame.Heartbeat, nil)) // if the proxy has died, so has this process
+		}
+	}()
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
-		o.launchedOn = args[0]
+		o.launchedOn = args[1]
 		o.scaled = func(need int) { _, _ = report.Write(frame.AppendScaled(nil, need)) }
 		return run(ctx, o, command, stdout, stderr, etcd)
 	})
-	cmd.SetArgs(args[1:])
+	cmd.SetArgs(args[2:])
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	err := cmd.Execute()
+	err = cmd.Execute()
 	_, _ = report.Write(frame.Append(nil, frame.Ended, frame.Encode(nodeOutcome(err)))) // if the proxy has died, there is nobody to tell
 	return exitCode(err)
 }

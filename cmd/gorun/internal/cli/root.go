@@ -26,7 +26,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	start := func(ctx context.Context, o *options, command []string) error {
 		return run(ctx, o, command, stdout, stderr, etcd)
 	}
-	if len(args) > 1 && args[0] == remote.NodeCommand {
+	if len(args) > 2 && args[0] == remote.NodeCommand {
 		return runNode(here, args[1:], stdout, stderr, etcd)
 	}
 	cmd := newCommand(here, start)

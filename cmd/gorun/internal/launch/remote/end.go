@@ -62,7 +62,7 @@ func (a *proxy) onSignal(sig syscall.Signal) {
 	case a.process == nil:
 		a.err, a.done = fmt.Errorf("signal %d", sig), true
 	case a.outcome == nil:
-		a.process.Signal(sig)
+		a.signal(sig)
 	}
 }
 
@@ -78,10 +78,25 @@ func (a *proxy) lose(err error) {
 		return
 	}
 	a.openCredits() // what it writes goes nowhere, but the job must not wait
-	if !a.killed {
-		a.process.Signal(syscall.SIGTERM)
-		a.end.Reset(a.job.Grace + killMargin)
+	switch {
+	case a.killed:
+		return
+	case a.isFrozen():
+		a.kill()
+		return
+	case !a.asked: // else a second signal would kill workers that are ending
+		a.signal(syscall.SIGTERM)
 	}
+	a.end.Reset(a.job.Grace + killMargin)
+}
+
+// signal passes a signal to gorun.
+func (a *proxy) signal(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+		a.asked = true
+	}
+	a.process.Signal(sig)
 }
 
 func (a *proxy) kill() {

@@ -12,15 +12,15 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
-// NodeCommand is the command of gorun that runs one node of a launched job. The name of its host follows, and then gorun's own
-// arguments. It writes its Outcome to ReportFD, and says nothing itself about how the job has ended.
+// NodeCommand is the command of gorun that runs one node of a launched job. The time between two of its Heartbeats and the name of its host
+// follow, and then gorun's own arguments. It writes its Outcome to ReportFD, and says nothing itself about how the job has ended.
 const NodeCommand = "launched-node"
 
-// ReportFD is the descriptor to which gorun writes frames: Scaled, whenever it learns of that, and at last Ended.
+// ReportFD is the descriptor to which gorun writes frames: Heartbeat; Scaled, whenever it learns of that; and at last Ended.
 const ReportFD = 3
 
 // start starts gorun. It is killed if this process dies, and its guard then kills the workers.
-func start(job frame.Job, scaled func(least int)) (*Process, error) {
+func start(job frame.Job, said func(report)) (*Process, error) {
 	if info, err := os.Stat(string(job.Dir)); len(job.Dir) > 0 && (err != nil || !info.IsDir()) {
 		return nil, fmt.Errorf("no directory %s: create it, or give another one with --wdir", strconv.Quote(string(job.Dir)))
 	}
@@ -28,7 +28,10 @@ func start(job frame.Job, scaled func(least int)) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	argv := append([]string{"gorun", NodeCommand}, texts(job.Args)...)
+	if err := adopt(); err != nil {
+		return nil, err
+	}
+	argv := append([]string{"gorun", NodeCommand, job.Heartbeat.String()}, texts(job.Args)...)
 	attr := os.ProcAttr{Env: environ(os.Environ(), texts(job.Env)), Dir: string(job.Dir), Sys: attributes()}
 	var theirs, ours []*os.File
 	defer func() {
@@ -87,15 +90,19 @@ func start(job frame.Job, scaled func(least int)) (*Process, error) {
 		}
 		_ = process.Signal(sig) // it may have ended
 	}
-	said := make(chan []byte, 1)
+	last := make(chan []byte, 1)
 	go func() {
-		said <- follow(ours[2], scaled)
+		last <- follow(ours[2], said)
 		_ = ours[2].Close() // if it has said something else, it does not wait until that is read
 	}()
 	p.Wait = func() frame.Outcome {
 		e := <-ended
 		_ = ours[2].SetReadDeadline(time.Now().Add(restTimeout)) // nobody else has the other end
-		return outcome(<-said, e.state, e.err)
+		o := outcome(<-last, e.state, e.err)
+		if o.Cause == frame.Died {
+			endLeft()
+		}
+		return o
 	}
 	return p, nil
 }

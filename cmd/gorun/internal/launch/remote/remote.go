@@ -29,8 +29,8 @@ type Process struct {
 type Config struct {
 	Hello   frame.Hello
 	Signals <-chan os.Signal // to the proxy: they end the job
-	// Start calls scaled, until Wait returns, when the job needs another number of nodes.
-	Start func(job frame.Job, scaled func(least int)) (*Process, error)
+	// Start calls said, until Wait returns, with what gorun says.
+	Start func(job frame.Job, said func(report)) (*Process, error)
 }
 
 const (
@@ -54,7 +54,7 @@ func Run(in io.Reader, out io.Writer, c Config) error {
 	a := &proxy{
 		config: c, to: queue.To(out, "the launcher").Source(nil),
 		frames: make(chan message), output: make(chan piece), room: make(chan struct{}), ended: make(chan frame.Outcome, 1),
-		scaled: make(chan int), over: make(chan struct{}),
+		reports: make(chan report), over: make(chan struct{}),
 		silence: time.NewTimer(startTimeout), heartbeat: time.NewTicker(time.Hour), end: time.NewTimer(time.Hour),
 	}
 	defer close(a.over)
@@ -88,14 +88,14 @@ var streams = [...]frame.Kind{frame.Stdout, frame.Stderr}
 
 // proxy is the state of a proxy. loop owns it.
 type proxy struct {
-	config Config
-	to     *spool.Source
-	frames chan message
-	output chan piece
-	room   chan struct{} // stdin has room
-	ended  chan frame.Outcome
-	scaled chan int      // how many nodes the job needs from now on
-	over   chan struct{} // closed when the loop has ended
+	config  Config
+	to      *spool.Source
+	frames  chan message
+	output  chan piece
+	room    chan struct{} // stdin has room
+	ended   chan frame.Outcome
+	reports chan report
+	over    chan struct{} // closed when the loop has ended
 
 	job     frame.Job
 	process *Process // nil: not yet
@@ -103,6 +103,8 @@ type proxy struct {
 	sink    *flow.Sink // of stdin
 	credits [len(streams)]*flow.Credit
 	open    int            // streams that have not ended
+	heard   time.Time      // when gorun last gave a sign of life; zero: it has not yet
+	asked   bool           // gorun has got a signal that ends the job
 	outcome *frame.Outcome // nil: the job has not ended
 	still   time.Duration  // for which the launcher has read nothing, after the job has ended
 	lost    bool           // the launcher is gone
@@ -140,15 +142,15 @@ func (a *proxy) loop() error {
 		case <-a.room:
 			a.sink.Woken()
 			a.returnStdin(a.sink.Room())
-		case least := <-a.scaled:
-			a.onScaled(least)
+		case r := <-a.reports:
+			a.onReport(r)
 		case o := <-a.ended:
 			a.onEnded(o)
 		case sig := <-a.config.Signals:
 			a.onSignal(sig.(syscall.Signal))
 		case <-a.heartbeat.C:
-			if a.to.Full(0) == nil {
-				a.send(frame.Heartbeat, nil)
+			if a.heard.IsZero() || a.outcome != nil { // else gorun's signs of life are passed on, for it may be frozen
+				a.beat()
 			}
 		case <-a.silence.C:
 			a.lose(fmt.Errorf("no sign of life from the launcher for %v", cmp.Or(a.job.Silence, startTimeout)))
@@ -183,7 +185,7 @@ func (a *proxy) onMessage(m message) {
 		switch {
 		case a.process == nil:
 		case a.outcome == nil:
-			a.process.Signal(sig)
+			a.signal(sig)
 		case sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2: // it is to end
 			a.abandon()
 		}
@@ -214,7 +216,7 @@ func (a *proxy) start(payload []byte) {
 	a.job = job
 	a.silence.Reset(job.Silence)
 	a.heartbeat.Reset(job.Heartbeat)
-	if a.process, err = a.config.Start(job, a.passScaled); err != nil {
+	if a.process, err = a.config.Start(job, a.passReport); err != nil {
 		a.process = &Process{}
 		a.onEnded(frame.Outcome{Code: 2, Cause: frame.Other, Text: "gorun: " + err.Error() + "\n"})
 		return

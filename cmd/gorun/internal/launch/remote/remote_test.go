@@ -33,7 +33,7 @@ type bed struct {
 	stdout, stderr *io.PipeWriter
 	end            chan frame.Outcome
 	job            frame.Job
-	scaled         func(least int)
+	report         func(report)
 
 	mu  sync.Mutex
 	got []syscall.Signal
@@ -46,8 +46,8 @@ func newBed(t *testing.T, fail error) *bed {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
 	b.to = to
-	start := func(job frame.Job, scaled func(least int)) (*Process, error) {
-		if b.job, b.scaled = job, scaled; fail != nil {
+	start := func(job frame.Job, said func(report)) (*Process, error) {
+		if b.job, b.report = job, said; fail != nil {
 			return nil, fail
 		}
 		var stdin io.WriteCloser
@@ -353,6 +353,59 @@ func TestLostLauncher(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFrozen: the proxy does not answer for a gorun that is frozen. When the launcher has given it up, gorun is killed at once.
+func TestFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, nil)
+		b.start()
+		begin, _ := b.said()
+		time.Sleep(3500 * time.Millisecond) // it begins
+		_, heartbeats := b.said()
+		for range 5 {
+			b.report(report{})
+			time.Sleep(time.Second)
+		}
+		if _, n := b.said(); begin != nil || heartbeats != 3 || n != 5 {
+			t.Errorf("%q, %d heartbeats of the proxy, %d of gorun: want 3 and 5", begin, heartbeats, n)
+		}
+		for range 9 {
+			b.send(frame.Heartbeat, nil)
+			time.Sleep(time.Second)
+		}
+		if text, n := b.said(); text != nil || n != 0 {
+			t.Errorf("it is frozen: %q, %d heartbeats", text, n)
+		}
+		_ = b.to.Close()
+		if got := b.signalled(); !slices.Equal(got, []syscall.Signal{9}) {
+			t.Errorf("signals %v, want 9", got)
+		}
+		b.end <- frame.Outcome{Code: 137, Cause: frame.Died}
+		b.wantDone("the connection to the launcher has ended")
+		_, _ = b.stdout.Close(), b.stderr.Close()
+	})
+}
+
+// TestLostWhileEnding: the end of the connection is no second signal for workers that are ending.
+func TestLostWhileEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, nil)
+		b.start()
+		b.send(frame.Signal, []byte{2})
+		_ = b.to.Close()
+		time.Sleep(grace)
+		if got := b.signalled(); !slices.Equal(got, []syscall.Signal{2}) {
+			t.Errorf("signals %v, want 2", got)
+		}
+		time.Sleep(killMargin)
+		if got := b.signalled(); !slices.Equal(got, []syscall.Signal{2, 9}) {
+			t.Errorf("signals %v, want 2 and 9", got)
+		}
+		b.end <- frame.Outcome{Code: 137, Cause: frame.Died}
+		b.wantDone("the connection to the launcher has ended")
+		_, _ = b.stdout.Close(), b.stderr.Close()
+	})
 }
 
 func TestEndings(t *testing.T) {

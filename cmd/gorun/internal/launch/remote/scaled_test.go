@@ -18,7 +18,7 @@ func TestScaled(t *testing.T) {
 		b := newBed(t, nil)
 		b.start()
 		for _, least := range []int{1, 300} {
-			b.scaled(least)
+			b.report(report{least})
 		}
 		b.end <- frame.Outcome{}
 		_, _ = b.stdout.Close(), b.stderr.Close()
@@ -31,7 +31,7 @@ func TestScaled(t *testing.T) {
 		}
 		b.wantDone("")
 		_ = b.to.Close()
-		b.scaled(2) // nobody waits for it any more
+		b.report(report{2}) // nobody waits for it any more
 	})
 }
 
@@ -42,7 +42,7 @@ func TestScaledUnread(t *testing.T) {
 		b.start()
 		_ = b.to.Close()
 		synctest.Wait()
-		b.scaled(1)
+		b.report(report{1})
 		if text, _ := b.said(); len(text) > 0 {
 			t.Errorf("%q", text)
 		}
@@ -57,18 +57,19 @@ func TestFollow(t *testing.T) {
 	two := string(frame.AppendScaled(nil, 2))
 	ended := string(frame.Append(nil, frame.Ended, []byte("{}")))
 	for said, want := range map[string]string{
-		"":                           "[] ",
-		ended:                        "[] {}",
-		two + ended:                  "[2] {}",
-		two + two + ended + two:      "[2 2] {}",
-		two:                          "[2] ",
-		two + ended[:6]:              "[2] ",
-		two[:5] + "\x00\x00\x00\x00": "[] ",
-		"{\"code\":1}":               "[] ",
-		two + "\x09\x00\x00\x00\x00": "[2] ",
+		"":                            "[] ",
+		ended:                         "[] {}",
+		two + ended:                   "[2] {}",
+		two + two + ended + two:       "[2 2] {}",
+		two:                           "[2] ",
+		two + ended[:6]:               "[2] ",
+		two[:5] + "\x00\x00\x00\x00":  "[] ",
+		"{\"code\":1}":                "[] ",
+		two + "\x09\x00\x00\x00\x00":  "[2 0] ", // a Heartbeat
+		two + "\x05\x00\x00\x00\x01x": "[2] ",
 	} {
 		var least []int
-		outcome := follow(strings.NewReader(said), func(n int) { least = append(least, n) })
+		outcome := follow(strings.NewReader(said), func(r report) { least = append(least, r.least) })
 		if got := fmt.Sprintf("%v %s", least, outcome); got != want {
 			t.Errorf("%q: %s, want %s", said, got, want)
 		}
@@ -80,8 +81,8 @@ func FuzzFollow(f *testing.F) {
 	f.Add(frame.Append(frame.AppendScaled(nil, 3), frame.Ended, []byte("{}")))
 	f.Add([]byte("\x0a\x00\x00\x00\x04\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		outcome := follow(bytes.NewReader(b), func(n int) {
-			if n < 1 || n > frame.MaxNodes {
+		outcome := follow(bytes.NewReader(b), func(r report) {
+			if n := r.least; n < 0 || n > frame.MaxNodes {
 				t.Errorf("%q: %d nodes", b, n)
 			}
 		})
