@@ -45,7 +45,7 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 		return exitUsage // only the proxy runs this
 	}
 	go func() {
-		for range time.Tick(interval) {
+		for ; ; time.Sleep(interval) {
 			_, _ = report.Write(frame.Append(nil, frame.Heartbeat, nil)) // if the proxy has died, so has this process
 		}
 	}()
