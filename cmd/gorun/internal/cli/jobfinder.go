@@ -84,6 +84,19 @@ var whereHelp = map[string]string{
 	"rdzv-token-file": "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that gorun has created for you; under Slurm, from the job, by MUNGE)",
 }
 
+// jobAnd returns the name of the job, and the argument that follows it. The name is empty if flags say which job it is.
+func (f *jobFinder) jobAnd(args []string) (name, other string, ok bool) {
+	_, named := f.values.text(f.here, "rdzv-id")
+	_, elsewhere := f.values.text(f.here, "rdzv-endpoint")
+	switch {
+	case len(args) == 2:
+		return args[0], args[1], true
+	case len(args) == 1 && (named || elsewhere):
+		return "", args[0], true
+	}
+	return "", "", false
+}
+
 // job returns the job with this name, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun launch on
 // this machine.
 func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.Agent, error) {

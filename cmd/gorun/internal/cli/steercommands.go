@@ -46,14 +46,15 @@ func restartCommand(here host, etcd Etcd) *cobra.Command {
 func drainCommand(here host, etcd Etcd) *cobra.Command {
 	force := false
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		if len(args) < 2 {
+		name, which, ok := find.jobAnd(args)
+		if !ok {
 			return usagef("gorun drain: want a job and a node of it, as gorun status shows them")
 		}
-		job, agents, err := find.job(cmd.Context(), args[0])
+		job, agents, err := find.job(cmd.Context(), name)
 		if err != nil {
 			return err
 		}
-		node, err := jobs.WithNode(agents, args[1])
+		node, err := jobs.WithNode(agents, which)
 		if err != nil {
 			return err
 		}
@@ -68,14 +69,15 @@ func drainCommand(here host, etcd Etcd) *cobra.Command {
 
 func scaleCommand(here host, etcd Etcd) *cobra.Command {
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		if len(args) < 2 {
+		name, nodes, ok := find.jobAnd(args)
+		if !ok {
 			return usagef("gorun scale: want a job, and its number of nodes: N or MIN:MAX")
 		}
 		var o options
-		if err := setNnodes(&o, args[1]); err != nil {
-			return usagef("gorun scale %s: %w", quote(args[1]), err)
+		if err := setNnodes(&o, nodes); err != nil {
+			return usagef("gorun scale %s: %w", quote(nodes), err)
 		}
-		job, agents, err := find.job(cmd.Context(), args[0])
+		job, agents, err := find.job(cmd.Context(), name)
 		if err != nil {
 			return err
 		}
