@@ -79,7 +79,7 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 
 // serveTemporarily hosts an etcd with its data in a temporary directory, which is removed however this process ends.
 func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logger *slog.Logger) (err error) {
-	temp, err := newScratch("etcd")
+	temp, err := newScratch("etcd", logger)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,7 @@ func TestDevices(t *testing.T) {
 func TestScratch(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, keep := range []bool{false, true} {
-		s, err := newScratch("a/b")
+		s, err := newScratch("a/b", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if note := o.threadsNote(program); note != "" {
 		logger.Warn(note)
 	}
-	temp, err := newScratch(o.runID)
+	temp, err := newScratch(o.runID, logger)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,8 @@ const scratchPrefix = "gorun-"
 // maxScratchName is how many bytes of a job's name its directory shows: the path of a socket in it has at most 107.
 const maxScratchName = 16
 
-func newScratch(name string) (*scratch, error) {
+func newScratch(name string, logger *slog.Logger) (*scratch, error) {
+	chooseTempDir(logger)
 	name = launcher.FileName(name)
 	name = strings.ToValidUTF8(name[:min(len(name), maxScratchName)], "")
 	dir, err := os.MkdirTemp("", scratchPrefix+name+"-*")

@@ -2,17 +2,44 @@ package cli
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/logtest"
 )
+
+// TestTempDir: what is not there on this node is no obstacle, as for Python, and is told.
+func TestTempDir(t *testing.T) {
+	here := t.TempDir()
+	missing, file := filepath.Join(here, "missing"), filepath.Join(here, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tmpdir, temp, want, why string }{
+		{here, missing, here, ""},
+		{missing, here, here, missing + ", cannot be used on this node (no such file or directory): temporary files of gorun are in " + here},
+		{file, here, here, file + ", cannot be used on this node (not a directory)"},
+		{missing, file, "/tmp", "temporary files of gorun are in /tmp"},
+	} {
+		t.Setenv("TMPDIR", c.tmpdir)
+		t.Setenv("TEMP", c.temp)
+		var said strings.Builder
+		chooseTempDir(logtest.Lines(&said, slog.LevelInfo))
+		if got := os.TempDir(); got != c.want || !strings.Contains(said.String(), c.why) || (said.Len() == 0) != (c.why == "") {
+			t.Errorf("TMPDIR=%s TEMP=%s: %s, and says %s; want %s, and %s", c.tmpdir, c.temp, got, said.String(), c.want, c.why)
+		}
+	}
+}
 
 // TestAbandoned: what is left of a job whose processes were all killed goes when the next one ends, and nothing else does.
 func TestAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	make := func(name string) *scratch {
-		s, err := newScratch(name)
+		s, err := newScratch(name, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
