@@ -252,12 +252,34 @@ func TestWorkerTLSOnOneNode(t *testing.T) {
 func TestWhatBelongsToTheProgram(t *testing.T) {
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"x", "--nnodes=9", "-t", "--", "--help"}, []string{"x", "--nnodes=9", "-t", "--", "--help"}},
+		{[]string{"x", "--", "--lr", "3"}, []string{"x", "--lr", "3"}},
+		{[]string{"--tee", "3", "x", "--", "--", "y"}, []string{"x", "--", "y"}},
+		{[]string{"x", "--lr", "3", "--", "y"}, []string{"x", "--lr", "3", "--", "y"}},
+		{[]string{"x", "--"}, []string{"x"}},
+		{[]string{"--", "x", "--", "--", "y"}, []string{"x", "--", "--", "y"}},
 		{[]string{"--", "x", "--", "y"}, []string{"x", "--", "y"}},
 		{[]string{"--tee", "3", "x", "", "a\nb"}, []string{"x", "", "a\nb"}},
 		{[]string{"--", "-x"}, []string{"-x"}},
 	} {
 		if _, got, err := parse(t, c.args...); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%q: %q, %v, want %q", c.args, got, err, c.want)
+		}
+	}
+}
+
+// TestFlagsAfterTheProgram: gorun warns if a flag of its own is the program's argument, unless it may well be meant so.
+func TestFlagsAfterTheProgram(t *testing.T) {
+	for args, warns := range map[string]bool{
+		"train.py --nproc-per-node 2": true, "train.py --lr 3 --nproc_per_node=2": true, "train.py --standalone": true,
+		"--nproc-per-node=2 train.py --nproc-per-node 2": false, "train.py --nnodes 2 --timeout 3 -n 2": false,
+		"-m torch.distributed.run --nproc-per-node 2 x": false, "env A=b bin/gorun --nproc-per-node 2 x": false, "x a -- --standalone": false,
+	} {
+		o, command, err := parse(t, strings.Fields(args)...)
+		if err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if got := o.misplaced(command); (got != "") != warns {
+			t.Errorf("%s: warns %q, want %t", args, got, warns)
 		}
 	}
 }

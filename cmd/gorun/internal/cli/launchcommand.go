@@ -93,7 +93,7 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 		if f.places, err = values.load(cmd, here); err != nil {
 			return err
 		}
-		l, err := newLaunchPlan(here, f, values, command, os.Environ())
+		l, err := newLaunchPlan(here, f, values, withoutDashes(cmd, command), os.Environ())
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func runLaunch(ctx context.Context, c launch.Config, l *launchPlan, stdout, stde
 	if err != nil {
 		return err
 	}
-	o.warn(logger)
+	o.warn(logger, l.command)
 	interrupts := o.catchInterrupts(logger)
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
 		std.watch(logger, interrupts.caught)

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,7 +110,7 @@ func newCommand(here host, start startFunc) *cobra.Command {
 			if len(command) == 0 || command[0] == "" {
 				return usagef("no program to run: give one, as in gorun --nproc-per-node=2 ./train --epochs=3")
 			}
-			return start(cmd.Context(), o, command)
+			return start(cmd.Context(), o, withoutDashes(cmd, command))
 		},
 	}
 	cmd.SetContext(context.Background())
@@ -124,6 +125,15 @@ func newCommand(here host, start startFunc) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	values.register(cmd)
 	return cmd
+}
+
+// withoutDashes returns the program and its arguments without the -- that torchrun's parser takes away: the one after the program, unless
+// there is one before it.
+func withoutDashes(cmd *cobra.Command, command []string) []string {
+	if len(command) > 1 && command[1] == "--" && cmd.ArgsLenAtDash() < 0 {
+		return slices.Delete(slices.Clone(command), 1, 2)
+	}
+	return command
 }
 
 // addCommands adds the commands, which take the place of a program.

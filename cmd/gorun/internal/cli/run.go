@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -31,7 +30,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 		if err != nil {
 			return err
 		}
-		o.warn(logger)
+		o.warn(logger, command)
 		return dryRun(ctx, o, command, stdout)
 	}
 	std := newStdio(stdout, stderr)
@@ -40,7 +39,7 @@ func run(ctx context.Context, o *options, command []string, stdout, stderr *os.F
 	if err != nil {
 		return err
 	}
-	o.warn(logger)
+	o.warn(logger, command)
 	o.note(logger)
 	// Signals are caught as long as this process lives. They must not leave temporary files behind or change the exit code.
 	interrupts := o.catchInterrupts(logger)
@@ -158,9 +157,12 @@ func (o *options) setSignals(c *agent.Config, interrupts *interrupts, forwarded 
 	c.Suspends, c.Suspend = notify(o.suspends()), suspend
 }
 
-// warn logs warnings about the options.
-func (o *options) warn(logger *slog.Logger) {
+// warn logs warnings about the options, and about the program and its arguments.
+func (o *options) warn(logger *slog.Logger, command []string) {
 	for _, w := range o.warnings(os.Environ()) {
+		logger.Warn(w)
+	}
+	if w := o.misplaced(command); w != "" && o.launchedOn == "" { // gorun launch has said it
 		logger.Warn(w)
 	}
 }
@@ -194,30 +196,17 @@ func (o *options) warnings(environ []string) (list []string) {
 
 // find finds the program. It builds nothing.
 func (o *options) find(command []string) (*launcher.Program, error) {
-	target, args := command[0], command[1:]
+	resolve := launcher.Resolve
 	switch {
 	case o.runPath:
-		return launcher.ResolveRunPath(target, args)
+		resolve = launcher.ResolveRunPath
 	case o.module:
-		return launcher.ResolveModule(target, args)
+		return launcher.ResolveModule(command[0], command[1:])
 	case o.noPython:
-		return launcher.ResolveExecutable(target, args)
-	default:
-		program, err := launcher.Resolve(target, args)
-		return program, suggestCommand(err)
+		resolve = launcher.ResolveExecutable
 	}
-}
-
-// suggestCommand adds to the error for a program that is not in PATH which command of gorun may have been meant.
-func suggestCommand(err error) error {
-	missing, ok := errors.AsType[*launcher.NotFoundError](err)
-	if !ok || strings.Contains(missing.Path, "/") || strings.Contains(missing.Hint, "did you mean") {
-		return err
-	}
-	if near := nearest(missing.Path, commandNames()); near != "" {
-		return &launcher.NotFoundError{Path: missing.Path, Hint: missing.Hint + "; did you mean gorun " + near + "?"}
-	}
-	return err
+	program, err := resolve(command[0], command[1:])
+	return program, suggestProgram(err)
 }
 
 // config returns the program, and the part of the job's configuration that a dry run needs: the workers, their environment and

@@ -88,8 +88,14 @@ func unknownShort(letter, shorts string) error {
 	if found := candidates(strings.ReplaceAll(written, "_", "-")); len(found) == 1 && len(written) > 1 {
 		return usagef("unknown flag -%s: did you mean --%s?", quote(written), found[0])
 	}
+	if meant := othersShort[shorts]; meant != "" {
+		return usagef("unknown flag -%s: did you mean --%s?", shorts, meant)
+	}
 	return usagef("unknown flag -%s: gorun --help lists all", quote(letter))
 }
+
+// othersShort are flags of mpirun and srun, and what they are here.
+var othersShort = map[string]string{"n": "nproc-per-node", "N": "nnodes"}
 
 func unknownFlag(written string) error {
 	name := strings.ReplaceAll(written, "_", "-")
