@@ -223,6 +223,9 @@ func (o *drillFlags) drill(ctx context.Context, scenarios []*drill.Scenario, out
 		}
 	}()
 
+	if logger, err := newLogger(o.Log, "", false); err == nil {
+		chooseTempDir(logger)
+	}
 	results, runErr := drill.Run(ctx, o.Options, scenarios, o.policies)
 	if runErr != nil && len(results) == 0 {
 		return runErr

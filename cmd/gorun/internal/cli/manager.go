@@ -85,10 +85,22 @@ func (o *options) askManager() error {
 			task, alone(task, o.nproc))
 	}
 	o.inferred = &inferred{Manager: task.String()}
-	if err := o.inferNodes(nodesGiven, meetingGiven); err != nil || o.nnodes == 1 || meetingGiven {
+	err = o.inferNodes(nodesGiven, meetingGiven)
+	switch {
+	case err != nil || o.nnodes == 1:
 		return err
+	case meetingGiven:
+		o.noteMeeting()
+		return nil
 	}
 	return o.inferMeeting()
+}
+
+// noteMeeting says on one node that the resource manager knows what torchrun needs to be told.
+func (o *options) noteMeeting() {
+	if t := o.task; t.Node == 0 && t.Nodes == o.nnodes+o.spares && len(t.Hosts) > 0 && o.hosted() {
+		o.notes = append(o.notes, t.Manager+" says where the nodes meet: you can leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id")
+	}
 }
 
 func (o *options) isSet(name string) bool { _, given := o.given[name]; return given }

@@ -130,6 +130,9 @@ func TestInferred(t *testing.T) {
 	}
 }
 
+// rankOf is the rank of a node of the step, in decimal.
+var rankOf = map[string]string{"n1": "0", "n2": "1"}
+
 // TestInferredOptions: the line and the job are the same.
 func TestInferredOptions(t *testing.T) {
 	o, err := started{manager: "slurm-one-per-node", changes: append([]string{testToken, "PET_N_PROC_PER_NODE=3"}, fourNodes...), args: []string{"--rdzv-conf=join_timeout=7"}}.parse(t)
@@ -146,6 +149,14 @@ func TestInferredOptions(t *testing.T) {
 	if o, err = (started{manager: "slurm-interactive"}).parse(t); err != nil || len(o.notes) != 1 ||
 		o.notes[0] != "this shell is on the first of 2 nodes, and the job will run there only; for all of them, write srun --ntasks=2 --ntasks-per-node=1 gorun ..." {
 		t.Errorf("in an interactive shell: %v, %q", err, o.notes)
+	}
+	for node, want := range map[string][]string{"n1": {"Slurm says where the nodes meet: you can leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id"}, "n2": nil} {
+		o, err := started{manager: "slurm-one-per-node", changes: []string{
+			testToken, "SLURMD_NODENAME=" + node, "SLURM_NODEID=" + rankOf[node], "SLURM_PROCID=" + rankOf[node], "SLURM_GTIDS=" + rankOf[node],
+		}, args: []string{"--nnodes=2", "--rdzv-id=7", "--rdzv-backend=c10d", "--rdzv-endpoint=n1:5"}}.parse(t)
+		if err != nil || !slices.Equal(o.notes, want) {
+			t.Errorf("torchrun's own line on %s: %v, %q, want %q", node, err, o.notes, want)
+		}
 	}
 	o, err = started{manager: "slurm-one-per-node", munge: true, args: []string{"--worker-tls"}}.parse(t)
 	if err != nil || !o.usesMunge() || !o.encrypted() || len(o.warnings(nil)) != 0 {
@@ -179,6 +190,8 @@ func TestRefusedByManager(t *testing.T) {
 			`the variables of Slurm contradict each other: node number 1 of SLURM_STEP_NODELIST is n2, and SLURMD_NODENAME="n7"; to run on this node alone, add --standalone`},
 		"no token": {started{manager: "slurm-one-per-node"},
 			"Slurm step 2.0: the nodes need a token, so that nobody else can start programs at n1:10368: write export GORUN_TOKEN=$(openssl rand -hex 32) before srun"},
+		"torchrun's own line without a token": {started{manager: "slurm-one-per-node", munge: true, args: []string{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=n1:5"}},
+			"Slurm step 2.0: the nodes need a token, so that nobody else can start programs at n1:5: leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id: then they get one by MUNGE"},
 		"no token in Kubernetes": {started{manager: "kubernetes", changes: []string{"PET_NNODES=4"}, hostname: "train-3.train", munge: true},
 			"Kubernetes job job: the nodes need a token, so that nobody else can start programs at train-0.train:29400,train-1.train:29400,train-2.train:29400: put one into a Secret (kubectl create secret generic gorun --from-literal=token=$(openssl rand -hex 32)), and that into the variable GORUN_TOKEN of the pods (env, valueFrom, secretKeyRef)"},
 		"all spares": {started{manager: "slurm-one-per-node", args: []string{"--spares=2"}},

@@ -36,6 +36,8 @@ func (o *options) missingToken() error {
 	case t.Manager == manager.Slurm && o.inferred.meeting && o.canMunge():
 		o.inferred.Token = byMunge
 		return nil
+	case t.Manager == manager.Slurm && o.canMunge():
+		write = "leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id: then they get one by MUNGE"
 	case t.Manager == manager.Slurm:
 		write = "write export GORUN_TOKEN=$(openssl rand -hex 32) before srun"
 	case t.Manager == manager.Kubernetes:
