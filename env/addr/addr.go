@@ -1,5 +1,5 @@
 // Package addr finds the address at which other machines reach this one: the address that the user chose, or the one on the
-// route to them. It sends nothing but queries to name servers.
+// route to them. It connects to other machines by name.
 package addr
 
 import (
@@ -16,9 +16,10 @@ type machine struct {
 	interfaces func() ([]Interface, error)
 	lookup     func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	source     func(ctx context.Context, to string) (netip.Addr, error)
+	connect    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-var here = machine{interfaces, net.DefaultResolver.LookupNetIP, source}
+var here = machine{interfaces, net.DefaultResolver.LookupNetIP, source, new(net.Dialer).DialContext}
 
 // Choose returns the address of this machine that choice means: an interface, an address, a prefix that contains the address,
 // such as 10.1.0.0/16, or a name. The error lists the machine's addresses.

@@ -12,7 +12,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -45,7 +47,10 @@ func (s *Server) join(ctx context.Context, own *membership.Member, members []ren
 func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *membership.Member, limit time.Duration) ([]rendezvous.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.String()}, TLS: s.clientTLS, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{e.String()}, TLS: s.clientTLS, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(addr.DialTCP)},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log"
@@ -11,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+
+	"github.com/gorun/gorun/env/addr"
 )
 
 // Members of a cluster are served here and not by etcd, as clients are. It would listen for them before it has looked for
@@ -42,9 +45,15 @@ func (s *Server) connectPeers() (err error) {
 		return err
 	}
 	s.peerClient = &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, TLSClientConfig: s.clientTLS.Clone(), DisableKeepAlives: true,
+		DialContext: dialPeer, TLSClientConfig: s.clientTLS.Clone(), DisableKeepAlives: true,
 	}}
 	return nil
+}
+
+func dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return addr.Dial(ctx, network, address)
 }
 
 // A peer is this server's member as the others see it.

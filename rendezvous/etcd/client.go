@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+
+	"github.com/gorun/gorun/env/addr"
 )
 
 const (
@@ -42,7 +44,7 @@ func connect(c *Config) (*clientv3.Client, error) {
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
-		}), grpc.WithIdleTimeout(0)},
+		}), grpc.WithIdleTimeout(0), grpc.WithContextDialer(addr.DialTCP)},
 	})
 	if err != nil || len(endpoints) == 1 {
 		return client, err

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -214,15 +215,15 @@ func (c *Config) probe(ctx context.Context, addr string) (err error) {
 	return err
 }
 
-// call fails if nobody answers at addr. A refusal is an answer.
-func (c *Config) call(ctx context.Context, addr string, timeout time.Duration) error {
+// call fails if nobody answers at an address. A refusal is an answer.
+func (c *Config) call(ctx context.Context, at string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dial := c.dial
 	if dial == nil {
-		dial = new(net.Dialer).DialContext
+		dial = addr.Dial
 	}
-	conn, err := dial(ctx, "tcp", addr)
+	conn, err := dial(ctx, "tcp", at)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/keepalive"
@@ -29,8 +30,8 @@ func (d *Detector) handOver(conn *admission.Conn) {
 	d.config.Control(tls.Server(conn.NetConn(), identity.ServerTLS()))
 }
 
-// Dial connects to the process that answers to key at addr, as somebody who has something to say to it. All that is said is encrypted.
-func Dial(ctx context.Context, secret []byte, key, addr string) (net.Conn, error) {
+// Dial connects to the process that answers to key at an address, as somebody who has something to say to it. All that is said is encrypted.
+func Dial(ctx context.Context, secret []byte, key, at string) (net.Conn, error) {
 	hello, err := json.Marshal(hello{To: key, Control: true})
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func Dial(ctx context.Context, secret []byte, key, addr string) (net.Conn, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	conn, err := admission.Connect(ctx, new(net.Dialer).DialContext, "tcp", addr)
+	conn, err := admission.Connect(ctx, addr.Dial, "tcp", at)
 	if err != nil {
 		return nil, err
 	}

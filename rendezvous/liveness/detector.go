@@ -34,6 +34,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/keepalive"
@@ -63,7 +64,7 @@ type Config struct {
 	Changed func(key string, more int)    // the process with key has so many more connections to this one; may be nil; is called from any goroutine
 	Control func(net.Conn)                // takes the connection of somebody who holds the secret and has called Dial; nil: there are none
 	Log     func(msg string, args ...any) // is told of strangers; nil: nobody is
-	// Dial connects to another process; nil: as package net does.
+	// Dial connects to another process; nil: addr.Dial.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -99,7 +100,7 @@ func Listen(c Config) (*Detector, error) {
 		return nil, fmt.Errorf("cannot listen for the other nodes: %w", err)
 	}
 	if c.Dial == nil {
-		c.Dial = new(net.Dialer).DialContext
+		c.Dial = addr.Dial
 	}
 	if c.Changed == nil {
 		c.Changed = func(string, int) {}

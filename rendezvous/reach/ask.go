@@ -10,16 +10,21 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // ask talks to one that speaks HTTP/2: whether it is an etcd, has a leader, and lets this user in. Who has once answered as an
 // etcd does is one, whatever it answers next.
 func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
-	config := clientv3.Config{Endpoints: []string{e.String()}, TLS: t.TLS, Context: ctx, DialTimeout: diagnosis, Logger: zap.NewNop()}
+	config := clientv3.Config{
+		Endpoints: []string{e.String()}, TLS: t.TLS, Context: ctx, DialTimeout: diagnosis, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(addr.DialTCP)},
+	}
 	anybody, err := clientv3.New(config)
 	if err != nil {
 		return t.askProblem(err)

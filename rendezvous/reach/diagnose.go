@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -134,7 +135,7 @@ func (t Target) elsewhere() string {
 
 // dial connects, or says why not.
 func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.String())
+	conn, err := addr.DialTCP(ctx, e.String())
 	if err == nil {
 		return conn, nil
 	}
