@@ -10,6 +10,7 @@ import (
 	_ "github.com/gorun/gorun/cmd/gorun/internal/launch/remote/beforemain" // and the agent of gorun launch
 	_ "github.com/gorun/gorun/launcher/guard/reexec"                       // this binary is also the parent of the workers
 	"github.com/gorun/gorun/rendezvous/elastic"
+	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
 // gcPercent keeps the garbage collector from running while gorun starts, which takes a tenth less processor time without it. An agent has few
@@ -20,5 +21,6 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	embedded.WithoutProxies()
 	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{}))
 }
