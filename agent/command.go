@@ -16,6 +16,7 @@ import (
 type Command struct {
 	Kind   CommandKind
 	Nodes  [2]int        // of CommandScale: the least and the most
+	Round  int           // of CommandRestart: the round that is to end; 0: the present one
 	Force  bool          // of CommandDrain: the node leaves even if the others cannot go on without it
 	Answer chan<- Answer // gets one, and has room for it
 }
@@ -168,6 +169,10 @@ const restartTimeout = 10 * time.Second
 // no report.
 func (l *loop) restart(c Command) {
 	round := l.round
+	if c.Round != 0 && c.Round != round.ID {
+		c.Answer <- Answer{Err: fmt.Errorf("round %d is over already", c.Round)}
+		return
+	}
 	go func() {
 		restarter, ok := rendezvous.As[rendezvous.Restarter](l.Rendezvous)
 		if !ok {

@@ -105,6 +105,8 @@ func TestCommandRestart(t *testing.T) {
 		s := newTestbed(t, 0, []script{{obeys: 0, takes: 5 * time.Second}}, []script{{after: time.Second}})
 		commands := make(chan Command)
 		s.config.Commands = commands
+		late := make(chan Answer, 1) // somebody who asks for the same, of another node, and comes late
+		time.AfterFunc(time.Hour+5500*time.Millisecond, func() { commands <- Command{Kind: CommandRestart, Round: 1, Answer: late} })
 		answer := ask(t, time.Hour, commands, CommandRestart)
 		if err := Run(t.Context(), s.config); err != nil {
 			t.Errorf("Run: %v", err)
@@ -112,6 +114,9 @@ func TestCommandRestart(t *testing.T) {
 		s.wantStory("0s start", "0s port released", "1h0m0s stop terminated", "1h0m5s start", "1h0m5s port released")
 		if a := <-answer; a.Err != nil {
 			t.Errorf("refused: %v", a.Err)
+		}
+		if a := <-late; a.Err == nil || a.Err.Error() != "round 1 is over already" {
+			t.Errorf("late: %v", a.Err)
 		}
 	})
 }

@@ -86,6 +86,12 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, kind agent
 		return
 	}
 	command := agent.Command{Kind: kind, Force: force}
+	if text := r.URL.Query().Get("round"); text != "" {
+		if command.Round, err = strconv.Atoi(text); err != nil {
+			refuse(w, http.StatusBadRequest, fmt.Errorf("round=%.20q: want a number", text))
+			return
+		}
+	}
 	if kind == agent.CommandScale {
 		if command.Nodes, err = parseNodes(r); err != nil {
 			refuse(w, http.StatusBadRequest, err)

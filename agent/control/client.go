@@ -64,6 +64,8 @@ func (c *Client) Command(ctx context.Context, command agent.Command) (*Reply, er
 	switch {
 	case command.Kind == agent.CommandScale:
 		path += fmt.Sprintf("?nodes=%d:%d", command.Nodes[0], command.Nodes[1])
+	case command.Round > 0:
+		path += fmt.Sprintf("?round=%d", command.Round)
 	case command.Force:
 		path += "?force"
 	}

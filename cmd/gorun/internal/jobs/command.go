@@ -25,20 +25,20 @@ func IsForOne(kind agent.CommandKind) bool {
 	return kind == agent.CommandRestart || kind == agent.CommandScale
 }
 
-// Command asks all agents for something, at the same time. If one has to do it for all, it asks them one after the other, until one does it.
+// Command asks all agents for something, at the same time. If one has to do it for all, it asks the others if the first one does not do it at
+// once, and returns the Result of one that does it.
 func Command(ctx context.Context, agents []Agent, command agent.Command) []Result {
 	results := make([]Result, len(agents))
 	ask := func(i int) {
 		results[i].Node = agents[i].Node
-		results[i].Reply, results[i].Err = agents[i].Client.Command(ctx, command)
+		c := command
+		if r := agents[i].Node.Round; r != nil && c.Kind == agent.CommandRestart {
+			c.Round = r.ID // another agent may have begun the next one
+		}
+		results[i].Reply, results[i].Err = agents[i].Client.Command(ctx, c)
 	}
 	if IsForOne(command.Kind) {
-		for i := range agents {
-			if ask(i); results[i].Err == nil {
-				return results[i : i+1]
-			}
-		}
-		return results
+		return askForOne(results, ask)
 	}
 	var asking sync.WaitGroup
 	for i := range agents {
@@ -47,6 +47,38 @@ func Command(ctx context.Context, agents []Agent, command agent.Command) []Resul
 	asking.Wait()
 	if command.Kind == agent.CommandStop || command.Kind == agent.CommandKill {
 		forgiveEnded(ctx, agents, results)
+	}
+	return results
+}
+
+// soon is how long the first agent has before the others are asked too.
+const soon = time.Second
+
+// askForOne asks the first agent, and, unless that soon carries it out, all others at the same time: without etcd each takes ten seconds to
+// refuse. It returns the Result of the first that carries it out, or all Results.
+func askForOne(results []Result, ask func(i int)) []Result {
+	answers := make(chan int, len(results))
+	begin := func(from, to int) {
+		for i := from; i < to; i++ {
+			go func() {
+				ask(i)
+				answers <- i
+			}()
+		}
+	}
+	asked, wait := min(1, len(results)), time.After(soon)
+	begin(0, asked)
+	for refused := 0; refused < len(results); {
+		select {
+		case i := <-answers:
+			if results[i].Err == nil {
+				return results[i : i+1]
+			}
+			refused++
+		case <-wait:
+		}
+		begin(asked, len(results))
+		asked = len(results)
 	}
 	return results
 }
