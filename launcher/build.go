@@ -45,6 +45,10 @@ func (p *Program) Build(ctx context.Context, dir string, output io.Writer) error
 	if dir, err = filepath.Abs(dir); err != nil { // the go command runs in another
 		return &BuildError{Target: p.Source, Reason: err.Error()}
 	}
+	if isNoexec(dir) {
+		return &BuildError{Target: p.Source, Reason: "the file system of " + dir + " is mounted with noexec, so that the program could not run from there: " +
+			"set TMPDIR to a directory on another one"}
+	}
 	binary := filepath.Join(dir, strings.TrimSuffix(filepath.Base(abs), ".go")) // ps shows this name
 	if err := goBuild(ctx, from, pkg, binary, output); err != nil {
 		if ctx.Err() != nil {

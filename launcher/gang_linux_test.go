@@ -115,7 +115,7 @@ func TestStartFailures(t *testing.T) {
 		want string
 	}{
 		{"missing", Spec{Argv: []string{"/nowhere/x"}, Workers: workersOf(3)}, notFound, "/nowhere/x: no such program"},
-		{"mode", Spec{Argv: []string{file("mode", "", 0o644)}, Workers: workersOf(3)}, notExecutable, "no permission"},
+		{"mode", Spec{Argv: []string{file("mode", "", 0o644)}, Workers: workersOf(3)}, notExecutable, "chmod +x"},
 		{"format", Spec{Argv: []string{file("format", "hello", 0o755)}, Workers: workersOf(1)}, notExecutable, "#!"},
 		{"interpreter", Spec{Argv: []string{file("interp", "#!/nowhere/sh\n", 0o755)}, Workers: workersOf(1)}, notExecutable, "interpreter"},
 		{"too long", Spec{Argv: []string{"/bin/sh", strings.Repeat("x", 1<<20)}, Workers: workersOf(1)}, notExecutable, "too long"},

@@ -72,7 +72,7 @@ func testOutputBeforeExit(t *testing.T, out, text string) {
 		t.Fatalf("%+v", e)
 	}
 	if out != "" {
-		con.wait(t, "[0] the end of out\n", 1)
+		con.wait(t, "the end of out", 1) // what the daemon writes follows it in its line, or not
 	}
 	con.wait(t, "[0] the end\n", 1) // all is in the queue before the exit is told, and nothing else has to happen
 	if len(e.Tail) != tailLines || e.Tail[tailLines-1] != "the end" || e.Tail[0] != "0123456789abcde" {

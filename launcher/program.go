@@ -176,14 +176,27 @@ func lookPath(name string) (string, error) {
 		e := &NotFoundError{Path: name, Hint: "it is not in PATH"}
 		if _, err := os.Stat(name); err == nil {
 			e.Hint += "; for the one in this directory write ./" + name
+		} else if refused := refusedInPath(name); refused != "" {
+			return "", &NotExecutableError{Path: refused, Reason: reason(syscall.EACCES, refused)}
 		} else if meant := withEnding(name); meant != "" {
 			e.Hint += "; did you mean " + meant + "?"
 		}
 		return "", e
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
-		return "", &NotExecutableError{Path: name, Reason: "it is not an executable file (chmod +x makes it one; a Python script is named x.py)"}
+		return "", &NotExecutableError{Path: name, Reason: reason(syscall.EACCES, name)}
 	}
 	return "", statError(name, err)
+}
+
+// refusedInPath returns the first file of this name in PATH, which has none that can be executed; empty: there is none.
+func refusedInPath(name string) string {
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
 }
 
 // statError explains why the file at path cannot be examined.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -188,14 +189,8 @@ func sharedEnv(workers []WorkerSpec) []string {
 	return shared
 }
 
-// notExecutable explains the errors of exec(2) for an existing file.
-var notExecutable = map[syscall.Errno]string{
-	unix.ENOENT:  "the interpreter named in its first line, or its loader, does not exist",
-	unix.EACCES:  "no permission to execute it",
-	unix.EPERM:   "no permission to execute it",
-	unix.ENOEXEC: "neither a program for this machine nor a script that begins with #!",
-	unix.E2BIG:   "its arguments and environment are too long for the system",
-}
+// refused are the errors of exec(2) that are about the program.
+var refused = []syscall.Errno{unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOEXEC, unix.E2BIG}
 
 // limits are hints for when the system refuses a process.
 var limits = map[syscall.Errno]string{
@@ -213,8 +208,8 @@ func startError(spec *Spec, failure *guard.NotStarted) error {
 	if _, err := os.Stat(path); errno == unix.ENOTDIR || errno == unix.ENOENT && err != nil {
 		return &NotFoundError{Path: path}
 	}
-	if reason, ok := notExecutable[errno]; ok {
-		return &NotExecutableError{Path: path, Reason: reason}
+	if slices.Contains(refused, errno) {
+		return &NotExecutableError{Path: path, Reason: reason(errno, path)}
 	}
 	return fmt.Errorf("cannot start local rank %d: %w%s", local, errno, limits[errno])
 }
@@ -241,6 +236,12 @@ func (g *Gang) release() {
 func unread(pipe *os.File) (n int, err error) {
 	err = control(pipe, func(fd int) error { n, err = unix.IoctlGetInt(fd, unix.TIOCINQ); return err })
 	return n, err
+}
+
+// isNoexec reports whether the file system of a file is mounted with noexec.
+func isNoexec(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0
 }
 
 // readNow reads without waiting. It returns 0 if there is nothing to read.
