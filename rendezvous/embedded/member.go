@@ -97,7 +97,7 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 		}
 		s.member = r.member
 	case <-s.running.Done():
-		return context.Cause(s.running)
+		return explainMemory(context.Cause(s.running))
 	}
 	if s.config.several() {
 		s.peer.Store(&peer{etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server), s.member.Server, uint64(len(s.config.Members))})
@@ -122,6 +122,16 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 	case <-s.member.Server.StopNotify():
 		return errStopped
 	}
+}
+
+// explainMemory adds a limit to the error of an etcd that cannot map its database: there may be enough memory.
+func explainMemory(err error) error {
+	var limit syscall.Rlimit
+	if !errors.Is(err, syscall.ENOMEM) || syscall.Getrlimit(syscall.RLIMIT_AS, &limit) != nil || limit.Cur > 1<<50 {
+		return err
+	}
+	return fmt.Errorf("%w: an etcd needs 1 GiB of address space for its database, although it uses little of that, and ulimit -v lets this process have %d MiB: "+
+		"raise the limit, or let another machine host the etcd", err, limit.Cur>>20)
 }
 
 var errStopped = errors.New("etcd has stopped by itself")
