@@ -102,6 +102,11 @@ func TestSuspendedJob(t *testing.T) {
 	hold()
 	time.Sleep(4 * time.Second) // longer than the grace period: only time can show that it does not count
 	goOn()
+	for _, pid := range append(still, running[2:]...) { // so that nothing outlives the workers
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(dir, "finish"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
