@@ -106,7 +106,7 @@ func note(x launcher.Exit, r ErrorFile) string {
 	case e != nil:
 		return fmt.Sprintf("its timer %.100q ran out at %s, so gorun sent signal %s to PID %d",
 			e.Scope, e.At.Format("15:04:05.000"), strings.TrimPrefix(signalName(e.Signal), "signal "), e.Pid)
-	case x.OutOfMemory:
+	case x.OutOfMemory && x.Signal == syscall.SIGKILL:
 		return "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help"
 	case x.Signal == syscall.SIGKILL && !x.Stopped && !x.GuardLost:
 		return "gorun did not send it: the out-of-memory killer may have; see dmesg or the limits of the container"
@@ -118,6 +118,10 @@ func note(x launcher.Exit, r ErrorFile) string {
 		if strings.Contains(said, w.said) {
 			return w.note
 		}
+	}
+	if x.OutOfMemory {
+		return "the kernel's out-of-memory killer has ended a process on this node since the workers started, perhaps a child of this worker " +
+			"such as a data loader; fewer processes, or more memory for the container, may help"
 	}
 	return ""
 }

@@ -206,6 +206,8 @@ func TestSummaryNotes(t *testing.T) {
 		{"killed by somebody", WorkerError{Root: killed}, "  note      : gorun did not send it: the out-of-memory killer may have", "restart"},
 		{"killed for what it did", WorkerError{Root: wrong}, "  note      : it did not enter round 2, so gorun killed it", "memory"},
 		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
+		{"child killed by the kernel", WorkerError{Root: launcher.Exit{Code: 1, OutOfMemory: true}},
+			"  note      : the kernel's out-of-memory killer has ended a process on this node", "killer ended it"},
 		{"out of time", WorkerError{Root: hung},
 			"  note      : its timer \"a\\x1bb\" ran out at 15:04:05.678, so gorun sent signal 9 (SIGKILL) to PID 42\n", "memory"},
 		{"guard killed", WorkerError{Root: lost}, "guard", "memory"},

@@ -10,7 +10,7 @@ import (
 // A Death is how the process of a rank ended, as its agent says.
 type Death struct {
 	ExitCode    int      // -n: signal n ended it; 0: not known, since its node is gone
-	OutOfMemory bool     // the kernel killed it because memory ran out
+	OutOfMemory bool     // the kernel killed it (ExitCode -9), or perhaps a child of it, because memory ran out
 	Hung        bool     // gorun killed it, since it made no progress (--hang-timeout)
 	Reason      string   // in words, one line: "signal 9 (SIGKILL)"
 	Stderr      []string // its last lines on stderr; none if its node is gone
@@ -19,8 +19,11 @@ type Death struct {
 // Error is the reason and, if there is one, the last line on stderr.
 func (d *Death) Error() string {
 	text := d.Reason
-	if d.OutOfMemory {
+	switch {
+	case d.OutOfMemory && d.ExitCode == -9:
 		text += ", out of memory"
+	case d.OutOfMemory:
+		text += ", and the kernel has killed a process on its node because memory ran out"
 	}
 	if n := len(d.Stderr); n > 0 {
 		text += fmt.Sprintf(", after %q on stderr", d.Stderr[n-1])

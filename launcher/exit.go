@@ -19,7 +19,7 @@ type Exit struct {
 	Stopped     bool           // Stop, Kill or Interrupt came before it ended, so it may be no fault of its own
 	Interrupt   syscall.Signal // a signal to all processes of the step that came before Stop and Kill (see Spec.StepSignals); 0: none
 	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
-	OutOfMemory bool           // SIGKILL ended it, not this gang's, and the kernel has killed a process of its cgroup because memory ran out
+	OutOfMemory bool           // the kernel has killed a process of its cgroup because memory ran out: it, if SIGKILL ended it, or perhaps a child
 	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none
 	Hung        string         // why gorun killed it, if that is because it made no progress (see Gang.Fail); empty: it is not
 	Fault       string         // what it did wrong in the rounds of its job, so that the agent killed it, if it had not ended; empty: nothing

@@ -45,24 +45,30 @@ func limitedGroup(t *testing.T, bytes int) string {
 	return ""
 }
 
+// TestOutOfMemory: the kernel kills a worker, or a child of one that then fails. It has nothing to do with the end of the other.
 func TestOutOfMemory(t *testing.T) {
 	group := limitedGroup(t, 192<<20)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The agent begins in the group, and all that it starts.
-	agent, stdin, con := startAgentBy(t, []string{"/bin/sh", "-c", `echo $$ > "$1"/cgroup.procs && shift && exec "$@"`, "sh", group, exe},
-		nil, "", "/bin/sh", "-c", `if [ "$RANK" = 0 ]; then exec "$0" hog; fi; exec "$0" wait`, exe)
-	con.wait(t, "exit of 0: signal 9 (SIGKILL), out of memory: true\n", 1)
-	// The other is killed by somebody else.
-	if err := syscall.Kill(con.pids(t, "worker", 2)[1], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	con.wait(t, "exit of 1: signal 9 (SIGKILL), out of memory: false\n", 1)
-	_ = stdin.Close()
-	if err := agent.Wait(); err != nil {
-		t.Error(err)
+	for _, c := range []struct{ first, ending string }{
+		{`exec "$0" hog`, "signal 9 (SIGKILL)"},
+		{`"$0" hog; exit 3`, "exit code 3"},
+	} {
+		// The agent begins in the group, and all that it starts.
+		agent, stdin, con := startAgentBy(t, []string{"/bin/sh", "-c", `echo $$ > "$1"/cgroup.procs && shift && exec "$@"`, "sh", group, exe},
+			nil, "", "/bin/sh", "-c", `if [ "$RANK" = 0 ]; then `+c.first+`; fi; exec "$0" wait`, exe)
+		con.wait(t, "exit of 0: "+c.ending+", out of memory: true\n", 1)
+		// The other is killed by somebody else.
+		if err := syscall.Kill(con.pids(t, "worker", 2)[1], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		con.wait(t, "exit of 1: signal 9 (SIGKILL), out of memory: false\n", 1)
+		_ = stdin.Close()
+		if err := agent.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -142,7 +142,7 @@ type Failure struct {
 	Pid         int       `json:"pid"`
 	Code        int       `json:"code"`                    // exit code; 128+n if signal n ended it
 	Signal      int       `json:"signal"`                  // 0: it exited by itself
-	OutOfMemory bool      `json:"out_of_memory,omitempty"` // the kernel killed it, as memory had run out
+	OutOfMemory bool      `json:"out_of_memory,omitempty"` // the kernel killed it, or perhaps a child of it, as memory had run out
 	Ending      string    `json:"ending"`                  // the same in words, one line: "exit code 3"
 	At          time.Time `json:"at"`                      // by the clock of its node
 	Text        string    `json:"text"`                    // what there is to say of it, for people

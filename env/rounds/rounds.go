@@ -31,7 +31,7 @@ type Death struct {
 	Host        string   `json:"host"`
 	Pid         int      `json:"pid,omitempty"`
 	ExitCode    int      `json:"exit_code,omitempty"`     // -n: signal n ended it; 0: not known, since its node is gone
-	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it because memory ran out
+	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it, or perhaps a child of it, because memory ran out
 	Hung        bool     `json:"hung,omitempty"`          // gorun killed it, since it made no progress
 	Reason      string   `json:"reason"`                  // in words, one line: "signal 9 (SIGKILL)"
 	Stderr      []string `json:"stderr,omitempty"`        // its last lines on stderr, as far as they are known

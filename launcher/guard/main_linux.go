@@ -223,13 +223,14 @@ func (g *gang) collected(pid int, status syscall.WaitStatus) {
 	}
 	delete(g.workers, pid)
 	g.order.remove(pid)
-	killed := status.Signaled() && status.Signal() == syscall.SIGKILL && g.phase < leaving // and not by this guard
+	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
 	var interrupt syscall.Signal
 	if g.phase == running {
 		interrupt = g.step.endedBy(status)
 	}
+	failed := g.phase < leaving && killed || g.phase == running && interrupt == 0 && status != 0 // and not by this guard
 	g.send(Event{Exit: &Exit{Worker: worker, Status: uint32(status), At: time.Now().UnixNano(),
-		Stopped: g.phase != running || interrupt != 0, Interrupt: int(interrupt), OutOfMemory: killed && g.oom.take()}})
+		Stopped: g.phase != running || interrupt != 0, Interrupt: int(interrupt), OutOfMemory: failed && g.oom.take(killed)}})
 }
 
 // send sends an event to the agent. If that fails, the agent is dead, and the socket's end of file follows.

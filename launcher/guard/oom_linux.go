@@ -17,7 +17,8 @@ import (
 //
 // The kernel does not say which process it killed. If a worker was killed, and not by its guard, it is assumed to be one of
 // those counted since the gang's start; each count explains one worker. This is wrong only if somebody else sends SIGKILL to
-// the worker after the kernel has killed another process of the machine, or, in a container, of its host.
+// the worker after the kernel has killed another process of the machine, or, in a container, of its host. If a worker failed in another way,
+// the kernel may have killed one of its children, such as a data loader.
 type oomKills struct {
 	group, machine oomCounter
 }
@@ -53,9 +54,14 @@ func openOOMCounter(names ...string) oomCounter {
 }
 
 // take reports whether the kernel has killed a process that has not been taken yet, and takes it. A process that
-// was killed in the group also counts for the machine.
-func (o *oomKills) take() bool {
-	ofGroup, ofMachine := o.group.take(), o.machine.take()
+// was killed in the group also counts for the machine. If the worker itself was not killed, a process of the machine that is not in the group
+// explains nothing, unless there is no group.
+func (o *oomKills) take(killed bool) bool {
+	ofGroup := o.group.take()
+	if !ofGroup && !killed && o.group.file != nil {
+		return false
+	}
+	ofMachine := o.machine.take()
 	return ofGroup || ofMachine
 }
 

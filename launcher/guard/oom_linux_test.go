@@ -73,11 +73,33 @@ func TestOOMKillsAreTakenOnce(t *testing.T) {
 		for name, n := range counters {
 			set(name, n)
 		}
-		if got := o.take(); got != step.want {
+		if got := o.take(true); got != step.want {
 			t.Errorf("step %d: %v", i, got)
 		}
 	}
-	if (&oomKills{}).take() {
+	for _, step := range []struct {
+		group, machine int
+		killed, want   bool
+	}{
+		{0, 1, false, false}, {0, 0, true, true}, // somebody else's is not a child's
+		{1, 1, false, true}, {0, 0, false, false}, {0, 0, true, false},
+	} {
+		counters["group"] += step.group
+		counters["machine"] += step.machine
+		for name, n := range counters {
+			set(name, n)
+		}
+		if got := o.take(step.killed); got != step.want {
+			t.Errorf("%+v: %v", step, got)
+		}
+	}
+	noGroup := &oomKills{machine: openOOMCounter(set("machine", 100))}
+	defer func() { _ = noGroup.machine.file.Close() }()
+	set("machine", 101)
+	if !noGroup.take(false) {
+		t.Error("without a group, the machine's count is not taken for a child")
+	}
+	if (&oomKills{}).take(true) {
 		t.Error("taken without a counter")
 	}
 }

@@ -83,7 +83,7 @@ type Exit struct {
 	At          int64  // nanoseconds since 1970
 	Stopped     bool   // a stop or kill had been taken in before, or Interrupt
 	Interrupt   int    `json:",omitempty"` // the signal to all processes of the step that had come before; 0: none
-	OutOfMemory bool   // the kernel killed it, it seems
+	OutOfMemory bool   // it failed, and the kernel has killed it or another process of the job, it seems
 }
 
 // Pack joins a list into one byte string, which is much cheaper in JSON than the list. unpack undoes it if no
