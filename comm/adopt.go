@@ -36,7 +36,8 @@ func (l *lifetime) adopt(w *world) error {
 	return nil
 }
 
-// freeAdopted frees a buffer of Alloc that begins at start, if it is of a world that Rejoin has closed.
-func freeAdopted(start unsafe.Pointer) bool {
-	return life.memory.Free(start) || slices.ContainsFunc(life.worlds.all(), func(g *Group) bool { return g.world.Heap.Free(start) })
+// freeMemory frees the buffer of Alloc that begins at start, and reports whether there was one: in an open world, or in one that Rejoin has
+// closed.
+func freeMemory(start unsafe.Pointer) bool {
+	return life.memory.Free(start) || slices.ContainsFunc(open.all(), func(g *Group) bool { return g.world.Heap.Free(start) })
 }

@@ -17,7 +17,7 @@ import (
 // Alloc is local: it sends nothing. Ranks may allocate different buffers, and may call one collective with different kinds of buffers,
 // which is then as fast as the buffers allow. Where ranks do not share memory, the slice is in this process's own memory.
 //
-// The memory belongs to the world of g. It is valid until [Free], or until the world is closed. If a collective on it has failed, its
+// The memory belongs to the world of g. It is valid until [MemFree], or until the world is closed. If a collective on it has failed, its
 // contents are undefined from then on, because other ranks may still write there. [Rejoin] makes it memory of the next world: after that no
 // rank writes there any more.
 func Alloc[T Element](g *Group, n int) ([]T, error) {
@@ -42,15 +42,21 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 	return reduce.View[T](mem), nil
 }
 
-// Free frees memory that [Alloc] has returned for a group of the same world, or of one before it, if [Rejoin] has closed that. buf is the
-// slice that Alloc has returned, or begins where that begins. No rank may be in a collective on it.
+// MemFree frees memory that [Alloc] has returned, for whatever group. buf is the slice that Alloc has returned, or begins where that begins. No
+// rank may be in a collective on it.
+func MemFree[T Element](buf []T) error { return free("MemFree", buf) }
+
+// Free is [MemFree]. g does not matter, but must not be nil.
 func Free[T Element](g *Group, buf []T) error {
 	if err := checkGroup("Free", g); err != nil {
 		return err
 	}
-	start := unsafe.Pointer(unsafe.SliceData(buf))
-	if cap(buf) == 0 || g.world.Heap.Free(start) || freeAdopted(start) {
+	return free("Free", buf)
+}
+
+func free[T Element](op string, buf []T) error {
+	if cap(buf) == 0 || freeMemory(unsafe.Pointer(unsafe.SliceData(buf))) {
 		return nil
 	}
-	return badArgument("Free", "no memory of Alloc begins at %p, or not any more", unsafe.SliceData(buf))
+	return badArgument(op, "no memory of Alloc begins at %p, or not any more", unsafe.SliceData(buf))
 }

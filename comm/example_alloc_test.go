@@ -29,6 +29,18 @@ func ExampleAlloc() {
 }
 
 func ExampleFree() {
+	inWorld(1, func(_ context.Context, world *comm.Group) error {
+		buf, err := comm.Alloc[int](world, 1000)
+		if err != nil {
+			return err
+		}
+		fmt.Println(comm.Free(world, buf)) // as MemFree(buf)
+		return nil
+	})
+	// Output: <nil>
+}
+
+func ExampleMemFree() {
 	inWorld(2, func(ctx context.Context, world *comm.Group) error {
 		for _, n := range []int{1000, 2000} { // the step needs buffers of different lengths
 			all, err := comm.Alloc[int](world, 2*n)
@@ -43,7 +55,7 @@ func ExampleFree() {
 			if world.Rank() == 0 {
 				fmt.Println(all[0], all[n])
 			}
-			if err := comm.Free(world, all); err != nil {
+			if err := comm.MemFree(all); err != nil {
 				return err
 			}
 		}

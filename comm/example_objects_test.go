@@ -31,6 +31,21 @@ func ExampleBroadcastObjects() {
 	// Output: {small [64 10]} map[seed:7]
 }
 
+func ExampleBroadcastObject() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		var c config // matters only on rank 0
+		if world.Rank() == 0 {
+			c = config{"small", []int{64, 10}}
+		}
+		c, err := comm.BroadcastObject(ctx, world, c, 0)
+		if world.Rank() == 1 {
+			fmt.Println(c)
+		}
+		return err
+	})
+	// Output: {small [64 10]}
+}
+
 func ExampleSendObjects() {
 	inWorld(2, func(ctx context.Context, world *comm.Group) error {
 		if world.Rank() == 0 {

@@ -44,6 +44,7 @@ func callsOnNoGroup(ctx context.Context) map[string]func() error {
 		"SendObjects":        func() error { return SendObjects(ctx, none, objects, 0) },
 		"RecvObjects":        func() error { _, err := RecvObjects(ctx, none, objects, 0); return err },
 		"BroadcastObjects":   func() error { return BroadcastObjects(ctx, none, objects, 0) },
+		"BroadcastObject":    func() error { _, err := BroadcastObject(ctx, none, 1, 0); return err },
 		"AllGatherObject":    func() error { _, err := AllGatherObject(ctx, none, 1); return err },
 		"GatherObject":       func() error { _, err := GatherObject(ctx, none, 1, 0); return err },
 		"ScatterObject":      func() error { _, err := ScatterObject(ctx, none, []int{1}, 0); return err },
@@ -86,7 +87,9 @@ func TestCallsOnNoGroup(t *testing.T) {
 		}
 	}
 	for name, call := range calls {
-		shown := map[string]string{"SendOp": "Send", "RecvOp": "Recv", "TryProbe": "Probe", "NewBucketer": "AllReduceCoalesced"}[name]
+		shown := map[string]string{
+			"SendOp": "Send", "RecvOp": "Recv", "TryProbe": "Probe", "NewBucketer": "AllReduceCoalesced", "BroadcastObject": "BroadcastObjects",
+		}[name]
 		if shown == "" { // an I-form has the name of the call
 			shown = name
 			if _, ok := calls[strings.TrimPrefix(name, "I")]; ok {

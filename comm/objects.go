@@ -40,6 +40,19 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 	return public(o.About(src, err))
 }
 
+// BroadcastObject returns in of rank src on every rank. On other ranks in does not matter. It is a [BroadcastObjects] of one object, and has
+// that name in errors.
+func BroadcastObject[T any](ctx context.Context, g *Group, in T, src int) (T, error) {
+	var out, none T
+	if g.Rank() == src {
+		out = in
+	}
+	if err := BroadcastObjects(ctx, g, []any{&out}, src); err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
 // AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	o := newObjects(g, call.KindAllGatherObject, 1)

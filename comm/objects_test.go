@@ -63,6 +63,10 @@ func TestObjectsOfEveryRankAtEveryRoot(t *testing.T) {
 			if err := wantEqual("ScatterObject", one, want[g.Rank()], err); err != nil {
 				return err
 			}
+			one, err = BroadcastObject(ctx, g, shardOf(g.Rank()), root) // of which nothing stays elsewhere
+			if err := wantEqual("BroadcastObject", one, want[root], err); err != nil {
+				return err
+			}
 			s, n := shard{Counts: map[string]int{"old": 1}}, g.Rank()
 			if g.Rank() == root {
 				s = shardOf(root)
@@ -104,6 +108,10 @@ func TestObjectsThatCannotBeEncoded(t *testing.T) {
 			return err
 		},
 		"BroadcastObjects": func(ctx context.Context, g *Group, v any) error { return BroadcastObjects(ctx, g, []any{&v}, odd) },
+		"BroadcastObject": func(ctx context.Context, g *Group, v any) error {
+			_, err := BroadcastObject(ctx, g, v, odd)
+			return err
+		},
 		"SendObjects": func(ctx context.Context, g *Group, v any) error { // to whoever is next, around the ring
 			if g.Rank() != odd {
 				_, err := RecvObjects(ctx, g, []any{&v}, AnySource)

@@ -190,11 +190,13 @@ func TestAllocAndFree(t *testing.T) {
 			}
 			for what, wrong := range map[string][]float64{"the midst": buf[1:], "an ordinary slice": make([]float64, 1)} {
 				wantArgumentError(t, what, Free(g, wrong))
+				wantArgumentError(t, what, MemFree(wrong))
 			}
-			if err := Free(g, buf[:10]); err != nil {
+			free := []func([]float64) error{func(buf []float64) error { return Free(g, buf) }, MemFree[float64]}
+			if err := free[g.Rank()](buf[:10]); err != nil {
 				return err
 			}
-			wantArgumentError(t, "what is free", Free(g, buf))
+			wantArgumentError(t, "what is free", free[g.Rank()](buf))
 			again, err := Alloc[uint8](g, 2_400_000)
 			if i := bytes.IndexFunc(again, func(r rune) bool { return r != 0 }); err != nil || i >= 0 {
 				t.Errorf("byte %d of what is used again is %d, %v", i, again[max(i, 0)], err)

@@ -94,7 +94,7 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 			}
 		}
 	},
-	"free":     func(_ context.Context, s *survivor, _ []string) (string, error) { return "", Free(s.world, s.buf) },
+	"free":     func(_ context.Context, s *survivor, _ []string) (string, error) { return "", MemFree(s.buf) },
 	"free old": func(_ context.Context, s *survivor, _ []string) (string, error) { return "", Free(s.before, s.buf) },
 	// fork lets another process with the same environment call Init.
 	"fork": func(ctx context.Context, _ *survivor, _ []string) (string, error) {
