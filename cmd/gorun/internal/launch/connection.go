@@ -26,7 +26,7 @@ type connection struct {
 }
 
 // connect starts a remote shell.
-func connect(starter *starter, argv []string, environ []string) (*connection, error) {
+func connect(starter *starter, argv []string) (*connection, error) {
 	c := &connection{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{})}
 	theirStdin, ourStdin, err1 := os.Pipe()
 	ourStdout, theirStdout, err2 := os.Pipe()
@@ -35,7 +35,7 @@ func connect(starter *starter, argv []string, environ []string) (*connection, er
 	ours := []*os.File{ourStdin, ourStdout, ourStderr}
 	err := errors.Join(err1, err2, err3)
 	if err == nil {
-		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr, c.cmd.Env = theirStdin, theirStdout, theirStderr, environ
+		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirStdin, theirStdout, theirStderr
 		c.cmd.SysProcAttr = attributes()
 		err = starter.start(c.cmd)
 	}

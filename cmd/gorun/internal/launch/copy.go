@@ -105,7 +105,7 @@ func fits(system, machine string) error {
 func (s *session) copy(ctx context.Context) *Failure {
 	c, h := s.config.Copy, s.config.Hosts[s.host]
 	u := failedCopy{size: c.size, stall: s.config.Silence}
-	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, u.stall)), nil)
+	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, u.stall)))
 	if err != nil {
 		return &Failure{h.Name, "copying gorun", err.Error(), codeCorrect}
 	}

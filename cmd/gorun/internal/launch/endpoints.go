@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gorun/gorun/env/addr"
@@ -19,35 +20,45 @@ const lookupTimeout = 2 * time.Second
 
 // meetingPoints returns the endpoints of the hosts that the state machine has chosen.
 func (l *launcher) meetingPoints() (list []Endpoint) {
-	other := "" // another machine
-	for i := range l.machine.nodes {
-		if a := l.machine.nodes[i].hello.Addr; other == "" && !isLoopback(a) {
-			other = a
-		}
-		if other == "" && !l.IsSelf[i] && l.machine.nodes[i].hello.Addr == "" {
-			other = l.Names[i]
-		}
-	}
-	own := func() string {
-		ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
-		defer cancel()
-		if a, err := addr.Facing(ctx, other); other != "" && err == nil {
-			return a.String()
-		}
-		return "127.0.0.1"
+	own := "" // the address of this machine; empty: all hosts are this machine
+	if i := slices.IndexFunc(l.machine.nodes, isElsewhere); i >= 0 {
+		own = ownAddr(l.machine.nodes[i].hello.Addr)
 	}
 	for _, i := range l.machine.endpoints {
-		n := &l.machine.nodes[i]
-		e := Endpoint{Addr: n.hello.Addr, Port: n.hello.Port}
-		switch {
-		case l.IsSelf[i] || isLoopback(e.Addr) && other != "":
-			e.Addr = own()
-		case e.Addr == "":
-			e.Addr = l.Hosts[i].Name
+		hello := &l.machine.nodes[i].hello
+		e := Endpoint{Addr: hello.Addr, Port: hello.Port}
+		if own != "" && addr.IsLoopback(e.Addr) {
+			e.Addr = own
 		}
 		list = append(list, e)
 	}
 	return list
+}
+
+// ownAddr returns the address of this machine at which another one is likely to reach it.
+func ownAddr(other string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	a, err := addr.Facing(ctx, other)
+	if err != nil { // the name means something only where it is
+		a, _, err = addr.Outward(ctx)
+	}
+	if err != nil {
+		return "127.0.0.1"
+	}
+	return a.String()
+}
+
+// addrOf returns where others reach a host whose proxy has given an address. It is loopback if the host is this machine.
+func (l *launcher) addrOf(host int, text string) string {
+	switch a := usable(text); {
+	case l.IsSelf[host]:
+		return "127.0.0.1"
+	case a == "":
+		return l.Names[host]
+	default:
+		return a
+	}
 }
 
 // usable returns the IP address in a text, or nothing if it contains none, or one at which others cannot reach the machine that has it: a
@@ -58,10 +69,4 @@ func usable(text string) string {
 		return ""
 	}
 	return a.Unmap().String()
-}
-
-// isLoopback reports whether an address is one that no other machine can reach, or none at all.
-func isLoopback(text string) bool {
-	a, err := netip.ParseAddr(text)
-	return err != nil || a.IsLoopback()
 }

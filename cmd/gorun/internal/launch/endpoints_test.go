@@ -1,6 +1,44 @@
 package launch
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/hosttest"
+)
+
+// TestMeetingPoints: nodes meet where all of them can.
+func TestMeetingPoints(t *testing.T) {
+	const self = "10.79.0.1" // the address of this machine on the way to 10.79.0.0/24
+	host := hosttest.New(t, 1).Host(0)
+	for _, k := range []struct {
+		names, addrs []string // addrs: what their proxies say
+		want         string
+	}{
+		{[]string{"a", "b"}, []string{"10.79.0.8", "10.79.0.9"}, "10.79.0.8"},
+		{[]string{"localhost", "b"}, []string{"192.168.7.7", "10.79.0.9"}, self},
+		{[]string{"localhost", "10.79.0.9"}, []string{"", ""}, self},
+		{[]string{"localhost", "localhost"}, []string{"", ""}, "127.0.0.1"},
+		{[]string{"a", "b"}, []string{"127.0.0.1", "127.0.0.1"}, "127.0.0.1"}, // a remote shell that stays here
+		{[]string{"a", "b"}, []string{"127.0.0.1", "10.79.0.9"}, self},
+		{[]string{"a", "b"}, []string{"", ""}, "a"}, // there is no sshd that says its address
+		{[]string{"a", "b"}, []string{"fe80::1", "10.79.0.9"}, "a"},
+	} {
+		l := &launcher{hosts: make([]remoteHost, len(k.names))}
+		l.machine = newStateMachine(Rules{Names: k.names, Least: len(k.names), Meets: true}, time.Now())
+		for i, name := range k.names {
+			l.Names, l.IsSelf = append(l.Names, name), append(l.IsSelf, name == "localhost")
+			l.machine.Step(said{i, frame.Hello{Addr: l.addrOf(i, k.addrs[i]), Port: 20000}}, time.Now())
+		}
+		var got []Endpoint
+		host.Do(func() { got = l.meetingPoints() })
+		if want := []Endpoint{{k.want, 20000}}; !slices.Equal(got, want) {
+			t.Errorf("%v at %v meet at %v, want %v", k.names, k.addrs, got, want)
+		}
+	}
+}
 
 func TestUsable(t *testing.T) {
 	for text, want := range map[string]string{

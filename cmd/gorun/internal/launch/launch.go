@@ -161,7 +161,7 @@ func (l *launcher) take(e any) bool {
 		if why := l.refuse(e); why != nil {
 			l.step(lost{e.host, why})
 		} else {
-			e.hello.Addr = usable(e.hello.Addr)
+			e.hello.Addr = l.addrOf(e.host, e.hello.Addr)
 			l.step(e)
 		}
 	case alive, copying:

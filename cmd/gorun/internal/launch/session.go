@@ -2,9 +2,6 @@ package launch
 
 import (
 	"context"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
@@ -39,12 +36,11 @@ func (s *session) run(ctx context.Context) {
 // serve runs a proxy there until it ends.
 func (s *session) serve(ctx context.Context, path string) (ending, error) {
 	c := s.config
-	argv, environ := c.Shell.Argv(c.Hosts[s.host], ProxyCommand(path)), []string(nil)
+	argv := c.Shell.Argv(c.Hosts[s.host], ProxyCommand(path))
 	if c.IsSelf[s.host] {
-		// How this machine was reached says nothing about how others reach it.
-		argv, environ = []string{c.Self, "agent"}, slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SSH_CONNECTION=") })
+		argv = []string{c.Self, "agent"}
 	}
-	conn, err := s.connect(ctx, argv, environ)
+	conn, err := s.connect(ctx, argv)
 	if err != nil {
 		return ending{}, err
 	}
@@ -60,11 +56,11 @@ func (s *session) serve(ctx context.Context, path string) (ending, error) {
 }
 
 // connect starts a remote shell.
-func (s *session) connect(ctx context.Context, argv, environ []string) (*connection, error) {
+func (s *session) connect(ctx context.Context, argv []string) (*connection, error) {
 	s.starter.Lock()
 	defer s.starter.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return connect(s.starter, argv, environ)
+	return connect(s.starter, argv)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/addr"
 )
 
 // Step takes one event and returns the actions to take, in order. Only Step changes the state.
@@ -78,7 +79,7 @@ func (m *stateMachine) chooseEndpoints() bool {
 	if n == 0 || slices.ContainsFunc(first, isSilent) {
 		return false
 	}
-	isLocal := func(i int) bool { return isLoopback(m.nodes[i].hello.Addr) }
+	isLocal := func(i int) bool { return !isElsewhere(m.nodes[i]) }
 	if slices.ContainsFunc(first, isLocal) && m.count(func(p phase) bool { return p == connecting }) > 0 && !slices.ContainsFunc(m.nodes, isElsewhere) {
 		return false // another host is needed to find out at which address it reaches that one
 	}
@@ -87,7 +88,7 @@ func (m *stateMachine) chooseEndpoints() bool {
 }
 
 // isElsewhere reports whether a node has an address at which other machines reach it.
-func isElsewhere(n node) bool { return !isLoopback(n.hello.Addr) }
+func isElsewhere(n node) bool { return n.hello.Addr != "" && !addr.IsLoopback(n.hello.Addr) }
 
 // onScaled sets how many hosts the job needs. If it is to need more than are left, it needs all of these: no host comes back, and a round
 // that has fewer nodes goes on. The nodes may have learned of it before one left with which there were too few, and go on then.

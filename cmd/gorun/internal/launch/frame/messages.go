@@ -17,7 +17,7 @@ type Hello struct {
 	Version  string `json:"version"` // of gorun
 	System   string `json:"system"`  // GOOS/GOARCH
 	Host     string `json:"host"`    // the machine's own name
-	Addr     string `json:"addr"`    // the machine's address on the connection over which it was started, as sshd says it; empty: not known
+	Addr     string `json:"addr"`    // where other machines are likely to reach it; empty: not known
 	Port     int    `json:"port"`    // nobody listens on this one and the next; 0: not known
 }
 

@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -20,18 +22,43 @@ func newHello(version string) frame.Hello {
 	}
 	return frame.Hello{
 		Protocol: frame.Protocol, Version: version, System: runtime.GOOS + "/" + runtime.GOARCH, Host: name,
-		Addr: serverAddr(os.Getenv("SSH_CONNECTION")), Port: freePort(),
+		Addr: ownAddr(os.Getenv("SSH_CONNECTION")), Port: freePort(),
 	}
 }
 
-// serverAddr returns the address of this machine that is in SSH_CONNECTION: the client's address and port, the server's address and
-// port. sshd sets it.
-func serverAddr(connection string) string {
-	fields := strings.Fields(connection)
-	if len(fields) != 4 {
+// ownAddr returns the address of this machine that is in SSH_CONNECTION: the client's address and port, the server's address and port.
+// sshd sets it; after other remote shells, the address is that on the default route. Empty: there is none.
+func ownAddr(connection string) string {
+	if fields := strings.Fields(connection); len(fields) == 4 {
+		return fields[2]
+	}
+	// These addresses are for documentation: nobody has them.
+	v4 := sourceTo(unix.AF_INET, &unix.SockaddrInet4{Port: 9, Addr: netip.MustParseAddr("192.0.2.1").As4()})
+	return cmp.Or(v4, sourceTo(unix.AF_INET6, &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}))
+}
+
+// sourceTo returns the address from which this machine sends to another one; empty: it cannot. Nothing is sent. Package env/addr does this
+// with package net, for which a proxy has no time.
+func sourceTo(family int, other unix.Sockaddr) string {
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM, 0)
+	if err != nil {
 		return ""
 	}
-	return fields[2]
+	defer func() { _ = unix.Close(fd) }() // nothing was sent
+	if err := unix.Connect(fd, other); err != nil {
+		return ""
+	}
+	own, err := unix.Getsockname(fd)
+	if err != nil {
+		return ""
+	}
+	switch own := own.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrFrom4(own.Addr).String()
+	case *unix.SockaddrInet6:
+		return netip.AddrFrom16(own.Addr).String()
+	}
+	return ""
 }
 
 // Ports from which a free one is chosen: no well-known ones, and, by default, none that the system assigns.
