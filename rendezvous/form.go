@@ -98,7 +98,11 @@ func (s *State) gather() Decision {
 		case end != nil:
 			return Decision{Close: end}
 		case s.expired(next.ID, Enough, patience):
-			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s after %v%s", what, patience, more)}}
+			few := "not enough nodes"
+			if len(waiting) >= s.Min {
+				few += " reach each other"
+			}
+			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s: %s after %v%s", few, what, patience, more)}}
 		}
 		return s.wait(next.ID, Enough, patience, what+more, "gives up")
 	}

@@ -180,7 +180,7 @@ func TestHowJobsEnd(t *testing.T) {
 			c.settle(time.Second)
 		}, rendezvous.Outcome{Code: 3, Failure: first}},
 		{"too few", func(c *cluster) { c.die("n1"); c.settle(0); c.again("n2"); c.settle(0); c.settle(10 * time.Minute) },
-			rendezvous.Outcome{Code: 75, Reason: "round 2: 1 of 2 nodes after 10m0s; n1 is gone"}},
+			rendezvous.Outcome{Code: 75, Reason: "not enough nodes: round 2: 1 of 2 nodes after 10m0s; n1 is gone"}},
 		{"left for a reason", func(c *cluster) {
 			c.leave("n1", rendezvous.Outcome{Code: 126, Reason: "exec format error"})
 		}, rendezvous.Outcome{Code: 126, Reason: "n1 has left: exec format error"}},

@@ -144,7 +144,7 @@ func TestApartWithoutRoom(t *testing.T) {
 	c.rejoin()
 	c.settle(0)
 	c.settle(10 * time.Minute)
-	if want := (rendezvous.Outcome{Code: 75, Reason: "round 3: 2 of 2 nodes after 10m0s" + what}); c.closed == nil || *c.closed != want {
+	if want := (rendezvous.Outcome{Code: 75, Reason: "not enough nodes reach each other: round 3: 2 of 2 nodes after 10m0s" + what}); c.closed == nil || *c.closed != want {
 		t.Errorf("closed: %+v, want %+v", c.closed, want)
 	}
 }

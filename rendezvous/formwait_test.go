@@ -71,7 +71,7 @@ func TestTheJobDoesNotEndWhileNodesStop(t *testing.T) {
 		t.Fatalf("the job is closed: %+v", *c.closed)
 	}
 	d := c.settle(time.Second)
-	if want := "round 2: 1 of 2 nodes after 15s; n1 has not joined again"; c.closed == nil || c.closed.Reason != want {
+	if want := "not enough nodes: round 2: 1 of 2 nodes after 15s; n1 has not joined again"; c.closed == nil || c.closed.Reason != want {
 		t.Errorf("the job is not closed because of %q: %s, %+v", want, d.Reason(), c.closed)
 	}
 }

@@ -18,7 +18,7 @@ func TestSurvivorsWaitForNode(t *testing.T) {
 	b.workers(2, 2, 4)
 	b.kill()
 	a.expect(gone(2, b, "is lost"))
-	want := "gorun: the job is closed: round 3: 1 of 2 nodes after 8s; " + b.name() + " is gone\n"
+	want := "gorun: the job is closed: not enough nodes: round 3: 1 of 2 nodes after 8s; " + b.name() + " is gone\n"
 	if said := a.end(75); !strings.HasSuffix(said, want) {
 		t.Errorf("it says %s, want %s at the end", said, want)
 	}

@@ -110,7 +110,7 @@ func TestUnreachableMaster(t *testing.T) {
 			}
 			_, end := head.join()
 			o := closed(t, end)
-			if o.Code != 75 || !strings.HasPrefix(o.Reason, "round 2: 2 of 2 nodes after 10s; n1 on n1.test cannot reach n0 on n0.test at n0.test:") {
+			if o.Code != 75 || !strings.HasPrefix(o.Reason, "not enough nodes reach each other: round 2: 2 of 2 nodes after 10s; n1 on n1.test cannot reach n0 on n0.test at n0.test:") {
 				t.Errorf("the job ended with %+v", o)
 			}
 		})
