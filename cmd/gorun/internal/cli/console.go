@@ -41,8 +41,21 @@ func wantsColor(f *os.File) bool {
 
 func isTerminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd()) }
 
-// input returns the stdin of local rank 0: gorun's own, unless that is a terminal and gorun is not in its foreground.
-func input() *os.File {
+// stdins are the values of --stdin.
+var stdins = []string{"0", "none"}
+
+func setStdin(o *options, s string) error {
+	text := ""
+	err := setChoice(stdins, func(*options) *string { return &text })(o, s)
+	o.noStdin = text == "none"
+	return err
+}
+
+// input returns the stdin of local rank 0: gorun's own, unless the user wants none, or it is a terminal and gorun is not in its foreground.
+func (o *options) input() *os.File {
+	if o.noStdin {
+		return nil
+	}
 	if !isatty.IsTerminal(os.Stdin.Fd()) {
 		return os.Stdin
 	}

@@ -111,6 +111,8 @@ var accepted = map[string]struct {
 	"duplicate-stderr-filters": {"Error", func(o *options) bool { return slices.Equal(o.stderrFilters, []string{"Error"}) }},
 	"log-line-prefix":          {"", func(o *options) bool { return o.prefix == "" }},
 	"timestamps":               {"1", func(o *options) bool { return o.timestamps }},
+	"stdin":                    {"none", func(o *options) bool { return o.noStdin }},
+	"no-stdin":                 {"1", func(o *options) bool { return o.noStdin }},
 	"pty":                      {"yes", func(o *options) bool { return o.pty == "yes" }},
 	"log-max-size":             {"2MiB", func(o *options) bool { return o.logMaxSize == 2<<20 }},
 	"log-keep":                 {"4", func(o *options) bool { return o.logKeep == 4 }},

@@ -138,6 +138,9 @@ var table = []flag{
 			`(default "[${rank}] "; with --tee, "[${role_name}${local_rank}]:", as with torchrun)`},
 	{group: groupOutput, name: "timestamps", own: true, set: setSwitch(func(o *options) *bool { return &o.timestamps }),
 		help: "put the time before each line of the workers on the console, as docker logs and kubectl logs do"},
+	{group: groupOutput, name: "stdin", value: "WHO", choices: stdins, own: true, set: setStdin,
+		help: "who reads gorun's stdin: 0 (local rank 0; with gorun launch, of the first host) or none, as a loop needs that reads it itself (default 0)"},
+	{group: groupOutput, name: "no-stdin", own: true, set: setSwitch(func(o *options) *bool { return &o.noStdin }), help: "short for --stdin=none"},
 	{group: groupOutput, name: "pty", value: "WHEN", choices: ptys, own: true, set: setChoice(ptys, func(o *options) *string { return &o.pty }),
 		help: "whether stdout of the workers is a pseudo terminal, so that programs in C and others write each line at once, and lose none when they crash: " +
 			"yes, no, or auto (if gorun's stdout is a terminal: where the console shows it, no file gets it, and gorun runs no Python, which it runs unbuffered) (default auto)"},

@@ -53,6 +53,8 @@ var refused = map[string][]string{
 	"duplicate-stderr-filters": {"\x00"},
 	"log-line-prefix":          {},
 	"timestamps":               {"", "maybe"},
+	"stdin":                    {"", "1", "NONE", "/dev/null"},
+	"no-stdin":                 {"", "maybe"},
 	"pty":                      {"", "1", "YES", "aut"},
 	"log-max-size":             {"", "0", "-1", "1X", "M", "1KM", "99999999T", "big"},
 	"log-keep":                 {"", "0", "-1", "all"},

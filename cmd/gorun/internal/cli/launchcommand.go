@@ -204,7 +204,7 @@ func runLaunch(ctx context.Context, c launch.Config, l *launchPlan, stdout, stde
 	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
 		std.watch(logger, interrupts.caught)
 	}
-	c.Stdin, c.Stdout, c.Stderr = input(), std.out, std.err
+	c.Stdin, c.Stdout, c.Stderr = o.input(), std.out, std.err
 	c.Interrupts, c.Signals = interrupts.passed, notify(o.forwards())
 	c.Warn = func(text string) { logger.Warn(text) }
 	removeRecord := func() {}

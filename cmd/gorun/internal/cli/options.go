@@ -59,6 +59,7 @@ type options struct {
 	prefix                       string
 	timestamps                   bool
 	pty                          string
+	noStdin                      bool
 	logMaxSize                   int64
 	logKeep                      int
 	events                       string

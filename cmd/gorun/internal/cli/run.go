@@ -142,7 +142,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 
 // setStreams says what the workers read, and where their output goes.
 func (o *options) setStreams(c *agent.Config, std *stdio, stdout, stderr *os.File) {
-	c.Spec.Stdin, c.Spec.Stdout, c.Spec.Stderr, c.Spec.Spool = input(), stdout, stderr, std.spool
+	c.Spec.Stdin, c.Spec.Stdout, c.Spec.Stderr, c.Spec.Spool = o.input(), stdout, stderr, std.spool
 	c.Spec.Color, c.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
 	c.Spec.Timestamps = o.timestamps
 	if o.events == "console" {
