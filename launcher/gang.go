@@ -247,6 +247,7 @@ func (g *Gang) warnLeft(n map[int]int) {
 
 func (g *Gang) warnDenied(pids []int) {
 	if len(pids) > 0 {
+		slices.Sort(pids)
 		g.spec.warn("processes %v still run: the workers started them as another user, and only that user can end them", pids)
 	}
 }

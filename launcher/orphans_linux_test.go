@@ -194,8 +194,10 @@ func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
+	for _, d := range []string{dir, filepath.Dir(dir)} { // whatever the umask
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	path := filepath.Join(dir, "setuid")
 	if err := os.WriteFile(path, program, 0o755); err != nil {
@@ -207,12 +209,11 @@ func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
 	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	agent, stdin, con := startAgent(t, nobody, "", path, "root")
 	pids := con.pids(t, "worker", 2)
-	t.Cleanup(func() {
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, pid := range pids {
+		if p, ok := proc.Read(pid); ok {
+			t.Cleanup(func() { _ = p.Signal(syscall.SIGKILL); gone(t, pid) })
 		}
-		gone(t, pids...)
-	})
+	}
 	con.wait(t, "ready", 2)
 	if strings.Contains(con.String(), "refused") {
 		t.Skip("NOT TESTED: setuid programs are not allowed here")
@@ -223,13 +224,10 @@ func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
 	if err := agent.Wait(); err != nil {
 		t.Error(err)
 	}
-	con.wait(t, "still run: the workers started them as another user", 1)
 	con.wait(t, "exit of ", 2)
-	for _, pid := range pids {
-		if p, ok := proc.Read(pid); !ok || p.Zombie {
-			t.Errorf("worker %d could be killed: this tests nothing", pid)
-		}
-	}
+	// That they are named says that SIGKILL was refused. What becomes of them is up to who adopts them when the agent has ended: it may kill them.
+	slices.Sort(pids)
+	con.wait(t, fmt.Sprintf("processes %v still run: the workers started them as another user", pids), 1)
 }
 
 func TestNohupReachesWorkers(t *testing.T) {
