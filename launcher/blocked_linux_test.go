@@ -25,15 +25,16 @@ func TestBlockedOutputHidesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
 		stdout, stderr, files bool // block
+		pty                   bool
 	}{
-		{name: "stdout", stdout: true}, {name: "stderr", stderr: true},
+		{name: "stdout", stdout: true}, {name: "stdout of a pty", stdout: true, pty: true}, {name: "stderr", stderr: true},
 		{name: "both", stdout: true, stderr: true}, {name: "files", files: true}, {name: "all", stdout: true, stderr: true, files: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := spec(t, 2)
 			s.Argv = []string{"/bin/sh", "-c", floodsAndFails}
 			s.Workers[0].Env, s.Workers[1].Env = append(s.Workers[0].Env, os.Environ()...), append(s.Workers[1].Env, os.Environ()...)
-			s.Spool = spool.New()
+			s.Spool, s.Pty = spool.New(), func(int) bool { return c.pty }
 			r, w := fdtest.Pipe(t)
 			if c.stdout {
 				s.Stdout = w
@@ -123,7 +124,15 @@ func TestFloodOfOneDelaysNobody(t *testing.T) {
 // TestLastWordsOfWhoIsStopped: a worker that writes while it is being stopped, more than a pipe holds, comes to its end
 // although nobody reads.
 func TestLastWordsOfWhoIsStopped(t *testing.T) {
+	for name, pty := range map[string]bool{"pipe": false, "pty": true} {
+		t.Run(name, func(t *testing.T) { testLastWords(t, pty) })
+	}
+}
+
+func testLastWords(t *testing.T, pty bool) {
+	t.Helper()
 	s, _ := spec(t, 1)
+	s.Pty = func(int) bool { return pty }
 	gate := filepath.Join(t.TempDir(), "gate")
 	fifo(t, gate)
 	s.Argv = []string{"/bin/sh", "-c", fmt.Sprintf(`trap 'yes words | head -c %d; exit 7' TERM; echo >%s; while :; do sleep 0.01; done`, 400<<10, gate)}

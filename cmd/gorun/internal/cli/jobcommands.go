@@ -142,11 +142,11 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 		if l.Missed {
 			_, _ = fmt.Fprintf(stderr, "gorun: rank %d: earlier lines are not kept%s\n", l.Rank, elsewhere) // there is nowhere to report that stderr is gone
 		}
-		to := stdout
+		to, file := stdout, os.Stdout
 		if l.Stream == "stderr" {
-			to = stderr
+			to, file = stderr, os.Stderr
 		}
-		if _, err := io.WriteString(to, logLine(l, to)); err != nil && failed == nil {
+		if _, err := io.WriteString(to, logLine(l, isTerminal(file))); err != nil && failed == nil {
 			failed = err
 			cancel() // nobody reads it any more
 		}
@@ -168,18 +168,16 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 	return errors.Join(append(errs, failed)...)
 }
 
-// logLine returns a line as it is shown. On a terminal, the next one takes the place of one that is unfinished.
-func logLine(l control.Line, to io.Writer) string {
+// logLine returns a line as it is shown; empty: it is not. On a terminal, the next one takes the place of one that is unfinished.
+func logLine(l control.Line, onTerminal bool) string {
 	text := fmt.Sprintf("[%d] %s", l.Rank, l.Text)
-	f, isFile := to.(*os.File)
-	switch onTerminal := isFile && isTerminal(f); {
-	case l.Unfinished && !onTerminal:
-		return ""
-	case l.Unfinished:
+	switch {
+	case l.Unfinished && onTerminal:
 		return "\x1b[K\x1b[?7l" + text + "\x1b[?7h\r" // in one row
+	case l.Unfinished:
+		return ""
 	case onTerminal:
 		return "\x1b[K" + text + "\n"
-	default:
-		return text + "\n"
 	}
+	return text + "\n"
 }
