@@ -99,6 +99,8 @@ type loop struct {
 	monitor *hang.Monitor        // of the gang's progress; nil: nobody looks at that
 	watched []hang.Worker        // by that
 	hangs   <-chan hang.Hang
+	tied    []int            // the ranks of which any may be the one that hangs; nil: it is known
+	untold  sync.Once        // the log names workers that report no progress
 	found   <-chan diagnosis // gets the outcome of the pending diagnosis
 	diagnosis
 	backoff backoff // that the present workers were started with
@@ -194,6 +196,9 @@ func (l *loop) await() event {
 		x.Revoked = Printable(cut(x.Revoked))
 		return revocation{x}
 	case h := <-l.hangs:
+		if l.machine.state == running {
+			l.tied = h.Tied
+		}
 		return hung{exitOfHang(h)}
 	case found := <-l.found:
 		l.found, l.diagnosis = nil, found

@@ -50,6 +50,7 @@ type Answer struct {
 	Err    error          // why it is refused; nil: it is carried out
 	Stacks []WorkerStacks // of CommandStacks: by local rank
 	Files  string         // of CommandStacks: a pattern of the files that say more; empty: there are none
+	Hint   string         // of CommandStacks: how to see stacks that are missing; empty: none is, or there is no way
 }
 
 // WorkerStacks is what a worker was doing.
@@ -224,12 +225,9 @@ func (l *loop) collect(c Command) {
 	}
 	l.calls.Go(func() {
 		report, err := hang.Collect(l.startCtx, workers, dir)
-		answer := Answer{Err: err}
+		answer := Answer{Err: err, Hint: report.FirstHint()}
 		for i, w := range workers {
 			s := WorkerStacks{Rank: w.Rank, LocalRank: w.LocalRank, Pid: w.Pid, Doing: Printable(report.Doing[i])}
-			if report.IsGo[i] {
-				s.Doing = "it is a Go program that does not use package comm: only SIGQUIT, which ends it, would show its stacks"
-			}
 			if dir != "" {
 				s.File = filepath.Join(dir, fmt.Sprint(w.LocalRank), hang.StacksFile)
 			}

@@ -41,6 +41,9 @@ func (l *loop) completeFailure(w *WorkerError) {
 	w.ErrorFiles = readErrorFiles(l.Config, l.round, w.failed())
 	w.Flights = flightFiles(l.Config, l.round)
 	w.findRootCause()
+	if w.Root.Hung != "" || w.Elsewhere != nil && w.Elsewhere.Hung {
+		w.Where, w.Tied = l.where(), l.tied
+	}
 	if decided && l.round.Size > 1 {
 		w.Code = closed.Outcome.Code
 	}

@@ -63,6 +63,8 @@ type WorkerError struct {
 	Exited      []launcher.Exit     // of this node, that had exited with code 0 before anybody was stopped, in order
 	ErrorFiles  map[int]ErrorFile   // by rank; of those of this node that left an error file
 	Flights     string              // pattern of the files in which workers of this node left what they did last (see comm.Flight); empty: none did
+	Where       []string            // where the ranks of this node were, if the root cause hung
+	Tied        []int               // the ranks of this node that hang, and of which any may be the root cause; nil: it is known
 	Restarts    int                 // used before
 	MaxRestarts int                 // 0 as well if it is not known how many were used
 	Program     string              // as the user named it

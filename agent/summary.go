@@ -49,7 +49,11 @@ func (e *WorkerError) Summary() string {
 	line("%s", strings.Repeat("=", ruler))
 	line("%s FAILED", Printable(e.Program))
 	line("%s", strings.Repeat("-", ruler))
-	line("Root Cause (first observed failure):")
+	if len(e.Tied) > 1 {
+		line("Root Cause (not known; it is one of %s, which hang):", cut(ranksOf(e.Tied)))
+	} else {
+		line("Root Cause (first observed failure):")
+	}
 	root, others := e.grouped()
 	e.writeFailure(line, 0, root, rootLines)
 	line("%s", strings.Repeat("-", ruler))
@@ -71,6 +75,12 @@ func (e *WorkerError) Summary() string {
 	}
 	if rest := restNote(own, stopped); rest != "" {
 		line("%s", rest)
+	}
+	if len(e.Where) > 0 {
+		line("Where the ranks of this node were, before any was stopped:")
+	}
+	for _, at := range e.Where {
+		line("  %s", at)
 	}
 	if e.Flights != "" {
 		line("What each rank did last (the flight recorder): %s", Printable(e.Flights))

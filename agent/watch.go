@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
@@ -46,9 +47,17 @@ func (l *loop) watchProgress(stamps []time.Time) {
 	if l.HangTimeout == 0 {
 		return
 	}
-	l.monitor = hang.Watch(l.HangTimeout, l.watched, l.gang.IsBlocked)
+	l.monitor = hang.Watch(l.HangTimeout, l.watched, l.round.Size > 1, l.gang.IsBlocked, l.sayUnwatched)
 	l.hangs = l.monitor.Hangs()
 	go l.monitor.WatchPace(stragglerPeriod, func(text string) { l.Logger.Warn(text) })
+}
+
+// sayUnwatched says once in a job that a hang of these ranks would go unnoticed.
+func (l *loop) sayUnwatched(ranks []int) {
+	l.untold.Do(func() {
+		l.Logger.Warn(fmt.Sprintf("%s no progress within %v, and --hang-timeout watches a worker only from its first report: a program that does not use package comm "+
+			"has to touch the file $GORUN_PROGRESS_FILE after each step (docs/hang.md)", cut(ranksHave(ranks)+" reported"), l.HangTimeout))
+	})
 }
 
 // watchNobody ends the watch over the last gang, if there is one.

@@ -77,6 +77,7 @@ type Reply struct {
 	Error  string               `json:"error,omitempty"` // why it was refused; empty: it is carried out
 	Stacks []agent.WorkerStacks `json:"stacks,omitempty"`
 	Files  string               `json:"files,omitempty"`
+	Hint   string               `json:"hint,omitempty"`
 }
 
 func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, kind agent.CommandKind) {
@@ -111,7 +112,7 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, kind agent
 	}
 	select {
 	case a := <-answer:
-		reply := Reply{Stacks: a.Stacks, Files: a.Files}
+		reply := Reply{Stacks: a.Stacks, Files: a.Files, Hint: a.Hint}
 		if a.Err != nil {
 			reply.Error = oneLine(a.Err)
 		}

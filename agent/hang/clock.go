@@ -41,6 +41,12 @@ func (c *clock) restart() {
 	}
 }
 
+// hasNotBegun reports whether a worker has reported nothing within the timeout, and has not ended.
+func (c *clock) hasNotBegun(index int, timeout time.Duration) bool {
+	w := &c.workers[index]
+	return !w.reports && !w.hasEnded && w.idle >= timeout
+}
+
 // end records that a worker has ended.
 func (c *clock) end(index int) { c.workers[index].hasEnded = true }
 

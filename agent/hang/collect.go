@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,14 @@ import (
 // A Report is what workers were doing.
 type Report struct {
 	Doing []string // by worker, as the end of a sentence about it: "it was in main.step (train.go:42)"
+	Stack []string // by worker, if it is known: the program's functions, "step (train.py:42) < main (train.py:50)"
+	Hint  []string // by worker: how to see its stacks; empty: they are there, or there is no way
 	IsGo  []bool   // by worker: it is a Go program that does not tell its stacks, and can print them on SIGQUIT
+}
+
+// FirstHint says how to see stacks that are missing; empty: none is, or there is no way.
+func (r *Report) FirstHint() string {
+	return cmp.Or(r.Hint...)
 }
 
 const (
@@ -45,9 +53,10 @@ func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) 
 		looking.Go(func() { found[i] = look(ctx, w) })
 	}
 	looking.Wait()
-	report := Report{Doing: make([]string, len(workers)), IsGo: make([]bool, len(workers))}
-	for i := range found {
-		report.Doing[i], report.IsGo[i] = found[i].doing, found[i].isGo
+	var report Report
+	for _, f := range found {
+		report.Doing, report.Stack = append(report.Doing, f.doing), append(report.Stack, f.stack)
+		report.Hint, report.IsGo = append(report.Hint, f.hint), append(report.IsGo, f.isGo)
 	}
 	if dir == "" {
 		return report, nil
@@ -66,6 +75,8 @@ func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) 
 type finding struct {
 	text    string // for its file
 	doing   string
+	stack   string
+	hint    string
 	isGo    bool
 	flights []json.RawMessage
 }
@@ -103,24 +114,41 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	stacks, err := dumped(ctx, w)
 	if stacks != "" {
 		section("Stacks that it wrote on SIGUSR1", stacks)
-		f.set(pythonFrame(stacks))
+		f.setStack(pythonStack(stacks))
 		return
 	}
 	if err != nil {
 		section("No stacks from SIGUSR1", err.Error())
 	}
-	switch programOf(w.Pid) {
+	pid := programPid(w)
+	switch programOf(pid) {
 	case programPython:
-		if stacks, err := pySpy(ctx, w.Pid); err == nil {
+		f.hint = pythonHint
+		if stacks, err := pySpy(ctx, pid); err == nil {
 			section("Stacks (py-spy)", stacks)
-			f.set(pySpyFrame(stacks))
+			f.setStack(pySpyStack(stacks))
 		} else if !errors.Is(err, errNoPySpy) {
 			section("No stacks from py-spy", err.Error())
 		}
 	case programGo:
-		f.isGo = !isSuspended(w.Pid) // or it prints nothing
+		f.hint = goHint
+		f.isGo = pid == w.Pid && !isSuspended(pid) // or it prints nothing
 	case programOther:
 	}
+}
+
+// How to see stacks.
+const (
+	pythonHint = "Python stacks are seen with py-spy on PATH, or with two lines of faulthandler in the program: see docs/hang.md"
+	goHint     = "a Go program that does not use package comm shows its stacks on SIGQUIT only, which ends it"
+)
+
+func (f *finding) setStack(stack string) {
+	if stack != "" {
+		f.stack, f.hint = stack, ""
+	}
+	frame, _, _ := strings.Cut(stack, innerFirst)
+	f.set(frame)
 }
 
 func (f *finding) set(frame string) {

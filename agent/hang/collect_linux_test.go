@@ -134,7 +134,7 @@ func TestSuspended(t *testing.T) {
 		t.Fatal(err)
 	}
 	workers[0].Pid = startWorker(t, workers[0], "GORUN_TEST_SUSPENDED=$GORUN_PROGRESS_FILE exec "+exe)
-	m := Watch(500*time.Millisecond, workers, func() bool { return false })
+	m := Watch(500*time.Millisecond, workers, false, func() bool { return false }, ignored)
 	defer m.Close()
 	h := <-m.Hangs()
 	report, err := Collect(t.Context(), workers, t.TempDir())
@@ -162,7 +162,7 @@ func TestDebuggerStopsWorker(t *testing.T) {
 	if _, err := syscall.Wait4(workers[1].Pid, nil, syscall.WUNTRACED, nil); err != nil {
 		t.Fatal(err)
 	}
-	m := Watch(200*time.Millisecond, workers, func() bool { return false })
+	m := Watch(200*time.Millisecond, workers, false, func() bool { return false }, ignored)
 	defer m.Close()
 	select {
 	case h := <-m.Hangs():

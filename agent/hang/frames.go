@@ -56,29 +56,35 @@ var (
 	spyFrame = regexp.MustCompile(`(?m)^ +(\S+) \(([^()\n]*:\d+)\)$`)
 )
 
-// pythonFrame is the innermost frame of the current thread in what Python's faulthandler writes.
-func pythonFrame(stacks string) string {
+const (
+	maxFrames  = 5     // of a stack in one line
+	innerFirst = " < " // between them
+)
+
+// pythonStack is the functions of the current thread, the innermost first, in what Python's faulthandler writes.
+func pythonStack(stacks string) string {
 	if _, current, ok := strings.Cut(stacks, "\nCurrent thread "); ok {
 		stacks = current
 	}
-	m := faultFrame.FindStringSubmatch(stacks)
-	if m == nil {
-		return ""
+	stacks, _, _ = strings.Cut(stacks, "\n\n") // the next thread
+	var frames []string
+	for _, m := range faultFrame.FindAllStringSubmatch(stacks, maxFrames) {
+		frames = append(frames, m[3]+" ("+path.Base(m[1])+":"+m[2]+")")
 	}
-	return m[3] + " (" + path.Base(m[1]) + ":" + m[2] + ")"
+	return strings.Join(frames, innerFirst)
 }
 
-// pySpyFrame is the innermost frame of the main thread in what py-spy writes.
-func pySpyFrame(stacks string) string {
+// pySpyStack is the same for the main thread in what py-spy writes.
+func pySpyStack(stacks string) string {
 	for thread := range strings.SplitSeq(stacks, "\nThread ") {
 		if strings.Contains(thread, "MainThread") {
 			stacks = thread
 			break
 		}
 	}
-	m := spyFrame.FindStringSubmatch(stacks)
-	if m == nil {
-		return ""
+	var frames []string
+	for _, m := range spyFrame.FindAllStringSubmatch(stacks, maxFrames) {
+		frames = append(frames, m[1]+" ("+path.Base(m[2])+")")
 	}
-	return m[1] + " (" + path.Base(m[2]) + ")"
+	return strings.Join(frames, innerFirst)
 }

@@ -30,15 +30,15 @@ func TestFrames(t *testing.T) {
 	const python = "Thread 0x1 (most recent call first):\n  File \"/lib/threading.py\", line 3 in wait\n\nCurrent thread 0x2 (most recent call first):\n" +
 		"  File \"/src/train.py\", line 7 in step\n  File \"/src/train.py\", line 12 in <module>\n"
 	for _, c := range []struct{ stacks, want string }{
-		{"", ""}, {"at the top\n", ""}, {python, "step (train.py:7)"}, {"Thread 0x1 (most recent call first):\n  File \"a.py\", line 1 in f\n", "f (a.py:1)"},
+		{"", ""}, {"at the top\n", ""}, {python, "step (train.py:7) < <module> (train.py:12)"}, {"Thread 0x1 (most recent call first):\n  File \"a.py\", line 1 in f\n", "f (a.py:1)"},
 	} {
-		if got := pythonFrame(c.stacks); got != c.want {
+		if got := pythonStack(c.stacks); got != c.want {
 			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
 		}
 	}
 	const spy = "Process 7: python3 train.py\nPython v3.11.7\n\nThread 8 (idle): \"Thread-1\"\n    wait (threading.py:3)\nThread 7 (idle): \"MainThread\"\n    step (train.py:7)\n    <module> (train.py:12)\n"
-	for _, c := range []struct{ stacks, want string }{{"", ""}, {spy, "step (train.py:7)"}} {
-		if got := pySpyFrame(c.stacks); got != c.want {
+	for _, c := range []struct{ stacks, want string }{{"", ""}, {spy, "step (train.py:7) < <module> (train.py:12)"}} {
+		if got := pySpyStack(c.stacks); got != c.want {
 			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
 		}
 	}

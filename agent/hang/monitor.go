@@ -62,6 +62,7 @@ type Hang struct {
 	Worker
 	Idle   time.Duration // since it made progress
 	Reason string        // in words, one line, about "it"
+	Tied   []int         // the ranks of which it is one, and any may be the one that hangs; nil: it is this one
 }
 
 // String is one line about the worker, without its name.
@@ -77,7 +78,9 @@ func (h Hang) String() string {
 type Monitor struct {
 	timeout, interval time.Duration
 	workers           []Worker
+	others            bool // the job has other nodes
 	isBlocked         func() bool
+	unwatched         func(ranks []int)
 
 	hangs  chan Hang
 	ended  chan int
@@ -93,10 +96,13 @@ const (
 	askTimeout       = 2 * time.Second // in which a worker has to say whom it waits for
 )
 
-// Watch begins to watch workers. No time counts while isBlocked says that they may have to wait for somebody to read their output.
-func Watch(timeout time.Duration, workers []Worker, isBlocked func() bool) *Monitor {
+// Watch begins to watch workers, which are all of the job unless it has other nodes. It calls unwatched at most once: if workers have not
+// reported any progress within the timeout, with their ranks. No time counts while isBlocked says that they may have to wait for somebody to
+// read their output.
+func Watch(timeout time.Duration, workers []Worker, others bool, isBlocked func() bool, unwatched func(ranks []int)) *Monitor {
 	m := &Monitor{
-		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval), workers: workers, isBlocked: isBlocked,
+		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval),
+		workers: workers, others: others, isBlocked: isBlocked, unwatched: unwatched,
 		gone:  make([]atomic.Bool, len(workers)),
 		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), quit: make(chan struct{}),
 	}
@@ -129,7 +135,7 @@ func (m *Monitor) run() {
 	c := newClock(2*m.interval, since)
 	again := time.NewTicker(m.interval)
 	defer again.Stop()
-	last, asked := time.Now(), time.Duration(0)
+	last, asked, said := time.Now(), time.Duration(0), false
 	for {
 		select {
 		case index := <-m.ended:
@@ -146,6 +152,7 @@ func (m *Monitor) run() {
 				passed = 0
 			}
 			c.observe(passed, m.stamps())
+			said = said || m.sayUnwatched(c)
 			if asked -= passed; asked > 0 || !m.isLate(c) {
 				continue
 			}
@@ -162,6 +169,20 @@ func (m *Monitor) run() {
 			asked = min(max(m.timeout/4, 10*m.interval), 10*time.Second) // before the next time
 		}
 	}
+}
+
+// sayUnwatched says who has reported nothing within the timeout, if anybody has.
+func (m *Monitor) sayUnwatched(c *clock) bool {
+	var ranks []int
+	for i, w := range m.workers {
+		if c.hasNotBegun(i, m.timeout) {
+			ranks = append(ranks, w.Rank)
+		}
+	}
+	if ranks != nil {
+		m.unwatched(ranks)
+	}
+	return ranks != nil
 }
 
 // stamps are the modification times of the files.
@@ -206,15 +227,43 @@ func (m *Monitor) suspect(c *clock) (Hang, bool) {
 		})
 	}
 	asking.Wait()
+	others := m.others
+	for i := range members {
+		others = others || c.hasNotBegun(i, 0)
+	}
+	m.locate(members, c, others)
 	c.observe(0, m.stamps())
 	for i := range members {
 		members[i].idle = c.idle(i)
 	}
-	index, ok := suspect(members, m.timeout)
+	v, ok := suspect(members, m.timeout, others)
 	if !ok {
 		return Hang{}, false
 	}
-	return Hang{m.workers[index], members[index].idle, because(members, index)}, true
+	return Hang{m.workers[v.index], members[v.index].idle, because(members, v), v.tied}, true
+}
+
+// locate finds out where those workers are that are late and do not say for whom they wait. It need not if that is the only one, and it
+// waits for no other.
+func (m *Monitor) locate(members []member, c *clock, others bool) {
+	var late []int
+	for i := range members {
+		if members[i].isPlain() && c.idle(i) >= m.timeout {
+			late = append(late, i)
+		}
+	}
+	if len(late) == 1 && !others {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	var looking sync.WaitGroup
+	for _, i := range late {
+		looking.Go(func() {
+			members[i].place = place{does: activityOf(m.workers[i]), stack: look(ctx, m.workers[i]).stack}
+		})
+	}
+	looking.Wait()
 }
 
 // ask asks a worker for its status. isSilent reports whether the worker usually answers, but did not in time, or cannot since it is suspended.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,8 @@ func suspendItself(file string) {
 	time.Sleep(patience)
 	os.Exit(1)
 }
+
+func ignored([]int) {}
 
 const patience = 30 * time.Second // when a test gives up
 
@@ -81,7 +84,8 @@ func TestMonitor(t *testing.T) {
 	workers := newWorkers(t, 4)
 	const timeout = 500 * time.Millisecond
 	var blocked atomic.Bool
-	m := Watch(timeout, workers, blocked.Load)
+	unwatched := make(chan []int, 9)
+	m := Watch(timeout, workers, false, blocked.Load, func(ranks []int) { unwatched <- ranks })
 	defer m.Close()
 	end0, end1, end2 := touching(t, workers[0]), touching(t, workers[1]), touching(t, workers[2]) // and 3 never does
 	defer end0()
@@ -124,6 +128,9 @@ func TestMonitor(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("it is found only once")
 	}
+	if ranks := <-unwatched; len(unwatched) > 0 || !slices.Equal(ranks, []int{13}) {
+		t.Errorf("nothing is known of ranks %v, and is said %d times more", ranks, len(unwatched))
+	}
 	m.Close()
 	m.Pause(true) // which nobody hears any more
 	m.Ended(1)
@@ -146,7 +153,7 @@ func TestWaitsForAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m := Watch(100*time.Millisecond, workers, func() bool { return false })
+	m := Watch(100*time.Millisecond, workers, false, func() bool { return false }, ignored)
 	defer m.Close()
 	touching(t, workers[0])()
 	select {
@@ -194,7 +201,7 @@ func TestWatchPace(t *testing.T) {
 			}
 			t.Cleanup(s.Close)
 		}
-		m := Watch(time.Hour, workers, func() bool { return false })
+		m := Watch(time.Hour, workers, false, func() bool { return false }, ignored)
 		lines, done := make(chan string, 100), make(chan struct{})
 		go func() {
 			defer close(done)

@@ -15,8 +15,12 @@ type member struct {
 	rank   int
 	idle   time.Duration // without progress; 0: it has never reported any, or has ended
 	status *progress.Status
-	silent bool // it answers questions, as a rule, and has not now
+	silent bool  // it answers questions, as a rule, and has not now
+	place  place // if it does not use package comm, and is late
 }
+
+// isPlain reports whether it does not say for whom it waits: it does not use package comm.
+func (m *member) isPlain() bool { return m.status == nil && !m.silent }
 
 // waits reports whether the worker waits for another one.
 func (m *member) waits() bool {
@@ -27,15 +31,25 @@ func (m *member) waits() bool {
 func (m *member) isCircle() bool { return m.waits() && m.status.Suspect == nil }
 
 const (
-	stalledFactor = 2  // times the timeout, for a worker that waits and does not know for whom: it may be about to find out
+	stalledFactor = 2  // times the timeout, for a worker that waits and does not know for whom: it, or another node, may be about to find out
 	movingFactor  = 10 // times the timeout, for a worker in an operation that does not wait: it may be moving many bytes
 )
 
-// suspect returns the index of the worker that hangs, and so holds up the others; ok is false if there is none on this node.
-func suspect(members []member, timeout time.Duration) (index int, ok bool) {
-	index = -1
+// A verdict is about the worker at index, which hangs, and so holds up the others. If tied is not nil, it may be any of these ranks.
+type verdict struct {
+	index int
+	tied  []int
+}
+
+// suspect finds the worker that hangs; ok is false if there is none on this node. others says that the job has workers that are not
+// watched here: on other nodes, or since they report nothing.
+func suspect(members []member, timeout time.Duration, others bool) (v verdict, ok bool) {
+	var late []int // by index, of those that are plain
+	soon := false  // others will be
+	index := -1
 	for i := range members {
 		m := &members[i]
+		soon = soon || m.isPlain() && m.idle >= timeout/2 && m.idle < timeout
 		limit := timeout
 		switch {
 		case m.status == nil:
@@ -47,21 +61,62 @@ func suspect(members []member, timeout time.Duration) (index int, ok bool) {
 		if m.idle < limit || m.waits() {
 			continue
 		}
+		if m.isPlain() {
+			late = append(late, i)
+		}
 		if index < 0 || compare(members, i, index) < 0 {
 			index = i
 		}
 	}
-	if index < 0 {
+	switch {
+	case index < 0:
 		index = lowestInCircle(members, timeout)
+	case members[index].isPlain() && len(waitersOf(members, members[index].rank)) == 0:
+		if soon && members[index].idle < stalledFactor*timeout {
+			return v, false
+		}
+		return suspectPlain(members, late, timeout, others)
 	}
-	return index, index >= 0
+	return verdict{index: index}, index >= 0
 }
 
-// compare says which of two workers is more likely to hold up the others: the one that more of them name, or else the one that made progress
-// longest ago.
+// suspectPlain finds the worker that hangs among those, late, that do not say for whom they wait. When they have stopped says nothing: in a
+// step that all ranks take together, all stop together. Where they are does. If that leaves it open, other nodes get time to find the worker.
+func suspectPlain(members []member, late []int, timeout time.Duration, others bool) (v verdict, ok bool) {
+	var places []place
+	for _, i := range late {
+		places = append(places, members[i].place)
+	}
+	odd, certain := oddOneOut(places)
+	if len(late) == 1 {
+		odd, certain = 0, places[0].does == stands
+	}
+	longest := slices.MaxFunc(late, func(a, b int) int { return cmp.Compare(members[a].idle, members[b].idle) })
+	switch {
+	case others && !certain && members[longest].idle < stalledFactor*timeout:
+		return v, false
+	case odd >= 0 && (certain || !others || len(late) > 1):
+		return verdict{index: late[odd]}, true
+	}
+	v.index = slices.Min(late)
+	for _, i := range late {
+		v.tied = append(v.tied, members[i].rank)
+	}
+	return v, true
+}
+
+// compare says which of two workers is more likely to hold up the others: the one that more of them name, or else one that would say if it
+// waited, or else the one that made progress longest ago.
 func compare(members []member, a, b int) int {
+	plain := func(i int) int {
+		if members[i].isPlain() {
+			return 1
+		}
+		return 0
+	}
 	return cmp.Or(
 		-cmp.Compare(len(waitersOf(members, members[a].rank)), len(waitersOf(members, members[b].rank))),
+		plain(a)-plain(b),
 		-cmp.Compare(members[a].idle, members[b].idle),
 		cmp.Compare(members[a].rank, members[b].rank))
 }
@@ -116,9 +171,12 @@ func waitersOf(members []member, rank int) (list []int) {
 
 const maxNamed = 8 // ranks in a line
 
-// because says why it is the worker at index that hangs, as the end of a sentence; empty: nobody is known to wait for it.
-func because(members []member, index int) string {
-	m := &members[index]
+// because says why it is the worker of a verdict that hangs, as the end of a sentence; empty: nobody is known to wait for it.
+func because(members []member, v verdict) string {
+	m := &members[v.index]
+	if v.tied != nil {
+		return tie(v.tied)
+	}
 	if circle := circleOf(members, m.rank); circle != nil {
 		var parts []string
 		for _, w := range circle[:min(len(circle), maxNamed)] {
@@ -138,13 +196,30 @@ func because(members []member, index int) string {
 	if len(waiters) == 1 {
 		return fmt.Sprintf("rank %d waits for it in %s", members[waiters[0]].rank, in)
 	}
-	var ranks []string
-	for _, i := range waiters[:min(len(waiters), maxNamed)] {
-		ranks = append(ranks, fmt.Sprint(members[i].rank))
+	var ranks []int
+	for _, i := range waiters {
+		ranks = append(ranks, members[i].rank)
 	}
-	text := "ranks " + strings.Join(ranks, ", ")
-	if more := len(waiters) - len(ranks); more > 0 {
+	return fmt.Sprintf("%s wait for it in %s", listed(ranks), in)
+}
+
+// tie says that any of these ranks may be the one that hangs.
+func tie(ranks []int) string {
+	if len(ranks) == 1 {
+		return "it may wait for a rank of another node, or for one that reports no progress"
+	}
+	return "it is one of " + listed(ranks) + ", and where they are does not tell which of them holds up the others"
+}
+
+// listed is two ranks or more in words.
+func listed(ranks []int) string {
+	var names []string
+	for _, r := range ranks[:min(len(ranks), maxNamed)] {
+		names = append(names, fmt.Sprint(r))
+	}
+	text := "ranks " + strings.Join(names, ", ")
+	if more := len(ranks) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s wait for it in %s", text, in)
+	return text
 }

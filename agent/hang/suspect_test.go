@@ -1,6 +1,7 @@
 package hang
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,13 @@ func circling(rank int, seconds float64, circle ...int) member {
 	return m
 }
 
+// placed is a worker without package comm that is at a place.
+func placed(rank int, seconds float64, does activity, stack ...string) member {
+	m := idle(rank, seconds)
+	m.place = place{does: does, stack: strings.Join(stack, "")}
+	return m
+}
+
 func silent(m member) member { m.silent = true; return m }
 
 func TestSuspect(t *testing.T) {
@@ -69,8 +77,14 @@ func TestSuspect(t *testing.T) {
 		{"all make progress", []member{idle(0, 9), outside(1, 9), waiting(2, 9, 0)}, nobody, ""},
 		{"one that reports nothing", []member{idle(0, 0), idle(1, 9)}, nobody, ""},
 		{"one of one", []member{idle(0, 10)}, 0, ""},
-		{"the first to stop", []member{idle(0, 10.1), idle(1, 10.3), idle(2, 10.2)}, 1, ""},
-		{"at the same time", []member{idle(3, 10), idle(4, 10)}, 3, ""},
+		{"the one that does not wait, whoever has stopped first", []member{placed(0, 10.3, waits), placed(1, 10.1, stands)}, 1, ""},
+		{"the one that is elsewhere", []member{placed(0, 10.1, waits, "f"), placed(1, 10.3, waits, "f"), placed(2, 10.2, waits, "g")}, 2, ""},
+		{"no one stands out", []member{placed(3, 10, waits), placed(4, 10.2, waits)}, 3,
+			"it is one of ranks 3, 4, and where they are does not tell which of them holds up the others"},
+		{"another one has just stopped", []member{placed(0, 10, waits), placed(1, 9.9, stands)}, nobody, ""},
+		{"another one always seems to have", []member{placed(0, 20, waits), placed(1, 9.9, stands)}, 0, ""},
+		{"others make progress", []member{placed(0, 10, waits), placed(1, 0.1, waits)}, 0, ""},
+		{"one that would say if it waited", []member{placed(0, 12, stands), outside(1, 10)}, 1, ""},
 		{"the one that does not wait", []member{waiting(0, 12, 1), outside(1, 10), waiting(2, 12, 1)}, 1, "ranks 0, 2 wait for it in AllReduce #7"},
 		{"it is silent", []member{waiting(0, 12, 1), silent(idle(1, 10))}, 1, "rank 0 waits for it in AllReduce #7"},
 		{"all are silent", []member{silent(idle(0, 12)), silent(idle(1, 10))}, 0, "it does not answer gorun"},
@@ -91,10 +105,37 @@ func TestSuspect(t *testing.T) {
 		{"one that waits for itself", []member{circling(0, 11, 0)}, 0, "deadlock: rank 0 waits for rank 0 in Recv #3"},
 		{"one that waits for a circle", []member{circling(5, 11, 1, 2), circling(1, 11, 1, 2), circling(2, 11, 1, 2)}, 1, "deadlock: rank 1 waits for rank 2 in Recv #3, rank 2 waits for rank 1 in Recv #3"},
 	} {
-		index, ok := suspect(c.members, 10*time.Second)
+		v, ok := suspect(c.members, 10*time.Second, false)
 		got, why := nobody, ""
 		if ok {
-			got, why = c.members[index].rank, because(c.members, index)
+			got, why = c.members[v.index].rank, because(c.members, v)
+		}
+		if got != c.want || why != c.because {
+			t.Errorf("%s: rank %d (%s), want %d (%s)", c.name, got, why, c.want, c.because)
+		}
+	}
+}
+
+// TestSuspectOfOtherNodes: workers that may wait for one of another node get time, in which that node finds it.
+func TestSuspectOfOtherNodes(t *testing.T) {
+	const nobody = -1
+	for _, c := range []struct {
+		name    string
+		members []member
+		want    int // rank
+		because string
+	}{
+		{"it waits", []member{placed(0, 19, waits)}, nobody, ""},
+		{"it has waited for long", []member{placed(0, 20, waits)}, 0, "it may wait for a rank of another node, or for one that reports no progress"},
+		{"it does not wait", []member{placed(0, 10, stands)}, 0, ""},
+		{"one of two does not wait", []member{placed(0, 10, waits), placed(1, 10, stands)}, 1, ""},
+		{"one is elsewhere, and may wait", []member{placed(0, 19, waits, "f"), placed(1, 19, waits, "f"), placed(2, 19, waits, "g")}, nobody, ""},
+		{"it was there for long", []member{placed(0, 20, waits, "f"), placed(1, 20, waits, "f"), placed(2, 20, waits, "g")}, 2, ""},
+	} {
+		v, ok := suspect(c.members, 10*time.Second, true)
+		got, why := nobody, ""
+		if ok {
+			got, why = c.members[v.index].rank, because(c.members, v)
 		}
 		if got != c.want || why != c.because {
 			t.Errorf("%s: rank %d (%s), want %d (%s)", c.name, got, why, c.want, c.because)
@@ -110,12 +151,13 @@ func TestSuspectOfAny(t *testing.T) {
 		n := rapid.IntRange(0, 6).Draw(t, "workers")
 		members := make([]member, n)
 		rank := rapid.IntRange(0, n+2)
-		certain := false
+		certain, soon, others := false, false, rapid.Bool().Draw(t, "other nodes")
+		does := rapid.SampledFrom([]activity{waits, runs, stands})
 		for i := range members {
 			seconds := rapid.Float64Range(0, 30).Draw(t, "idle")
 			switch rapid.IntRange(0, 4).Draw(t, "kind") {
 			case 0:
-				members[i] = idle(i, seconds)
+				members[i] = placed(i, seconds, does.Draw(t, "does"), rapid.SampledFrom([]string{"", "f", "g"}).Draw(t, "stack"))
 			case 1:
 				members[i] = outside(i, seconds)
 			case 2:
@@ -126,19 +168,21 @@ func TestSuspectOfAny(t *testing.T) {
 				members[i] = circling(i, seconds, rapid.SliceOfN(rank, 1, 3).Draw(t, "circle")...)
 			}
 			m := &members[i]
-			certain = certain || m.idle >= timeout && (m.status == nil || !m.status.Operation)
+			certain = certain || m.idle >= timeout && (m.isPlain() && (!others || m.idle >= 2*timeout) || m.status != nil && !m.status.Operation)
+			soon = soon || m.isPlain() && m.idle >= timeout/2 && m.idle < timeout
 		}
-		index, ok := suspect(members, timeout)
+		certain = certain && !soon
+		v, ok := suspect(members, timeout, others)
 		if certain && !ok {
 			t.Fatalf("nobody hangs")
 		}
 		if !ok {
 			return
 		}
-		if m := &members[index]; m.idle < timeout || m.waits() && (certain || m.status.Suspect != nil) && !inACircle(members, m.rank) {
+		if m := &members[v.index]; m.idle < timeout || m.waits() && (certain || m.status.Suspect != nil) && !inACircle(members, m.rank) {
 			t.Fatalf("rank %d hangs: %+v", m.rank, m.status)
 		}
-		because(members, index)
+		because(members, v)
 	})
 }
 

@@ -39,15 +39,60 @@ func threadsOf(w Worker) (text, doing string) {
 			for line := range strings.Lines(t.stack) {
 				fmt.Fprintf(&b, "    %s\n", strings.TrimSpace(line))
 			}
-			if tid == w.Pid {
-				doing = "it was " + t.doing()
-			}
 		}
 		if more := len(threads) - maxThreads; more > 0 {
 			fmt.Fprintf(&b, "  and %d more threads\n", more)
 		}
 	}
+	if _, main := mainThread(w); main.state != "" {
+		doing = "it was " + main.doing()
+	}
 	return b.String(), doing
+}
+
+// programPid returns the first process of a worker of which stacks may be had: a shell may have started it.
+func programPid(w Worker) int {
+	for _, pid := range processesOf(w) {
+		if programOf(pid) != programOther {
+			return pid
+		}
+	}
+	return w.Pid
+}
+
+// mainThread returns the main thread of the process that does the work of a worker: the first that does not only wait for another one.
+func mainThread(w Worker) (pid int, main thread) {
+	for i, p := range processesOf(w) {
+		t := readThread(fmt.Sprintf("/proc/%d/task/%d", p, p))
+		if i == 0 {
+			pid, main = p, t
+		}
+		if call, _ := t.call(); call != "wait4" && call != "waitid" && t.state != "" {
+			return p, t
+		}
+	}
+	return pid, main
+}
+
+// stillTime is how long a thread has to be in the same call, to be one that stays there.
+const stillTime = 200 * time.Millisecond
+
+// activityOf says what a worker does, as far as the kernel knows. One that sleeps again and again may be looking for another's file.
+func activityOf(w Worker) activity {
+	_, before := mainThread(w)
+	time.Sleep(stillTime)
+	pid, now := mainThread(w)
+	switch {
+	case before.isStopped && now.isStopped:
+		return stands
+	case before.syscall != now.syscall || before.switches != now.switches && !now.runs() || before.runs() != now.runs():
+		return waits
+	case now.runs():
+		return runs
+	case strings.HasPrefix(now.state, "D") || now.sleeps() || now.usesFile(pid):
+		return stands
+	}
+	return waits
 }
 
 // isSuspended reports whether a signal or a debugger has stopped a process.
@@ -82,6 +127,7 @@ func entry(dir, name string) string {
 type thread struct {
 	name, state           string
 	waits, syscall, stack string // where in the kernel; the number and arguments of the system call; functions of the kernel
+	switches              string // how many times it has begun to wait
 	isStopped             bool
 }
 
@@ -91,25 +137,72 @@ func readThread(dir string) thread {
 		syscall: strings.TrimSpace(entry(dir, "syscall")), stack: entry(dir, "stack"),
 	}
 	for line := range strings.Lines(entry(dir, "status")) {
-		if name, value, _ := strings.Cut(line, ":"); name == "State" {
+		switch name, value, _ := strings.Cut(line, ":"); name {
+		case "State":
 			t.state = strings.TrimSpace(value)
+		case "voluntary_ctxt_switches":
+			t.switches = strings.TrimSpace(value)
 		}
 	}
 	t.isStopped = strings.HasPrefix(t.state, "T") || strings.HasPrefix(t.state, "t")
 	return t
 }
 
+// call returns the name of the system call in which a thread is, or its number, and its arguments; empty: it is in none, or that is not known.
+func (t *thread) call() (name string, args []string) {
+	fields := strings.Fields(t.syscall)
+	if len(fields) == 0 {
+		return "", nil
+	}
+	number, err := strconv.Atoi(fields[0])
+	if err != nil || number < 0 {
+		return "", nil
+	}
+	return cmp.Or(callNames[number], fields[0]), append(fields[1:], "", "")
+}
+
+func (t *thread) runs() bool { return strings.HasPrefix(t.state, "R") }
+
+// sleeps reports whether it waits for a time to pass, and for nothing else.
+func (t *thread) sleeps() bool {
+	const none = "0x0"
+	switch call, args := t.call(); call {
+	case "nanosleep", "clock_nanosleep":
+		return true
+	case "select", "pselect6": // for no file: so do older Pythons
+		return args[0] == none
+	case "poll", "ppoll":
+		return args[1] == none
+	}
+	return false
+}
+
+// usesFile reports whether it waits for a file system.
+func (t *thread) usesFile(pid int) bool {
+	switch call, args := t.call(); call {
+	case "open", "openat", "stat", "fsync", "fdatasync", "pread64", "pwrite64":
+		return true
+	case "read", "write", "readv", "writev":
+		fd, err := strconv.ParseUint(args[0], 0, 31)
+		if err != nil {
+			return false
+		}
+		name, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)) // socket:[1], pipe:[2], /dev/tty, /data/file
+		return err == nil && strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/dev/")
+	}
+	return false
+}
+
 // doing says what a thread is doing: "in the system call futex".
 func (t *thread) doing() string {
-	call, _, _ := strings.Cut(t.syscall, " ")
-	number, err := strconv.Atoi(call)
+	call, _ := t.call()
 	switch {
 	case t.isStopped:
 		return "stopped by a signal (state " + t.state + ")"
-	case strings.HasPrefix(t.state, "R"):
+	case t.runs():
 		return "running (state " + t.state + ")"
-	case err == nil && number >= 0:
-		return "in the system call " + cmp.Or(callNames[number], call)
+	case call != "":
+		return "in the system call " + call
 	case t.waits != "" && t.waits != "0":
 		return "in the kernel's " + t.waits + " (state " + t.state + ")"
 	case t.state != "":

@@ -12,6 +12,10 @@ import (
 
 func threadsOf(Worker) (text, doing string) { return "", "" }
 
+func programPid(w Worker) int { return w.Pid }
+
+func activityOf(Worker) activity { return waits }
+
 func anyTraced([]Worker) bool { return false }
 
 func isSuspended(int) bool { return false }

@@ -139,5 +139,8 @@ func ShowStacks(host string, r *control.Reply) string {
 	if r.Files != "" {
 		b.WriteString(agent.Printable(fmt.Sprintf("files on %s: %s", host, r.Files)) + "\n")
 	}
+	if r.Hint != "" {
+		b.WriteString(agent.Printable(fmt.Sprintf("more on %s: %s", host, r.Hint)) + "\n")
+	}
 	return b.String()
 }

@@ -1,0 +1,59 @@
+package hang
+
+// An activity says what a worker does that makes no progress, as far as that tells whether it waits for another one.
+type activity int
+
+const (
+	waits  activity = iota // it waits in the kernel, perhaps for another process
+	runs                   // it runs; it may be waiting without sleeping, as NCCL and MPI do
+	stands                 // it sleeps, is stopped, or is held up by a file: it does not wait for another process
+)
+
+// A place is where a worker is.
+type place struct {
+	stack string // the program's functions, the innermost first; empty: not known
+	does  activity
+}
+
+// oddOneOut returns the index of the worker that is elsewhere than all others, which wait for it; -1: there is no such worker. certain says
+// that the others wait for a worker, and that this one does not. Otherwise the others, at least two, are all at the same place.
+func oddOneOut(places []place) (index int, certain bool) {
+	standing, index := 0, -1
+	for i, p := range places {
+		if p.does == stands {
+			standing, index = standing+1, i
+		}
+	}
+	switch {
+	case standing == 1 && len(places) > 1:
+		return index, true
+	case standing > 0 && standing < len(places):
+		return -1, false
+	}
+	at := stackOf
+	for _, p := range places {
+		if p.stack == "" { // then the stacks of the others say nothing
+			at = func(p place) any { return p.does }
+		}
+	}
+	return loneIndex(places, at), false
+}
+
+func stackOf(p place) any { return p.stack }
+
+// loneIndex returns the index of the only place that at tells from all others, of which there are at least two; -1: there is none.
+func loneIndex(places []place, at func(place) any) int {
+	if len(places) < 3 {
+		return -1
+	}
+	counts := make(map[any]int)
+	for _, p := range places {
+		counts[at(p)]++
+	}
+	for i, p := range places {
+		if len(counts) == 2 && counts[at(p)] == 1 {
+			return i
+		}
+	}
+	return -1
+}

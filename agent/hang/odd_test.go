@@ -1,0 +1,39 @@
+package hang
+
+import "testing"
+
+// TestOddOneOut: a worker is named only if it is the only one that does not wait, or the others are all at one place.
+func TestOddOneOut(t *testing.T) {
+	const nobody = -1
+	backward, load, save := "backward (torch.py:7) < <module> (train.py:9)", "next (loader.py:3) < <module> (train.py:8)", "save (train.py:20)"
+	at := func(stack string) place { return place{stack: stack} }
+	for _, c := range []struct {
+		name    string
+		places  []place
+		want    int
+		certain bool
+	}{
+		{"none", nil, nobody, false},
+		{"one", []place{{does: stands}}, nobody, false},
+		{"two: one sleeps, the other waits", []place{{does: waits}, {does: stands}}, 1, true},
+		{"two: one sleeps, the other spins", []place{{does: stands}, {does: runs}}, 0, true},
+		{"two: one loops, or the other does and waits", []place{{does: waits}, {does: runs}}, nobody, false},
+		{"two at different places, and both wait", []place{at(backward), at(load)}, nobody, false},
+		{"both sleep", []place{{does: stands}, {does: stands}}, nobody, false},
+		{"all wait", []place{{}, {}, {}, {}}, nobody, false},
+		{"one loops, and the others wait", []place{{}, {does: runs}, {}}, 1, false},
+		{"one waits for data, and the others spin", []place{{does: runs}, {does: runs}, {}}, 2, false},
+		{"two sleep", []place{{}, {does: stands}, {does: stands}}, nobody, false},
+		{"one of many sleeps, whatever the others do", []place{{}, {does: runs}, at(load), {backward, stands}}, 3, true},
+		{"one is elsewhere", []place{at(backward), at(load), at(backward), at(backward)}, 1, false},
+		{"all are at one place", []place{at(backward), at(backward), at(backward)}, nobody, false},
+		{"all are elsewhere", []place{at(backward), at(load), at(save)}, nobody, false},
+		{"two and two", []place{at(backward), at(load), at(load), at(backward)}, nobody, false},
+		{"all sleep, one of them elsewhere", []place{{save, stands}, {load, stands}, {load, stands}}, 0, false},
+		{"a stack is not known", []place{at(backward), at(backward), at("")}, nobody, false},
+	} {
+		if got, certain := oddOneOut(c.places); got != c.want || certain != c.certain {
+			t.Errorf("%s: %d, %t, want %d, %t", c.name, got, certain, c.want, c.certain)
+		}
+	}
+}
