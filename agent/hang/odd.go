@@ -4,9 +4,9 @@ package hang
 type activity int
 
 const (
-	waits  activity = iota // it waits in the kernel, perhaps for another process
-	runs                   // it runs; it may be waiting without sleeping, as NCCL and MPI do
-	stands                 // it sleeps, is stopped, or is held up by a file: it does not wait for another process
+	waits activity = iota // it waits in the kernel, perhaps for another process
+	runs                  // it runs; it may be waiting without sleeping, as NCCL and MPI do
+	idles                 // it sleeps, is stopped, or is held up by a file: it does not wait for another process
 )
 
 // A place is where a worker is.
@@ -20,7 +20,7 @@ type place struct {
 func oddOneOut(places []place) (index int, certain bool) {
 	standing, index := 0, -1
 	for i, p := range places {
-		if p.does == stands {
+		if p.does == idles {
 			standing, index = standing+1, i
 		}
 	}

@@ -89,7 +89,7 @@ func suspectPlain(members []member, late []int, timeout time.Duration, others bo
 	}
 	odd, certain := oddOneOut(places)
 	if len(late) == 1 {
-		odd, certain = 0, places[0].does == stands
+		odd, certain = 0, places[0].does == idles
 	}
 	longest := slices.MaxFunc(late, func(a, b int) int { return cmp.Compare(members[a].idle, members[b].idle) })
 	switch {
@@ -175,7 +175,7 @@ const maxNamed = 8 // ranks in a line
 func because(members []member, v verdict) string {
 	m := &members[v.index]
 	if v.tied != nil {
-		return tie(v.tied)
+		return undecided(v.tied)
 	}
 	if circle := circleOf(members, m.rank); circle != nil {
 		var parts []string
@@ -203,8 +203,8 @@ func because(members []member, v verdict) string {
 	return fmt.Sprintf("%s wait for it in %s", listed(ranks), in)
 }
 
-// tie says that any of these ranks may be the one that hangs.
-func tie(ranks []int) string {
+// undecided says that any of these ranks may be the one that hangs.
+func undecided(ranks []int) string {
 	if len(ranks) == 1 {
 		return "it may wait for a rank of another node, or for one that reports no progress"
 	}

@@ -77,14 +77,14 @@ func TestSuspect(t *testing.T) {
 		{"all make progress", []member{idle(0, 9), outside(1, 9), waiting(2, 9, 0)}, nobody, ""},
 		{"one that reports nothing", []member{idle(0, 0), idle(1, 9)}, nobody, ""},
 		{"one of one", []member{idle(0, 10)}, 0, ""},
-		{"the one that does not wait, whoever has stopped first", []member{placed(0, 10.3, waits), placed(1, 10.1, stands)}, 1, ""},
+		{"the one that does not wait, whoever has stopped first", []member{placed(0, 10.3, waits), placed(1, 10.1, idles)}, 1, ""},
 		{"the one that is elsewhere", []member{placed(0, 10.1, waits, "f"), placed(1, 10.3, waits, "f"), placed(2, 10.2, waits, "g")}, 2, ""},
 		{"no one stands out", []member{placed(3, 10, waits), placed(4, 10.2, waits)}, 3,
 			"it is one of ranks 3, 4, and where they are does not tell which of them holds up the others"},
-		{"another one has just stopped", []member{placed(0, 10, waits), placed(1, 9.9, stands)}, nobody, ""},
-		{"another one always seems to have", []member{placed(0, 20, waits), placed(1, 9.9, stands)}, 0, ""},
+		{"another one has just stopped", []member{placed(0, 10, waits), placed(1, 9.9, idles)}, nobody, ""},
+		{"another one always seems to have", []member{placed(0, 20, waits), placed(1, 9.9, idles)}, 0, ""},
 		{"others make progress", []member{placed(0, 10, waits), placed(1, 0.1, waits)}, 0, ""},
-		{"one that would say if it waited", []member{placed(0, 12, stands), outside(1, 10)}, 1, ""},
+		{"one that would say if it waited", []member{placed(0, 12, idles), outside(1, 10)}, 1, ""},
 		{"the one that does not wait", []member{waiting(0, 12, 1), outside(1, 10), waiting(2, 12, 1)}, 1, "ranks 0, 2 wait for it in AllReduce #7"},
 		{"it is silent", []member{waiting(0, 12, 1), silent(idle(1, 10))}, 1, "rank 0 waits for it in AllReduce #7"},
 		{"all are silent", []member{silent(idle(0, 12)), silent(idle(1, 10))}, 0, "it does not answer gorun"},
@@ -127,8 +127,8 @@ func TestSuspectOfOtherNodes(t *testing.T) {
 	}{
 		{"it waits", []member{placed(0, 19, waits)}, nobody, ""},
 		{"it has waited for long", []member{placed(0, 20, waits)}, 0, "it may wait for a rank of another node, or for one that reports no progress"},
-		{"it does not wait", []member{placed(0, 10, stands)}, 0, ""},
-		{"one of two does not wait", []member{placed(0, 10, waits), placed(1, 10, stands)}, 1, ""},
+		{"it does not wait", []member{placed(0, 10, idles)}, 0, ""},
+		{"one of two does not wait", []member{placed(0, 10, waits), placed(1, 10, idles)}, 1, ""},
 		{"one is elsewhere, and may wait", []member{placed(0, 19, waits, "f"), placed(1, 19, waits, "f"), placed(2, 19, waits, "g")}, nobody, ""},
 		{"it was there for long", []member{placed(0, 20, waits, "f"), placed(1, 20, waits, "f"), placed(2, 20, waits, "g")}, 2, ""},
 	} {
@@ -152,7 +152,7 @@ func TestSuspectOfAny(t *testing.T) {
 		members := make([]member, n)
 		rank := rapid.IntRange(0, n+2)
 		certain, soon, others := false, false, rapid.Bool().Draw(t, "other nodes")
-		does := rapid.SampledFrom([]activity{waits, runs, stands})
+		does := rapid.SampledFrom([]activity{waits, runs, idles})
 		for i := range members {
 			seconds := rapid.Float64Range(0, 30).Draw(t, "idle")
 			switch rapid.IntRange(0, 4).Draw(t, "kind") {

@@ -84,13 +84,13 @@ func activityOf(w Worker) activity {
 	pid, now := mainThread(w)
 	switch {
 	case before.isStopped && now.isStopped:
-		return stands
+		return idles
 	case before.syscall != now.syscall || before.switches != now.switches && !now.runs() || before.runs() != now.runs():
 		return waits
 	case now.runs():
 		return runs
 	case strings.HasPrefix(now.state, "D") || now.sleeps() || now.usesFile(pid):
-		return stands
+		return idles
 	}
 	return waits
 }
