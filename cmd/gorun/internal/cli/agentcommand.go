@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/remote"
 )
@@ -49,16 +51,20 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 			_, _ = report.Write(frame.Append(nil, frame.Heartbeat, nil)) // if the proxy has died, so has this process
 		}
 	}()
+	byStop := false // also if all workers then exit 0, of which the error says nothing
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		o.launchedOn = args[1]
 		o.scaled = func(need int) { _, _ = report.Write(frame.AppendScaled(nil, need)) }
+		o.published = func(n *status.Node) { byStop = byStop || n.State == status.Stopping && strings.HasPrefix(n.Why, "gorun stop") }
 		return run(ctx, o, command, stdout, stderr, etcd)
 	})
 	cmd.SetArgs(args[2:])
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	err = cmd.Execute()
-	_, _ = report.Write(frame.Append(nil, frame.Ended, frame.Encode(nodeOutcome(err)))) // if the proxy has died, there is nobody to tell
+	o := nodeOutcome(err)
+	o.ByStop = o.ByStop || byStop && err == nil
+	_, _ = report.Write(frame.Append(nil, frame.Ended, frame.Encode(o))) // if the proxy has died, there is nobody to tell
 	return exitCode(err)
 }
 

@@ -117,6 +117,9 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	config.Publish = func(n *status.Node) {
 		server.Publish(n)
+		if o.published != nil {
+			o.published(n)
+		}
 		events.publish(n)
 		notifier.Publish(n)
 		if page != nil {

@@ -167,6 +167,10 @@ func TestStopCommand(t *testing.T) {
 	b.turns(t, turn{finished{1, byStop}, "drop b, signal a 15"}, turn{lost{0, broken}, "drop a, warn host b: running the job: lost"})
 	b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun stop\n"})
 
+	b = newRunningBed(3, 1) // all workers exit 0
+	b.turns(t, turn{finished{1, frame.Outcome{ByStop: true}}, "drop b, signal a 15, signal c 15"}, turn{finished{0, succeeded}, "drop a"}, turn{finished{2, succeeded}, "drop c"})
+	b.wantResult(t, Result{})
+
 	b = newRunningBed(2, 2) // what was before it is a cause
 	b.turns(t, turn{finished{1, unmet}, "drop b, signal a 15"}, turn{finished{0, byStop}, "drop a"})
 	b.wantResult(t, Result{Code: 75, Text: "gorun: host b: the job's etcd is lost\n"})

@@ -119,10 +119,12 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	m.order = append(m.order, e.host)
 	actions := []action{drop{e.host}}
 	switch o := e.outcome; {
-	case o.Code == 0 || m.stopping:
+	case m.stopping:
 		return actions
-	case o.ByStop: // which ends the job; a node that had not come yet does not know
+	case o.ByStop: // which ends the job; a node that is frozen, or had not come yet, does not know
 		return append(actions, m.stop(syscall.SIGTERM, now)...)
+	case o.Code == 0:
+		return actions
 	case m.enough() && (!m.rules.Shared || !n.endsJob()): // the failure of a worker, without restarts, ends a job that shares it on all hosts
 		return append(actions, m.goOnWithout(e.host))
 	case m.rules.Shared && m.canMeet() && (n.endsJob() || o.Cause == frame.Stopped || o.Cause == frame.Drained):
