@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/gorun/gorun/launcher/proc"
@@ -12,22 +13,26 @@ import (
 // killSession kills the workers and what works with them: the processes in their session, but for those that ignore SIGTERM. Such a process
 // clears up when the others have ended.
 func (g *gang) killSession() {
-	each(g.sessionProcesses, func(p proc.Process) {
-		if _, isWorker := g.workers[p.Pid]; isWorker || !p.Ignores(syscall.SIGTERM) {
-			g.noteLeft(p)
-			_ = p.Signal(syscall.SIGKILL) // it may have ended, or be another user's
-		}
+	working := func() []proc.Process {
+		return slices.DeleteFunc(g.sessionProcesses(), func(p proc.Process) bool {
+			_, isWorker := g.workers[p.Pid]
+			return !isWorker && p.Ignores(syscall.SIGTERM)
+		})
+	}
+	each(working, func(p proc.Process) {
+		g.noteLeft(p)
+		_ = p.Signal(syscall.SIGKILL) // it may have ended, or be another user's
 	})
 }
 
-// ask asks the processes that list returns to end.
-func (g *gang) ask(list func() []proc.Process) {
-	each(list, func(p proc.Process) {
+// ask asks processes to end. It does not look for those that start meanwhile, of which there may be no end.
+func (g *gang) ask(list []proc.Process) {
+	for _, p := range list {
 		if !p.Ignores(syscall.SIGTERM) {
 			g.noteLeft(p)
 		}
 		_, _ = p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT) // suspended, it could not act
-	})
+	}
 }
 
 // noteLeft notes that the guard is about to end a process, if that has outlived its worker.

@@ -28,9 +28,9 @@ func (g *gang) transition(h trigger) {
 	case stopping:
 		g.signalSession(g.signal)
 	case asked:
-		g.ask(g.sessionProcesses)
+		g.ask(g.sessionProcesses())
 	case urged:
-		g.ask(g.descendants)
+		g.ask(g.descendants())
 	case killing:
 		g.killEnds = time.After(g.killTimeout)
 	}
