@@ -27,7 +27,7 @@ type member struct {
 	sentLeaving   bool             // self.Leaving that it knows of
 	nodeRev       int64            // at which that was written
 	refused       *refusalDoc      // why there is no place for the node in the job; nil: none is refused
-	heard         string           // why the last of the other nodes was refused
+	shownRefusal  string           // why the last of the other nodes was refused
 	takenBy       string           // key of the node that has this one's rank, perhaps a dead one that this one replaces; empty: none is known
 	takenSince    time.Time        // when this node found that out
 
@@ -147,7 +147,7 @@ func (b *member) follow(v *view) {
 		}
 		b.endRound(&why)
 	}
-	b.hearRefusal(v)
+	b.showRefusal(v)
 	if len(b.joins) == 0 {
 		return
 	}

@@ -40,13 +40,13 @@ func (w *writer) sayRefused(ctx context.Context, doc *refusalDoc) {
 	}
 }
 
-// hearRefusal says once to people who wait why another node does not come.
-func (b *member) hearRefusal(v *view) {
+// showRefusal says once to people who wait why another node does not come.
+func (b *member) showRefusal(v *view) {
 	r := v.refusal
-	if r.Why == b.heard {
+	if r.Why == b.shownRefusal {
 		return
 	}
-	b.heard = r.Why
+	b.shownRefusal = r.Why
 	if len(b.joins) > 0 {
 		b.log(slog.LevelWarn, r.Node+" was refused: "+strings.ReplaceAll(r.Why, "this node", "that node"))
 	}
