@@ -89,7 +89,7 @@ func (g *Gang) Interrupted(grace time.Duration) {
 }
 
 // Kill sends SIGKILL to the workers and all in their session now, also while a Stop is in its grace period. What has left the session, or
-// ignores SIGTERM, has guard.LeftTimeout to end, as after any end of all workers, and then gets SIGKILL too. Kill does not wait.
+// ignores SIGTERM, has half a second to end, and then gets SIGKILL too. Kill does not wait.
 func (g *Gang) Kill() {
 	g.stopping.Store(true)
 	g.guard.Kill()

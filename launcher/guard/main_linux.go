@@ -148,7 +148,9 @@ func (g *gang) loop(fromAgent *json.Decoder) {
 			g.reap() // what ended before the command came must not look like its doing
 			if !ok {
 				commands, g.agentLost = nil, true
-				c.Verb = verbKill
+				g.transition(agentLost)
+				g.resume()
+				break
 			}
 			g.handle(c)
 		case <-grace:

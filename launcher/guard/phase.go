@@ -4,12 +4,14 @@ import "time"
 
 // A phase is a part of the life of a gang, as its guard sees it. Phases only move to the right:
 //
-//	running ── stop ──▶ stopping ── time over, kill, all ended ──▶ leaving ── time over ──▶ asked ──▶ urged ──▶ killing
-//	   └────────────────────── kill, all ended ───────────────────────┘
+//	running ── stop ──▶ stopping ── all ended ──▶ leaving ── time over ──▶ asked ── time over ──▶ urged ── time over ──▶ killing
+//	   │                   └────────────── time over, kill ───────────────────────────────────────▶│
+//	   └── all ended ──▶ leaving; kill ──▶ urged; and wherever it is, if the agent is lost ──▶ killing
 //
 // Whenever nothing is left, that is the end. A process may outlive its worker for a moment, to remove what the worker can no longer remove:
 // Python's resource_tracker and torch_shm_manager unlink shared memory when they have read an end of file from the worker and all its
-// children, such as data loaders. So what is left of a worker has three seconds: torch_shm_manager waits for two of them.
+// children, such as data loaders. So what is left of a worker has three seconds: torch_shm_manager waits for two of them. If the workers have been
+// killed, it has half a second, and if nobody is left to wait for it, it has none.
 type phase int
 
 const (
@@ -22,7 +24,7 @@ const (
 )
 
 // lasts is how long the phases last in which processes are left without a worker. The other phases have no limits here.
-var lasts = map[phase]time.Duration{leaving: 200 * time.Millisecond, asked: LeftTimeout - 500*time.Millisecond, urged: 300 * time.Millisecond}
+var lasts = map[phase]time.Duration{leaving: 200 * time.Millisecond, asked: LeftTimeout - 700*time.Millisecond, urged: 500 * time.Millisecond}
 
 // LeftTimeout is how long processes may outlive their workers.
 const LeftTimeout = 3 * time.Second
@@ -32,6 +34,7 @@ type trigger int
 const (
 	stopAsked trigger = iota
 	killAsked
+	agentLost
 	timeOver
 	allEnded // the workers and, in stopping, all that was signalled; what has left the session may still run
 )
@@ -41,8 +44,14 @@ func (p phase) next(h trigger) phase {
 	switch h {
 	case stopAsked:
 		return max(p, stopping)
-	case killAsked, allEnded:
+	case allEnded:
 		return max(p, leaving)
+	case agentLost:
+		return killing
+	case timeOver:
+		if p >= leaving {
+			return min(p+1, killing)
+		}
 	}
-	return min(max(p+1, leaving), killing)
+	return max(p, urged)
 }

@@ -9,14 +9,14 @@ import (
 func TestPhases(t *testing.T) {
 	for _, tt := range []struct {
 		from phase
-		want [4]phase // on stopAsked, killAsked, timeOver, allEnded
+		want [5]phase // on stopAsked, killAsked, agentLost, timeOver, allEnded
 	}{
-		{running, [4]phase{stopping, leaving, leaving, leaving}},
-		{stopping, [4]phase{stopping, leaving, leaving, leaving}},
-		{leaving, [4]phase{leaving, leaving, asked, leaving}},
-		{asked, [4]phase{asked, asked, urged, asked}},
-		{urged, [4]phase{urged, urged, killing, urged}},
-		{killing, [4]phase{killing, killing, killing, killing}},
+		{running, [5]phase{stopping, urged, killing, urged, leaving}},
+		{stopping, [5]phase{stopping, urged, killing, urged, leaving}},
+		{leaving, [5]phase{leaving, urged, killing, asked, leaving}},
+		{asked, [5]phase{asked, urged, killing, urged, asked}},
+		{urged, [5]phase{urged, urged, killing, killing, urged}},
+		{killing, [5]phase{killing, killing, killing, killing, killing}},
 	} {
 		for h, want := range tt.want {
 			if got := tt.from.next(trigger(h)); got != want {
@@ -29,7 +29,7 @@ func TestPhases(t *testing.T) {
 func TestPhasesNeverGoBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := running
-		for _, h := range rapid.SliceOf(rapid.SampledFrom([]trigger{stopAsked, killAsked, timeOver, allEnded})).Draw(t, "happenings") {
+		for _, h := range rapid.SliceOf(rapid.SampledFrom([]trigger{stopAsked, killAsked, agentLost, timeOver, allEnded})).Draw(t, "happenings") {
 			was := p
 			if p = p.next(h); p < was {
 				t.Fatalf("from %d to %d on %d", was, p, h)

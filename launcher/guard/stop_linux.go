@@ -15,7 +15,7 @@ import (
 func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
-	if h == killAsked || h == timeOver && g.phase == leaving {
+	if g.phase == urged && was < leaving {
 		g.killSession()
 	}
 	if g.phase == was {
