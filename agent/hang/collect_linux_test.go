@@ -126,6 +126,31 @@ func TestCollect(t *testing.T) {
 	}
 }
 
+// TestActivity: only a worker that sleeps for long, or is stopped, does not wait for another one.
+func TestActivity(t *testing.T) {
+	scripts := map[string]activity{
+		`touch $GORUN_PROGRESS_FILE; exec sleep 100`:                                                                     idles,
+		`touch $GORUN_PROGRESS_FILE; sleep 100; :`:                                                                       idles, // the shell only waits for it
+		`touch $GORUN_PROGRESS_FILE; kill -STOP $$`:                                                                      idles,
+		`touch $GORUN_PROGRESS_FILE; while :; do sleep 0.01; done`:                                                       waits, // it looks for something again and again
+		`touch $GORUN_PROGRESS_FILE; while :; do :; done`:                                                                runs,
+		`mkfifo $GORUN_PROGRESS_FILE.pipe; touch $GORUN_PROGRESS_FILE; read line <$GORUN_PROGRESS_FILE.pipe`:             waits,
+		`mkfifo $GORUN_PROGRESS_FILE.pipe; touch $GORUN_PROGRESS_FILE; exec 3<>$GORUN_PROGRESS_FILE.pipe; read line <&3`: waits,
+	}
+	workers := newWorkers(t, len(scripts))
+	i := 0
+	for script, want := range scripts {
+		w := &workers[i]
+		i++
+		w.Pid = startWorker(t, *w, script)
+		for begun := time.Now(); activityOf(*w) != want; { // on a busy machine, it may not be there yet
+			if time.Since(begun) > patience {
+				t.Fatalf("%s: %d, want %d", script, activityOf(*w), want)
+			}
+		}
+	}
+}
+
 // TestSuspended: a worker that is stopped is found, and described. Nobody waits for its answer, since it cannot answer.
 func TestSuspended(t *testing.T) {
 	workers := newWorkers(t, 1)

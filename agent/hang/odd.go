@@ -18,16 +18,16 @@ type place struct {
 // oddOneOut returns the index of the worker that is elsewhere than all others, which wait for it; -1: there is no such worker. certain says
 // that the others wait for a worker, and that this one does not. Otherwise the others, at least two, are all at the same place.
 func oddOneOut(places []place) (index int, certain bool) {
-	standing, index := 0, -1
+	idle, index := 0, -1
 	for i, p := range places {
 		if p.does == idles {
-			standing, index = standing+1, i
+			idle, index = idle+1, i
 		}
 	}
 	switch {
-	case standing == 1 && len(places) > 1:
+	case idle == 1 && len(places) > 1:
 		return index, true
-	case standing > 0 && standing < len(places):
+	case idle > 0 && idle < len(places):
 		return -1, false
 	}
 	at := stackOf

@@ -79,17 +79,17 @@ const stillTime = 200 * time.Millisecond
 
 // activityOf says what a worker does, as far as the kernel knows. One that sleeps again and again may be looking for another's file.
 func activityOf(w Worker) activity {
-	_, before := mainThread(w)
+	was, before := mainThread(w)
 	time.Sleep(stillTime)
 	pid, now := mainThread(w)
 	switch {
 	case before.isStopped && now.isStopped:
 		return idles
-	case before.syscall != now.syscall || before.switches != now.switches && !now.runs() || before.runs() != now.runs():
+	case was != pid || before.syscall != now.syscall || before.switches != now.switches && !now.runs() || before.runs() != now.runs():
 		return waits
 	case now.runs():
 		return runs
-	case strings.HasPrefix(now.state, "D") || now.sleeps() || now.usesFile(pid):
+	case strings.HasPrefix(now.state, "D") || now.sleeps():
 		return idles
 	}
 	return waits
@@ -163,32 +163,18 @@ func (t *thread) call() (name string, args []string) {
 
 func (t *thread) runs() bool { return strings.HasPrefix(t.state, "R") }
 
-// sleeps reports whether it waits for a time to pass, and for nothing else.
+// sleeps reports whether it waits for a time to pass, or for a file system, and for nothing else. A read may wait for another process.
 func (t *thread) sleeps() bool {
 	const none = "0x0"
 	switch call, args := t.call(); call {
-	case "nanosleep", "clock_nanosleep":
+	case "nanosleep", "clock_nanosleep", "fsync", "fdatasync", "pread64", "pwrite64", "stat":
 		return true
+	case "": // which call it is, is secret
+		return strings.Contains(t.waits, "nanosleep")
 	case "select", "pselect6": // for no file: so do older Pythons
 		return args[0] == none
 	case "poll", "ppoll":
 		return args[1] == none
-	}
-	return false
-}
-
-// usesFile reports whether it waits for a file system.
-func (t *thread) usesFile(pid int) bool {
-	switch call, args := t.call(); call {
-	case "open", "openat", "stat", "fsync", "fdatasync", "pread64", "pwrite64":
-		return true
-	case "read", "write", "readv", "writev":
-		fd, err := strconv.ParseUint(args[0], 0, 31)
-		if err != nil {
-			return false
-		}
-		name, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)) // socket:[1], pipe:[2], /dev/tty, /data/file
-		return err == nil && strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/dev/")
 	}
 	return false
 }
