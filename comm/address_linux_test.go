@@ -90,6 +90,10 @@ func TestRanksReachEachOther(t *testing.T) {
 		"the same, and the address is said": {hosts: [2]host{
 			{"127.0.1.1 node0\n", bridge, at("node0", "GORUN_COMM_ADDR=eth0")}, {"10.9.0.1 node0\n", bridge, at("node0")},
 		}},
+		"the first address of the master's name is dead": {hosts: [2]host{
+			{"10.9.0.77 node0\n10.9.0.1 node0\n", "", at("node0", "GORUN_COMM_ADDR=eth0")},
+			{"10.9.0.77 node0\n10.9.0.1 node0\n", "", at("node0")},
+		}},
 		"an address": {hosts: [2]host{
 			{"", "", at("10.9.0.1", "GORUN_COMM_ADDR=10.8.0.0/24")}, {"", "", at("10.9.0.1", "GORUN_COMM_ADDR=10.8.0.2")},
 		}},
@@ -123,5 +127,52 @@ func TestAnAddressThatIsNotThere(t *testing.T) {
 	_, err := Init(t.Context(), WithRank(1, 2), WithInitMethod("tcp://127.0.0.1:1"), WithAddress("203.0.113.77"))
 	if ExitCode(err) != 2 || !strings.Contains(err.Error(), `address "203.0.113.77" (GORUN_COMM_ADDR, or gorun's --local-addr): 203.0.113.77 is not an address of this machine; this machine has `) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Ranks of a machine without IPv4 meet, and ranks without any loopback address say so, instead of waiting for what cannot come.
+func TestOddLoopback(t *testing.T) {
+	const token, noLoopback = "a-secret-of-16-bytes-and-more", ": this machine does not reach its own loopback address (is the interface lo up?): "
+	const onlyIPv6 = "ip link set lo up; ip addr del 127.0.0.1/8 dev lo; "
+	names := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(names, []byte("::1 localhost\n127.0.0.1 localhost\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		setUp, master, token string
+		fails                bool
+	}{
+		"lo is down":                 {"", "localhost", "", true},
+		"lo is down, token":          {"", "127.0.0.1", token, true},
+		"lo is down, IPv6":           {"", "::1", token, true},
+		"IPv6 only":                  {onlyIPv6, "::1", "", false},
+		"IPv6 only, by name":         {onlyIPv6, "localhost", "", false},
+		"IPv6 only, by name, token":  {onlyIPv6, "localhost", token, false},
+		"IPv6 only, by IPv4 address": {onlyIPv6, "127.0.0.1", token, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath("ip"); err != nil {
+				t.Skip("there is no command ip")
+			}
+			p := startProcessesAs(t, "silent", 1, func(_ int, cmd *exec.Cmd) {
+				script := fmt.Sprintf(`set -e; mount --make-rprivate /; mount --bind %s /etc/hosts; %s
+					for RANK in 0 1; do "$0" & done; wait`, names, c.setUp)
+				cmd.Args = []string{"sh", "-c", script, cmd.Path}
+				cmd.Path = "/bin/sh"
+				cmd.Env = append(cmd.Env, "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR="+c.master, "GORUN_TOKEN="+c.token)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
+			})[0]
+			out, _ := io.ReadAll(p.stdout)
+			_ = p.cmd.Wait()
+			said := p.stderr.String()
+			wantOut, wantErrors := "sum 1\nsum 1\n", 0
+			if c.fails {
+				wantOut, wantErrors = "", 2
+			}
+			if string(out) != wantOut || strings.Count(said, noLoopback) != wantErrors || strings.Count(said, "\n") != wantErrors {
+				t.Errorf("they printed %q and said %q", out, said)
+			}
+		})
 	}
 }

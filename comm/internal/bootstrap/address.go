@@ -2,10 +2,12 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/comm/transport/tcp"
@@ -22,7 +24,11 @@ func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	if weak := auth.CheckSecret(c.token.Bytes()); weak != nil && !at.IsLoopback() {
 		return nil, "", refusef("others can reach this rank, at %v: %w (GORUN_TOKEN)", at, weak)
 	}
-	ln, err = (&net.ListenConfig{Control: tcp.WithoutBBR}).Listen(ctx, "tcp", netip.AddrPortFrom(at, 0).String())
+	listener := net.ListenConfig{Control: tcp.WithoutBBR}
+	ln, err = listener.Listen(ctx, "tcp", netip.AddrPortFrom(at, 0).String())
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && c.Token == "" { // a machine may have no IPv4
+		ln, err = listener.Listen(ctx, "tcp", "[::1]:0")
+	}
 	return ln, doubt, err
 }
 

@@ -146,8 +146,10 @@ func (c *Config) openStore(ctx context.Context, p place, waits *waiting) (store.
 	s, err := tcpstore.Dial(ctx, p.master, config)
 	if err != nil {
 		stop()
-		if p.rank != 0 && !p.hosted && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
-			late := errors.Is(err, context.DeadlineExceeded)
+		late := errors.Is(err, context.DeadlineExceeded)
+		own := !late && (errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EADDRNOTAVAIL)) ||
+			errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) // it is this machine's fault
+		if p.rank != 0 && !p.hosted && !own {
 			if err = fmt.Errorf("rank 0, which serves the store, has not come: %w", err); late { // or it has refused this rank
 				err = p.withoutStore(err)
 			}

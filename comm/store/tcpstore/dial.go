@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	}
 	start := time.Now()
 	var last error
+	var unreachable time.Time // since when this machine has not reached its own loopback address; zero: it has
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, err := d.try(ctx)
 		if err == nil {
@@ -35,6 +37,14 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 		}
 		if final := d.final(err); final != nil {
 			return nil, final
+		}
+		switch now := time.Now(); {
+		case !hasNoLoopback(err):
+			unreachable = time.Time{}
+		case unreachable.IsZero():
+			unreachable = now
+		case now.Sub(unreachable) >= loopbackTime:
+			return nil, fmt.Errorf("store at %s: this machine does not reach its own loopback address (is the interface lo up?): %w", d.addr, withoutAddress(err))
 		}
 		if last == nil || !isOver(ctx) { // an attempt that was cut short says less than the ones before it
 			last = err
@@ -48,6 +58,29 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 			return nil, &unansweredError{addr: d.addr, after: time.Since(start), last: last, ended: ctx.Err()}
 		}
 	}
+}
+
+// loopbackTime is how long Dial waits for the address of a loopback interface. Nothing brings that up later, unless this machine starts.
+const loopbackTime = 3 * time.Second
+
+// hasNoLoopback reports whether err says that there is no way to the loopback address which was dialed.
+func hasNoLoopback(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok {
+		return false
+	}
+	at, ok := op.Addr.(*net.TCPAddr)
+	if !ok || !at.IP.IsLoopback() {
+		return false
+	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) { // it may also mean that no port is free
+		mine, err := net.InterfaceAddrs()
+		return err == nil && !slices.ContainsFunc(mine, func(a net.Addr) bool {
+			prefix, ok := a.(*net.IPNet)
+			return ok && prefix.Contains(at.IP)
+		})
+	}
+	return errors.Is(err, syscall.ENETUNREACH)
 }
 
 // final returns the error of Dial if another attempt would fail with err again, nil otherwise.

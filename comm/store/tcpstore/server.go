@@ -1,10 +1,12 @@
 package tcpstore
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/env/auth"
@@ -56,6 +58,11 @@ func Listen(addr string, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("store: %s can be reached from the network: %w", addr, err)
 	}
 	l, err := net.ListenTCP("tcp", at)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && at.IP.IsLoopback() { // a machine may have no IPv4
+		if other, err6 := net.ResolveTCPAddr("tcp6", addr); err6 == nil && other.IP.IsLoopback() {
+			l, err = net.ListenTCP("tcp", other)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
