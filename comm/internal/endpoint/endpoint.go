@@ -139,12 +139,13 @@ func (e *Endpoint) Close() error {
 	var opening []chan struct{}
 	openTimeout := reachTimeout
 	for _, p := range e.peers {
-		if !p.isAwaited() {
-			continue
-		}
-		opening = append(opening, p.resolved)
-		if p.out.HasOps() {
+		switch hasMessages := p.out.HasOps(); {
+		case !p.isAwaited():
+		case hasMessages:
 			openTimeout = flushTimeout
+			fallthrough
+		case e.cause.Failure == nil: // otherwise it may be as dead as the rank at fault
+			opening = append(opening, p.resolved)
 		}
 	}
 	e.mu.Unlock()

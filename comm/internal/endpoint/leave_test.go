@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"net"
 	"testing"
@@ -119,6 +120,48 @@ func TestGoodbyeToWhoIsConnecting(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// lateDial is a transport that takes its time to open streams.
+type lateDial struct{ transport.Transport }
+
+func (l lateDial) Dial(ctx context.Context, rank int) (net.Conn, error) {
+	time.Sleep(2 * reachTimeout)
+	return l.Transport.Dial(ctx, rank)
+}
+
+// A message for which a stream is still being opened is not lost if its sender leaves, whoever opens the stream.
+func TestAMessageBeforeThereIsAStream(t *testing.T) {
+	for from := range 2 {
+		for _, when := range []string{"before", "at the same time", "after"} { // the receive, which opens a stream, too
+			synctest.Test(t, func(t *testing.T) {
+				ends, comms := pair(t, func(tr transport.Transport) transport.Transport { return lateDial{tr} }, Options{ConnectTimeout: minute})
+				to, in := 1-from, make([]byte, 1)
+				recv := func() *Op { return comms[to].Recv(from, 0, 0, call.Call{}, in) }
+				var r *Op
+				switch when {
+				case "before":
+					r = recv()
+					time.Sleep(reachTimeout)
+				case "at the same time":
+					r = recv()
+				}
+				comms[from].Send(to, 0, 0, call.Call{}, []byte{7})
+				if err := ends[from].Close(); err != nil {
+					t.Error(err)
+				}
+				if r == nil {
+					r = recv()
+				}
+				if must(t, r); in[0] != 7 {
+					t.Errorf("from rank %d, received %s: got %d", from, when, in[0])
+				}
+				if err := ends[to].Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
 }
 
 func TestAShortSendToAClosedCommunicator(t *testing.T) {
