@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
 
 	"github.com/gorun/gorun/env/auth/admission"
@@ -65,10 +66,19 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// A slotConn gives back its slot when it is closed.
+// A slotConn gives back its slot when it is closed, or before.
 type slotConn struct {
 	net.Conn
 	release func()
+}
+
+type connKey struct{}
+
+// releaseSlot gives back the slot of a request that may take long.
+func releaseSlot(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*slotConn); ok {
+		c.release()
+	}
 }
 
 func (c *slotConn) Close() error {

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,6 +40,15 @@ func TestManyFollow(t *testing.T) {
 	}
 	if err := c.Logs(t.Context(), -1, true, func(Line) {}); err == nil || !strings.Contains(err.Error(), "32 others follow its output already") {
 		t.Errorf("one more: %v", err)
+	}
+	for range 2 * maxConns { // that are turned away, and stay connected
+		here, there := net.Pipe()
+		defer func() { _ = here.Close() }()
+		go s.ServeConn(there)
+		_, _ = here.Write([]byte("GET /logs?follow HTTP/1.1\r\nHost: gorun\r\n\r\n"))
+		if answer, err := http.ReadResponse(bufio.NewReader(here), nil); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
+			t.Fatalf("one that only reads its answer: %v, %v", answer, err)
+		}
 	}
 	if _, err := c.Status(t.Context()); err != nil {
 		t.Error(err)

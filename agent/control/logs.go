@@ -50,6 +50,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.follow <- struct{}{}:
 			defer func() { <-s.follow }()
+			releaseSlot(r)
 		default:
 			refuse(w, http.StatusServiceUnavailable, fmt.Errorf("%d others follow its output already: end one of them, or ask without --follow", maxFollowers))
 			return

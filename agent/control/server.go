@@ -20,10 +20,9 @@ import (
 
 const (
 	headerTimeout = 5 * time.Second
-	idleTimeout   = 10 * time.Second
 	maxHeader     = 8 << 10
-	maxConns      = 64              // that are answered at a time
-	maxFollowers  = 32              // of them: clients that follow the output, which may take as long as the job
+	maxConns      = 64              // that are answered at a time, without followers
+	maxFollowers  = 32              // clients that follow the output, which may take as long as the job
 	slotTimeout   = 2 * time.Second // in which one of maxConns becomes free
 	closeTimeout  = 100 * time.Millisecond
 )
@@ -75,10 +74,12 @@ func New(c Config) *Server {
 		mux.HandleFunc("POST /"+string(kind), func(w http.ResponseWriter, r *http.Request) { s.serveCommand(w, r, kind) })
 	}
 	s.http = &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(mux, w, r) }), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(mux, w, r) }), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog:    log.New(io.Discard, "", 0), // clients that misbehave
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
+	s.http.SetKeepAlivesEnabled(false) // a client that has its answer must not keep its slot
 	return s
 }
 
