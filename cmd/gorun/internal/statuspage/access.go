@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 
@@ -54,6 +55,21 @@ func meansLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
+}
+
+// isCrossSite reports whether a page of another site, or of another port, makes the browser ask: such a page could not read the answer, but
+// would use up streams. A link to this page may be anywhere.
+func isCrossSite(r *http.Request) bool {
+	switch site := r.Header.Get("Sec-Fetch-Site"); site {
+	case "same-origin", "none":
+		return false
+	case "": // an old browser, or none; or this page is not at localhost, and without TLS
+		origin := r.Header.Get("Origin")
+		from, err := url.Parse(origin)
+		return origin != "" && (err != nil || !strings.EqualFold(from.Host, r.Host))
+	}
+	isLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return !isLink || r.Method != http.MethodGet || r.URL.Path != "/"
 }
 
 // isOwnUser reports whether a request comes over loopback, from this user or root.

@@ -129,6 +129,8 @@ func (s *Server) guarded(mux http.Handler) http.Handler {
 			return
 		}
 		switch {
+		case isCrossSite(r):
+			http.Error(w, "a page of another site has asked for this", http.StatusForbidden)
 		case isLogin:
 			_ = to.SetReadDeadline(time.Now().Add(headerTimeout))
 			s.access.login(w, r)

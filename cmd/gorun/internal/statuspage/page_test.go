@@ -176,6 +176,45 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// TestCrossSite: a page of another site gets nothing, whatever the browser knows of its user; a link from there leads to the page.
+func TestCrossSite(t *testing.T) {
+	b := newBed(t, nil)
+	own := "http://" + b.addr
+	for _, c := range []struct {
+		name    string
+		headers []string
+		want    map[string]int // by path; 403 for those that are not in it
+	}{
+		{"this page", []string{"Sec-Fetch-Site", "same-origin"}, map[string]int{"/": 200, "/page.css": 200, "/page.js": 200, "/metrics": 200, "/events": 200, "/logs?rank=7": 404, "/login": 404}},
+		{"this page, an old browser", []string{"Origin", own}, map[string]int{"/": 200, "/page.css": 200, "/page.js": 200, "/metrics": 200, "/events": 200, "/logs?rank=7": 404, "/login": 404}},
+		{"a link", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, map[string]int{"/": 200}},
+		{"a frame", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, nil},
+		{"a script", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Origin", "https://evil.example"}, nil},
+		{"an image", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, nil},
+		{"another port", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Origin", "http://127.0.0.1:1"}, nil},
+		{"a script, an old browser", []string{"Origin", "https://evil.example"}, nil},
+		{"a file, an old browser", []string{"Origin", "null"}, nil},
+		{"with the token", []string{"Authorization", "Bearer " + testToken, "Origin", "https://evil.example"}, nil},
+	} {
+		for _, path := range []string{"/", "/page.css", "/page.js", "/metrics", "/events", "/logs?rank=7", "/login"} {
+			want, ok := c.want[path]
+			if !ok {
+				want = 403
+			}
+			method := "GET"
+			if path == "/events" {
+				method = "HEAD" // a stream does not end
+			}
+			if answer, text := b.ask(method, path, "", c.headers...); answer.StatusCode != want || want == 403 && method == "GET" && !strings.Contains(text, "another site") {
+				t.Errorf("%s: %s: %d %.100q, want %d", c.name, path, answer.StatusCode, text, want)
+			}
+		}
+		if answer, _ := b.ask("POST", "/login", "", c.headers...); (answer.StatusCode == 403) != (c.want["/login"] == 0) {
+			t.Errorf("%s: a login: %d", c.name, answer.StatusCode)
+		}
+	}
+}
+
 // TestNoToken: without a token, nobody but the user is let in, whatever the request says.
 func TestNoToken(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.Token = "" })
