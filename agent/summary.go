@@ -44,10 +44,10 @@ const (
 //	============================================================
 func (e *WorkerError) Summary() string {
 	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line := func(format string, args ...any) { b.WriteString(Printable(fmt.Sprintf(format, args...)) + "\n") }
 
 	line("%s", strings.Repeat("=", ruler))
-	line("%s FAILED", Printable(e.Program))
+	line("%s FAILED", e.Program)
 	line("%s", strings.Repeat("-", ruler))
 	if len(e.Tied) > 1 {
 		line("Root Cause (not known; it is one of %s, which hang):", cut(ranksOf(e.Tied)))
@@ -83,7 +83,7 @@ func (e *WorkerError) Summary() string {
 		line("  %s", at)
 	}
 	if e.Flights != "" {
-		line("What each rank did last (the flight recorder): %s", Printable(e.Flights))
+		line("What each rank did last (the flight recorder): %s", e.Flights)
 	}
 	if note := e.exitedNote(); note != "" {
 		line("%s", note)
@@ -109,11 +109,11 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group
 		at += " (its error is from " + r.At.In(x.At.Location()).Format("15:04:05") + ")"
 	}
 	if left {
-		file = Printable(r.File)
+		file = r.File
 	}
 	line("[%d]:", index)
 	line("  time      : %s", at)
-	line("  host      : %s", Printable(host))
+	line("  host      : %s", host)
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
 	line("  exitcode  : %s (pid: %d)", exitText(x.Exit), x.Pid)
 	line("  error_file: %s", file)
@@ -128,7 +128,7 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group
 		if i == 0 {
 			lead = "  traceback : "
 		}
-		line("%s", strings.TrimRight(lead+Printable(text), " "))
+		line("%s", strings.TrimRight(lead+text, " "))
 	}
 }
 

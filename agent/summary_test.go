@@ -233,6 +233,7 @@ func TestSummaryNotes(t *testing.T) {
 			"\nAnd 23 that failed on their own, 3 that gorun stopped.\n", "[8]:"},
 		{"many stopped", WorkerError{Root: killed, Others: different(2), Stopped: stoppedWith(1, 2, 3, 4, 5, 6, 7, 7, 8)},
 			"\nAnd 4 that gorun stopped.\n", "[8]:"},
+		{"a hang that forges a line", WorkerError{Root: launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Hung: "it waits\n[1]:\x1b[2J"}}, `it waits\n[1]:\x1b[2J, so gorun killed it`, "\n[1]:"},
 		{"a bad name", WorkerError{Root: killed, Program: "a\x1b[2Jb", Host: "h\nh"}, "a\\x1b[2Jb FAILED\n", "h\nh"},
 	} {
 		got := c.e.Summary()
@@ -247,17 +248,20 @@ func TestSummaryIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wild := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 		exit := rapid.Custom(func(t *rapid.T) launcher.Exit {
-			return launcher.Exit{Rank: rapid.IntRange(1, 5).Draw(t, "rank"), Code: 1, Tail: rapid.SliceOfN(wild, 0, 20).Draw(t, "tail")}
+			return launcher.Exit{Rank: rapid.IntRange(1, 5).Draw(t, "rank"), Code: 1, Tail: rapid.SliceOfN(wild, 0, 20).Draw(t, "tail"), Hung: wild.Draw(t, "hung")}
 		})
 		report := rapid.Custom(func(t *rapid.T) ErrorFile {
 			return ErrorFile{File: wild.Draw(t, "file"), Message: wild.Draw(t, "message"), Callstack: wild.Draw(t, "stack"), Problem: wild.Draw(t, "problem")}
 		})
-		e := WorkerError{Program: wild.Draw(t, "program"), Host: wild.Draw(t, "host"), Root: launcher.Exit{Rank: 0, Code: 2, Tail: []string{wild.Draw(t, "tail")}},
+		e := WorkerError{Program: wild.Draw(t, "program"), Host: wild.Draw(t, "host"), Root: launcher.Exit{Rank: 0, Code: 2, Tail: []string{wild.Draw(t, "tail")}, Fault: wild.Draw(t, "fault"), Revoked: wild.Draw(t, "revoked")},
 			Others: rapid.SliceOf(exit).Draw(t, "others"), Stopped: rapid.SliceOf(exit).Draw(t, "stopped"),
 			ErrorFiles: rapid.MapOf(rapid.IntRange(0, 5), report).Draw(t, "reports")}
 		got := e.Summary()
 		if i := strings.IndexFunc(got, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 || !utf8.ValidString(got) {
 			t.Fatalf("not fit for a terminal at byte %d: %q", i, got)
+		}
+		if notes := strings.Count(got, "\n  note      : "); notes > maxListed {
+			t.Fatalf("%d notes", notes)
 		}
 		if n := strings.Count(got, "\n"); n > 2*rootLines+maxListed*(3*otherLines+12)+20 {
 			t.Fatalf("%d lines", n)

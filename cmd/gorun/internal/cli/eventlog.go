@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -65,7 +64,7 @@ func (l *eventLog) end(err error) {
 	defer l.mu.Unlock()
 	text := ""
 	if err != nil {
-		text = agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
+		text = agent.Printable(oneLine(err.Error()))
 	}
 	l.write(eventlog.End(l.last, time.Now(), exitCode(err), text))
 	l.to.Close()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
@@ -118,7 +117,7 @@ func logsCommand(here host, etcd Etcd) *cobra.Command {
 		}
 		if follow {
 			for _, m := range missing { // nobody should wait for their lines
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "gorun: %v\n", m) // there is nowhere to report that stderr is gone
+				_ = say(cmd.ErrOrStderr(), "gorun: %v", m) // there is nowhere to report that stderr is gone
 			}
 		}
 		return errors.Join(append(missing, logs(cmd.Context(), agents, rank, follow, cmd.OutOrStdout(), cmd.ErrOrStderr()))...)
@@ -140,7 +139,7 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 		mu.Lock()
 		defer mu.Unlock()
 		if l.Missed {
-			_, _ = fmt.Fprintf(stderr, "gorun: rank %d: earlier lines are not kept%s\n", l.Rank, elsewhere) // there is nowhere to report that stderr is gone
+			_ = say(stderr, "gorun: rank %d: earlier lines are not kept%s", l.Rank, elsewhere) // there is nowhere to report that stderr is gone
 		}
 		to, file := stdout, os.Stdout
 		if l.Stream == "stderr" {
@@ -157,7 +156,7 @@ func logs(ctx context.Context, agents []jobs.Agent, rank int, follow bool, stdou
 		reading.Go(func() {
 			elsewhere := ""
 			if a.Node.Logs != "" {
-				elsewhere = fmt.Sprintf("; log files of %s: %s", a.Node.Host, agent.Printable(a.Node.Logs))
+				elsewhere = fmt.Sprintf("; log files of %s: %s", a.Node.Host, a.Node.Logs)
 			}
 			if err := a.Client.Logs(ctx, rank, follow, func(l control.Line) { show(l, elsewhere) }); err != nil && ctx.Err() == nil {
 				errs[i] = fmt.Errorf("%s: %w", a.Node.Host, err)

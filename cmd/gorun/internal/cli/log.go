@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -36,16 +37,24 @@ func (h logHandler) Enabled(_ context.Context, l slog.Level) bool {
 func (h logHandler) Handle(_ context.Context, r slog.Record) error {
 	var args []any
 	r.Attrs(func(a slog.Attr) bool {
-		args = append(args, a.Key, a.Value.Any())
+		args = append(args, a.Key, logged(a.Value))
 		return true
 	})
-	h.to.Log(h.level(r.Level), r.Message, args...)
+	h.to.Log(h.level(r.Level), oneLine(r.Message), args...)
 	return nil
+}
+
+// logged returns a value as hclog gets it, which would write several lines as several lines of the log.
+func logged(v slog.Value) any {
+	if text := v.String(); strings.Contains(text, "\n") {
+		return oneLine(text)
+	}
+	return v.Any()
 }
 
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		h.to = h.to.With(a.Key, a.Value.Any())
+		h.to = h.to.With(a.Key, logged(a.Value))
 	}
 	return h
 }

@@ -1,21 +1,22 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
 	"github.com/gorun/gorun/agent"
 )
 
-// A printableWriter makes lines safe for a terminal, because they may contain text from an etcd, another node or a
-// worker. Each Write must consist of whole lines.
+// A printableWriter makes lines of the log safe, because they may contain text from an etcd, another node or a worker: such a text can
+// neither act upon a terminal nor look like another line of the log. Each Write must be one line.
 type printableWriter struct {
 	to    io.Writer
 	color bool // paint the levels of log lines
 }
 
 func (w printableWriter) Write(b []byte) (int, error) {
-	text := printableLines(string(b))
+	text := agent.Printable(strings.TrimSuffix(string(b), "\n")) + "\n"
 	if w.color {
 		text = paintLog(text)
 	}
@@ -24,6 +25,15 @@ func (w printableWriter) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// say writes one line that may contain text of others.
+func say(to io.Writer, format string, args ...any) error {
+	_, err := io.WriteString(to, agent.Printable(fmt.Sprintf(format, args...))+"\n")
+	return err
+}
+
+// oneLine joins the lines of a text.
+func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }
 
 // printableLines escapes all control characters but line breaks and tabs.
 func printableLines(text string) string {

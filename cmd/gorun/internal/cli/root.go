@@ -69,7 +69,7 @@ var namesCommand = regexp.MustCompile(`^gorun [a-z]+( \S+)?: `)
 
 // explain returns the text of an error for people: a block for a failed worker, one line for other errors.
 func explain(err error, color bool) string {
-	text := agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) + "\n"
+	text := agent.Printable(oneLine(err.Error())) + "\n"
 	if !namesCommand.MatchString(text) {
 		text = "gorun: " + text
 	}

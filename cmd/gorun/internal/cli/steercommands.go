@@ -100,7 +100,7 @@ func command(cmd *cobra.Command, job *status.Job, agents []jobs.Agent, c agent.C
 			failed = append(failed, fmt.Errorf("job %s on %s: %w", job.ID, r.Node.Host, r.Err))
 			continue
 		}
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "job %s %s %s (pid %d)\n", job.ID, done, r.Node.Host, r.Node.Pid); err != nil {
+		if err := say(cmd.OutOrStdout(), "job %s %s %s (pid %d)", job.ID, done, r.Node.Host, r.Node.Pid); err != nil {
 			return err
 		}
 		if jobs.IsForOne(c.Kind) {

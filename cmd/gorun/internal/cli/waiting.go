@@ -2,7 +2,6 @@ package cli
 
 import (
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 )
@@ -26,7 +25,7 @@ func newWaiting(logger *slog.Logger) *waiting { return &waiting{logger: logger} 
 func (w *waiting) set(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reason = strings.ReplaceAll(reason, "\n", "; ")
+	w.reason = oneLine(reason)
 	switch {
 	case reason == "":
 		w.said = ""
