@@ -71,6 +71,9 @@ func (o *output) stream(index int, which Std, pipe *os.File) *stream {
 	w := o.spec.Workers[index]
 	s := newStream(which, pipe, o)
 	s.prefix.Store(&prefixes{paint(w.Prefix, w.Rank, o.spec.Color), []byte(w.Prefix)})
+	if w.Show > 0 {
+		s.room = w.Show
+	}
 	s.recent, s.local = o.spec.Recent, o.spec.localRank(index)
 	o.route(s, o.spec.localRank(index), w.Mute)
 	return s

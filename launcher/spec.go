@@ -85,6 +85,7 @@ type WorkerSpec struct {
 	MemNodes []int    // NUMA nodes that its memory is to come from; empty: any
 	Prefix   string   // stands before each of its lines on the console
 	Mute     bool     // keeps its output from the console; logs keep all
+	Show     int      // bytes of each of its streams that the console shows; 0: all
 }
 
 // killTimeout is how long processes may take to end after SIGKILL: as long as they had to stop, within limits.

@@ -32,6 +32,7 @@ type stream struct {
 	console *Console
 
 	onConsole bool
+	room      int           // bytes of lines that the console may still get; negative: any number
 	shown     *spool.Source // to the console
 	file      *spool.Writer // nil: no file
 	stored    *spool.Source // to the file
@@ -65,7 +66,7 @@ type prefixes struct {
 
 func newStream(which Std, pipe *os.File, o *output) *stream {
 	s := &stream{
-		which: which, pipe: pipe, console: o.console, shown: o.console.source(which), stamped: o.spec.Timestamps,
+		which: which, pipe: pipe, console: o.console, room: -1, shown: o.console.source(which), stamped: o.spec.Timestamps,
 		hurry: make(chan struct{}, 1), synced: make(chan []string), done: make(chan struct{}),
 	}
 	s.prefix.Store(&prefixes{})
@@ -206,7 +207,13 @@ func (s *stream) line(b []byte, ended bool) {
 		}
 		b = Visible(b)
 	}
-	s.batch = appendLine(append(s.batch, s.stamp...), s.prefix.Load().painted, b)
+	prefix := s.prefix.Load().painted
+	if s.room >= 0 {
+		if s.room -= len(prefix) + len(b); s.room < 0 {
+			b, s.onConsole = []byte("(the rest is left out)"), false
+		}
+	}
+	s.batch = appendLine(append(s.batch, s.stamp...), prefix, b)
 }
 
 // appendStamp appends a time in the form of docker logs --timestamps and kubectl logs --timestamps (RFC 3339, UTC), and a blank.

@@ -83,6 +83,17 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// TestCommandIsVerbose: of a command that writes without end, the beginning is shown, and its last line is known.
+func TestCommandIsVerbose(t *testing.T) {
+	output, err := command(t, "yes | head -n 300000 >&2; yes | head -n 300000; echo broken >&2; exit 3")
+	if err == nil || err.Error() != "exit code 3: broken" {
+		t.Error(err)
+	}
+	if n := strings.Count(output, "[health check] (the rest is left out)\n"); n != 2 || len(output) > 3*maxOutput {
+		t.Errorf("%d bytes of output, %d notes that some is left out", len(output), n)
+	}
+}
+
 // TestCommandIsKilled: nothing is left of a command that takes too long.
 func TestCommandIsKilled(t *testing.T) {
 	var fds [2]int
