@@ -1,7 +1,6 @@
 package hang
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"debug/buildinfo"
@@ -17,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/limited"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -318,23 +318,12 @@ func pySpy(ctx context.Context, pid int) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second // for what it may have started
-	out, problem := limited{max: maxFile / 2}, limited{max: 1024}
+	out, problem := limited.Buffer{Max: maxFile / 2}, limited.Buffer{Max: 1024}
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(problem.Bytes()))
+		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(problem.String()))
 	}
 	return out.String(), nil
-}
-
-// limited keeps the first bytes of what is written.
-type limited struct {
-	bytes.Buffer
-	max int
-}
-
-func (l *limited) Write(b []byte) (int, error) {
-	_, _ = l.Buffer.Write(b[:max(0, min(len(b), l.max-l.Len()))]) // to memory: cannot fail
-	return len(b), nil
 }
 
 // AwaitEnd waits for the end of a process, until the timeout.

@@ -13,7 +13,6 @@
 package munge
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/limited"
 )
 
 // Available reports whether this machine has the programs munge and unmunge. Whether their daemon runs is another question.
@@ -33,7 +33,8 @@ func Available() bool {
 }
 
 const (
-	maxCredential = 4096 // bytes
+	maxCredential = 4096    // bytes
+	maxOutput     = 1 << 20 // bytes that are kept of what a program writes
 	prefix        = "MUNGE:"
 )
 
@@ -97,7 +98,7 @@ func uidIn(metadata string) (int, bool) {
 // run runs a program of MUNGE. An error has what the program says.
 func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, append(args, socketFlag()...)...)
-	var out, problem bytes.Buffer
+	out, problem := limited.Buffer{Max: maxOutput}, limited.Buffer{Max: maxCredential}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &problem
 	err := cmd.Run()
 	said, _, _ := strings.Cut(strings.TrimSpace(problem.String()), "\n")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorun/gorun/env/limited"
 )
 
 // socket is where the daemon listens that this process uses; nil: where munge and unmunge look for it by themselves.
@@ -56,11 +58,12 @@ func slurmSocket(ctx context.Context) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "scontrol", "show", "config")
 	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	if err != nil {
+	out := limited.Buffer{Max: maxOutput}
+	cmd.Stdout = &out
+	if cmd.Run() != nil {
 		return ""
 	}
-	return socketIn(string(out))
+	return socketIn(out.String())
 }
 
 var authInfo = regexp.MustCompile(`(?m)^AuthInfo\s*=\s*(.*)$`)

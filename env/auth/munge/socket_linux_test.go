@@ -10,6 +10,17 @@ import (
 	"github.com/gorun/gorun/env/mungetest"
 )
 
+// TestVerbose: of what a program writes without end, the beginning is kept.
+func TestVerbose(t *testing.T) {
+	program(t, "verbose", "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; exit $1")
+	if out, err := run(t.Context(), "", "verbose", "0"); err != nil || len(out) != maxOutput {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+	if _, err := run(t.Context(), "", "verbose", "1"); err == nil || len(err.Error()) > 4*maxCredential {
+		t.Errorf("%.1000v", err)
+	}
+}
+
 // program puts a script in front of PATH.
 func program(t *testing.T, name, script string) {
 	t.Helper()

@@ -35,8 +35,8 @@ func (o *options) completeElastic() error {
 		}
 		o.runID = "none" // torchrun's
 	}
-	if strings.Contains(o.runID, "/") || len(o.runID) > maxRunID {
-		return usagef("%s: want a name of at most %d bytes, without a slash", o.given["rdzv-id"], maxRunID)
+	if strings.Contains(o.runID, "/") {
+		return usagef("%s: want a name without a slash", o.given["rdzv-id"])
 	}
 	if _, given := o.given["node-rank"]; !given && o.conf["rank"] == "" {
 		o.nodeRank = -1
@@ -46,8 +46,6 @@ func (o *options) completeElastic() error {
 	}
 	return o.checkAccess()
 }
-
-const maxRunID = 128
 
 func (o *options) checkAccess() error {
 	c, from := o.conf, o.given["rdzv-conf"]

@@ -25,7 +25,7 @@ var table = []flag{
 		help: "how many nodes beyond --nnodes wait until one of the job is lost; under a resource manager and with gorun launch, " +
 			"the job has so many nodes less than there are (default 0)"},
 	{group: groupNodes, name: "role", value: "NAME", help: `role of this node's workers (default "default")`,
-		set: orEmpty(setText("a name", func(o *options) *string { return &o.role }))},
+		set: orEmpty(setName(func(o *options) *string { return &o.role }))},
 	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr, set: orEmpty(setLocalAddr),
 		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP address, an interface, " +
 			"or a prefix that contains the address, such as 10.1.0.0/16 (default: the host name; over etcd, the address on the route to the etcd)"},
@@ -72,7 +72,7 @@ var table = []flag{
 			"etcd, etcd-v2 or etcd-v3 (over your own etcd) (default static)",
 		set: setChoice(backends, func(o *options) *string { return &o.backend })},
 	{group: groupRendezvous, name: "rdzv-id", value: "ID", help: `name of the job, the same on every node (default: random for one node, otherwise "none"; required for etcd)`,
-		set: orEmpty(setText("a name", func(o *options) *string { return &o.runID }))},
+		set: orEmpty(setName(func(o *options) *string { return &o.runID }))},
 	{group: groupRendezvous, name: "rdzv-conf", value: "K=V,...", set: setConf,
 		help: "settings of the rendezvous: join_timeout, last_call_timeout, ttl (or keep_alive_interval and keep_alive_max_attempt), is_host, " +
 			"protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix, after_end; for static nodes: rank. " +

@@ -180,13 +180,26 @@ func setText(want string, at func(*options) *string) func(*options, string) erro
 	}
 }
 
+// maxName is how many bytes the name of a job or a role may have: as many as that of a file, as for torchrun.
+const maxName = 255
+
+func setName(at func(*options) *string) func(*options, string) error {
+	set := setText(fmt.Sprintf("a name of at most %d bytes", maxName), at)
+	return func(o *options, s string) error {
+		if len(s) > maxName {
+			return fmt.Errorf("want a name of at most %d bytes: this one has %d", maxName, len(s))
+		}
+		return set(o, s)
+	}
+}
+
 // setHost accepts a host name or an IP address, which may be in brackets.
 func setHost(at func(*options) *string) func(*options, string) error {
 	return func(o *options, s string) error {
 		if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
 			s = s[1 : len(s)-1]
 		}
-		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("[]/", r) }) {
+		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("[]/", r) }) {
 			return errors.New("want a host name or an IP address")
 		}
 		if _, err := netip.ParseAddr(s); err != nil && strings.Contains(s, ":") {
