@@ -173,17 +173,21 @@ func (v *value) parse(o *options, h host) error {
 		if from == "" {
 			from = v.source(i)
 		}
-		given := from + "=" + quote(shown)
-		o.given[v.flag.name] = given
-		if !strings.HasPrefix(given, "--") {
+		if given := from + "=" + quote(shown); !strings.HasPrefix(given, "--") {
 			o.settings = append(o.settings, given)
 		}
+		if len(shown) > maxShown {
+			shown = strings.ToValidUTF8(shown[:maxShown], "") + "..."
+		}
+		o.given[v.flag.name] = from + "=" + quote(shown)
 		if err := v.flag.set(o, text); err != nil {
 			return usagef("%s: %w", o.given[v.flag.name], err)
 		}
 	}
 	return nil
 }
+
+const maxShown = 300 // bytes of a value that errors show
 
 // source says where one of the texts is: "--nnodes", or "job.yaml:3: nnodes".
 func (v *value) source(i int) string {
