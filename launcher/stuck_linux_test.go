@@ -94,7 +94,8 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 	}
 }
 
-// TestGuardThatDoesNotAnswer: a guard that is suspended while all are asked to stop is given up after their time.
+// TestGuardThatDoesNotAnswer: a guard that is suspended while all are asked to stop is given up after their time. However many signals it is to
+// pass on before that, nobody waits for it.
 func TestGuardThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	s, con := spec(t, 1, "polite")
@@ -103,6 +104,9 @@ func TestGuardThatDoesNotAnswer(t *testing.T) {
 	con.wait(t, "ready", 1)
 	if err := syscall.Kill(g.guard.Pid(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
+	}
+	for range 10_000 {
+		g.Signal(syscall.SIGUSR1)
 	}
 	g.Stop(syscall.SIGTERM)
 	if e := exits(t, g)[0]; !e.GuardLost {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type Guard struct {
 	ended   chan struct{} // closed when it has been waited for
 
 	sending  sync.Mutex
+	unsent   []command // a goroutine sends them, if there are any: a guard that is frozen does not take them
 	commands *json.Encoder
 }
 
@@ -162,11 +164,29 @@ func (g *Guard) Suspend() { g.send(command{Verb: verbSuspend}) }
 // Resume undoes Suspend.
 func (g *Guard) Resume() { g.send(command{Verb: verbResume}) }
 
-// send fails only if the guard is gone, which Next reports.
+// send sends a command after those before it. It does not wait. As in the kernel, a signal that has not reached the guard is not sent twice.
 func (g *Guard) send(c command) {
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	_ = g.commands.Encode(c)
+	if len(g.unsent) > 0 && c.Verb == verbSignal && slices.Contains(g.unsent[1:], c) { // the first is on its way
+		return
+	}
+	if g.unsent = append(g.unsent, c); len(g.unsent) == 1 {
+		go g.sendAll()
+	}
+}
+
+// sendAll fails only if the guard is gone, which Next reports.
+func (g *Guard) sendAll() {
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	for len(g.unsent) > 0 {
+		c := g.unsent[0]
+		g.sending.Unlock()
+		_ = g.commands.Encode(c)
+		g.sending.Lock()
+		g.unsent = g.unsent[1:]
+	}
 }
 
 // AnswerBy makes Next fail at this time, in case the guard does not answer because it is suspended or frozen.
