@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/gorun/gorun/env/addr"
 )
 
 // StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
@@ -49,12 +51,12 @@ func NewStatic(config StaticConfig) (*Static, error) {
 	return &Static{config: config}, nil
 }
 
-// NewLocal returns the rendezvous of a job on one node. Without a master in config that is 127.0.0.1, and a fresh port every
+// NewLocal returns the rendezvous of a job on one node. Without a master in config that is loopback, and a fresh port every
 // round.
 func NewLocal(config StaticConfig) *Static {
 	config.Nodes, config.NodeRank = 1, 0
 	if config.Master.Addr == "" {
-		config.Master.Addr = "127.0.0.1"
+		config.Master.Addr = addr.Loopback().String()
 	}
 	return &Static{config: config}
 }

@@ -44,6 +44,9 @@ func IsLoopback(host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
+// Loopback returns 127.0.0.1, or ::1 if this machine has only that.
+func Loopback() netip.Addr { return here.loopback() }
+
 // Interfaces returns the network interfaces of this machine.
 func Interfaces() ([]Interface, error) { return here.interfaces() }
 
@@ -139,14 +142,26 @@ func (m machine) outward(ctx context.Context) (netip.Addr, string, error) {
 	if err != nil {
 		return netip.Addr{}, "", err
 	}
-	list = slices.DeleteFunc(list, func(i Interface) bool { return !i.Up || i.Loopback || i.Containers || !i.best().IsValid() })
+	list = slices.DeleteFunc(slices.Clone(list), func(i Interface) bool { return !i.Up || i.Loopback || i.Containers || !i.best().IsValid() })
 	if len(list) == 0 {
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), "this machine has no address but loopback", nil
+		return m.loopback(), "this machine has no address but loopback", nil
 	}
 	if len(list) > 1 {
 		return list[0].best(), fmt.Sprintf("there is no default route, and this machine has %s: took the first", describe(list)), nil
 	}
 	return list[0].best(), "", nil
+}
+
+func (m machine) loopback() netip.Addr {
+	v4, v6 := netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()
+	list, err := m.interfaces()
+	has := func(a netip.Addr) bool {
+		return slices.ContainsFunc(list, func(i Interface) bool { return slices.Contains(i.Addrs, a) })
+	}
+	if err == nil && !has(v4) && has(v6) {
+		return v6
+	}
+	return v4
 }
 
 // source asks the kernel for a route.

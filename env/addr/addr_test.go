@@ -86,6 +86,7 @@ func TestOutward(t *testing.T) {
 		{"the only one", "10.0.0.5", "", aMachine("", lo, docker, eth0, eth2, bare)},
 		{"the first of several", "10.0.0.5", "10.1.0.5 (ib0): took the first", aMachine("", lo, docker, eth0, ib0)},
 		{"none", "127.0.0.1", "no address but loopback", aMachine("", lo, docker, eth2)},
+		{"none, of IPv6", "::1", "no address but loopback", aMachine("", Interface{Name: "lo", Addrs: addrs("::1"), Up: true, Loopback: true})},
 		{"a default route of loopback", "10.0.0.5", "", aMachine("127.0.0.1", lo, eth0)},
 	} {
 		found, doubt, err := c.m.outward(t.Context())

@@ -3,8 +3,10 @@ package addr
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +17,14 @@ const tryDelay = 250 * time.Millisecond
 // address that a name means is dead. It uses no proxy.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return here.dial(ctx, network, address)
+}
+
+// NoLoopback says why a connection to host has failed with err, if it is because this machine cannot reach itself; otherwise it is nil.
+func NoLoopback(host string, err error) error {
+	if IsLoopback(host) && errors.Is(err, syscall.ENETUNREACH) {
+		return errors.New("this machine cannot reach itself there: let its loopback interface be up (ip link set lo up) and have that address")
+	}
+	return nil
 }
 
 // DialTCP is Dial as gRPC wants it.

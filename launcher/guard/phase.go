@@ -46,6 +46,7 @@ func (p phase) next(h trigger) phase {
 		return max(p, stopping)
 	case allEnded:
 		return max(p, leaving)
+	case killAsked:
 	case agentLost:
 		return killing
 	case timeOver:

@@ -25,6 +25,7 @@ func (g *gang) transition(h trigger) {
 		g.startGrace(d)
 	}
 	switch g.phase {
+	case running, leaving:
 	case stopping:
 		g.signalSession(g.signal)
 	case asked:

@@ -128,23 +128,16 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 	if err != nil {
 		return nil, "", err
 	}
+	server := embedded.Config{Job: c.RunID, TempDir: c.TempDir, Waiting: c.Waiting, Logger: c.Logger}
+	h := &hosting{Access: c.Access, target: target, server: server}
 	if m.host == nil {
-		server := embedded.Config{Job: c.RunID, TempDir: c.TempDir, Waiting: c.Waiting, Logger: c.Logger}
-		h := hosting{Access: c.Access, target: target, server: server}
-		if m.host, err = h.start(ctx); err != nil {
+		if err := m.tryHost(ctx, h); err != nil {
 			return nil, "", err
-		}
-		if m.host != nil {
-			if err := h.await(ctx, m.host, true); err != nil {
-				m.host = nil
-				return nil, "", err
-			}
-			m.hosts.Store(true)
 		}
 	}
 	for {
 		if m.host == nil {
-			if err := await(ctx, target, c.Waiting); err != nil {
+			if err := await(ctx, target, c.Waiting, func() (bool, error) { return m.hostLater(ctx, h) }); err != nil {
 				return nil, "", err
 			}
 		}
@@ -155,6 +148,28 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 		}
 		c.Waiting(err.Error()) // it has lost its leader just now
 	}
+}
+
+// tryHost hosts the etcd, if that is for this node to do and nobody has the port.
+func (m *lazyRendezvous) tryHost(ctx context.Context, h *hosting) (err error) {
+	if m.host, err = h.start(ctx); m.host == nil || err != nil {
+		return err
+	}
+	if err := h.await(ctx, m.host, true); err != nil {
+		m.host = nil
+		return err
+	}
+	m.hosts.Store(true)
+	return nil
+}
+
+// hostLater hosts the etcd if the process that had the port has ended. It reports whether this node hosts it.
+func (m *lazyRendezvous) hostLater(ctx context.Context, h *hosting) (bool, error) {
+	if !h.taken {
+		return false, nil
+	}
+	err := m.tryHost(ctx, h)
+	return m.host != nil, err
 }
 
 // connect makes the rendezvous over an etcd that can be used.

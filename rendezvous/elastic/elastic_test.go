@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -64,5 +68,37 @@ func TestAskedWhileItWaits(t *testing.T) {
 	cancel()
 	if err := <-joined; err == nil {
 		t.Error("it has joined")
+	}
+}
+
+// TestHostsWhenThePortIsFree: a node at whose endpoint another process listens at first hosts the etcd when that process has ended.
+func TestHostsWhenThePortIsFree(t *testing.T) {
+	t.Parallel()
+	port := porttest.Pair(t)
+	other, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	r := Etcd{}.Rendezvous(rendezvous.Config{
+		Access: rendezvous.Access{Endpoints: []rendezvous.Endpoint{{Host: "localhost", Port: port}}, Hosted: true, Secret: "secret of at least sixteen bytes"},
+		RunID:  "late", TempDir: t.TempDir(),
+		Reserve: func(host string, port int) (rendezvous.Port, error) { return ports.Reserve(host, port) },
+		Rules:   rendezvous.Rules{Min: 1, Max: 1, JoinTimeout: time.Minute, Lease: 10 * time.Second, ScaleUp: rendezvous.ScaleNever},
+		Waiting: func(reason string) {
+			if reason != "" {
+				once.Do(func() { _ = other.Close() })
+			}
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if _, _, err := r.(*lazyRendezvous).open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if host, ok := rendezvous.As[rendezvous.Host](r); !ok || !host.HostsAlone() {
+		t.Error("it hosts no etcd")
+	}
+	if err := r.Close(t.Context(), nil); err != nil {
+		t.Error(err)
 	}
 }

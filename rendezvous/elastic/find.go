@@ -76,8 +76,9 @@ const (
 	firstAskPause = 10 * time.Millisecond
 )
 
-// await returns when an etcd can be used. tell gets what it waits for. It gives up when ctx ends or waiting does not help.
-func await(ctx context.Context, t reach.Target, tell func(string)) error {
+// await returns when an etcd can be used. As long as there is none, it calls host, which reports whether this node hosts one now. tell gets what await
+// waits for. It gives up when ctx ends or waiting does not help.
+func await(ctx context.Context, t reach.Target, tell func(string), host func() (bool, error)) error {
 	var why error
 	for wait := firstAskPause; ; wait = min(2*wait, askPause) {
 		err := reach.Diagnose(ctx, t)
@@ -88,6 +89,9 @@ func await(ctx context.Context, t reach.Target, tell func(string)) error {
 		case !slices.ContainsFunc(problems(err), func(p *reach.Problem) bool { return !p.Lasting() }):
 			return misuse(err)
 		default:
+			if hosts, err := host(); hosts || err != nil {
+				return err
+			}
 			why = err
 			tell(why.Error())
 		}

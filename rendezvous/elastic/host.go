@@ -23,6 +23,7 @@ type hosting struct {
 	target   reach.Target
 	server   embedded.Config // its Job, where its data goes, and what it tells
 	findings []string        // where the endpoints are, once claim has looked
+	taken    bool            // one of them is on this machine, where another process had it when claim looked
 }
 
 // claim returns what to serve; nil: another node hosts the etcd.
@@ -32,8 +33,10 @@ func (h *hosting) claim(ctx context.Context) (*embedded.Config, error) {
 		return nil, nil
 	}
 	claim, findings, err := reach.Own(ctx, h.Endpoints, insist)
+	h.findings, h.taken = nil, false
 	for _, f := range findings {
 		h.findings = append(h.findings, f.String())
+		h.taken = h.taken || errors.Is(f.Err, reach.ErrTaken)
 	}
 	h.server.Logger.Debug("endpoints", "found", h.findings)
 	switch {

@@ -141,7 +141,10 @@ func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Pro
 	}
 	var dns *net.DNSError
 	var timeout net.Error
+	noLoopback := addr.NoLoopback(e.Host, err)
 	switch {
+	case noLoopback != nil:
+		return nil, &Problem{Kind: NoLoopback, Err: noLoopback}
 	case errors.As(err, &dns) && !canOpen():
 		return nil, &Problem{Kind: Exhausted, Err: errors.New("this node cannot look up the name: allow more open files (ulimit -n)")}
 	case errors.As(err, &dns) && dns.IsNotFound:
@@ -204,6 +207,7 @@ const (
 	Failing                     // who listens is an etcd, and cannot answer now
 	HangsUp                     // who listens takes connections and ends them
 	Exhausted                   // this machine has no room for a connection
+	NoLoopback                  // this machine cannot reach itself
 )
 
 // A Problem is why an endpoint cannot be used.
@@ -227,5 +231,5 @@ func (p *Problem) Is(target error) bool {
 // Lasting reports that waiting does not help: somebody has to correct something. The others may be nodes that have not
 // started yet.
 func (p *Problem) Lasting() bool {
-	return p.Kind == Stranger || p.Kind == Credentials || p.Kind == Login
+	return slices.Contains([]Kind{Stranger, Credentials, Login, NoLoopback}, p.Kind)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth/tokenfile"
 	"github.com/gorun/gorun/launcher/recent"
 	"github.com/gorun/gorun/rendezvous"
@@ -35,7 +36,7 @@ func setStatusAddr(o *options, s string) error {
 		return errors.New("want host:port, or :port for loopback")
 	}
 	if host == "" {
-		host = "127.0.0.1"
+		host = addr.Loopback().String()
 	}
 	o.statusAddr = net.JoinHostPort(host, port)
 	return nil

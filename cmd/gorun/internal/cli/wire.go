@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"syscall"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/comm/store/tcpstore"
+	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/launcher"
@@ -90,7 +92,7 @@ func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous,
 // can report missing ranks even if rank 0 is one of them.
 func hostStore(logger *slog.Logger) storeHost {
 	return func(token string) (string, io.Closer, error) {
-		server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte(token), Log: atDebug(logger)})
+		server, err := tcpstore.Listen(net.JoinHostPort(addr.Loopback().String(), "0"), tcpstore.Config{Token: []byte(token), Log: atDebug(logger)})
 		if err != nil {
 			return "", nil, err
 		}

@@ -92,8 +92,7 @@ func (a *proxy) lose(err error) {
 
 // signal passes a signal to gorun.
 func (a *proxy) signal(sig syscall.Signal) {
-	switch sig {
-	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+	if sig == syscall.SIGTERM || sig == syscall.SIGINT || sig == syscall.SIGHUP || sig == syscall.SIGQUIT {
 		a.asked = true
 	}
 	a.process.Signal(sig)

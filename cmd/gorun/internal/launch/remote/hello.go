@@ -3,8 +3,8 @@ package remote
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -33,8 +33,8 @@ func ownAddr(connection string) string {
 		return fields[2]
 	}
 	// These addresses are for documentation: nobody has them.
-	v4 := sourceTo(unix.AF_INET, &unix.SockaddrInet4{Port: 9, Addr: netip.MustParseAddr("192.0.2.1").As4()})
-	return cmp.Or(v4, sourceTo(unix.AF_INET6, &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}))
+	v4 := sourceTo(unix.AF_INET, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}})
+	return cmp.Or(v4, sourceTo(unix.AF_INET6, &unix.SockaddrInet6{Port: 9, Addr: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}}))
 }
 
 // sourceTo returns the address from which this machine sends to another one; empty: it cannot. Nothing is sent. Package env/addr does this
@@ -54,9 +54,13 @@ func sourceTo(family int, other unix.Sockaddr) string {
 	}
 	switch own := own.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrFrom4(own.Addr).String()
+		return fmt.Sprintf("%d.%d.%d.%d", own.Addr[0], own.Addr[1], own.Addr[2], own.Addr[3])
 	case *unix.SockaddrInet6:
-		return netip.AddrFrom16(own.Addr).String()
+		words := make([]string, 8)
+		for i := range words {
+			words[i] = fmt.Sprintf("%x", int(own.Addr[2*i])<<8|int(own.Addr[2*i+1]))
+		}
+		return strings.Join(words, ":")
 	}
 	return ""
 }
