@@ -67,6 +67,7 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	if problem != nil {
 		return problem
 	}
+	longest := mtu(conn)
 	reply, said, err := greet(ctx, conn, e.Host, t.TLS)
 	switch reply {
 	case saysHTTP2:
@@ -82,16 +83,16 @@ func (t Target) diagnose(ctx context.Context, e rendezvous.Endpoint) *Problem {
 				"give ssl_cert= and ssl_cert_key= in --rdzv-conf, which its authority has signed"))}
 	case saysNothing:
 		if t.Hosted && t.TLS != nil {
-			return silent() // most likely one that is starting, whose log should not say that it has turned away a stranger
+			return silent(longest) // most likely one that is starting, whose log should not say that it has turned away a stranger
 		}
 	case hangsUp, noTLS:
 	}
-	return t.otherwise(ctx, e, reply)
+	return t.otherwise(ctx, e, reply, longest)
 }
 
 // otherwise greets again, without TLS where a greeting with it was not understood, or the reverse. first is how the first
-// one was answered.
-func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first reply) *Problem {
+// one was answered, and longest is the MTU there.
+func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first reply, longest int) *Problem {
 	conn, problem := t.dial(ctx, e)
 	if problem != nil {
 		return problem
@@ -111,14 +112,26 @@ func (t Target) otherwise(ctx context.Context, e rendezvous.Endpoint, first repl
 	case second == saysOther:
 		return t.stranger(said)
 	case first == saysNothing:
-		return silent()
+		return silent(longest)
 	}
 	return &Problem{Kind: HangsUp, Err: errors.New("it accepts connections and closes them: it is an etcd that is starting or ending, or another service")}
 }
 
-func silent() *Problem {
-	return &Problem{Kind: Silent, Err: errors.New("it accepts connections but sends nothing: it is an etcd that waits for its other members to start, or another service")}
+// silent is for one that says nothing. longest is the MTU of the connection; 0: it is not known. What an etcd says first with TLS, its certificates,
+// is in long packets: if these are lost, so is all that it says.
+func silent(longest int) *Problem {
+	text := "it accepts connections but sends nothing: it is an etcd that waits for its other members to start, or another service"
+	if longest > ethernetMTU && longest <= jumboMTU {
+		text += fmt.Sprintf("; or a switch on the way drops long packets: this machine sends up to %d bytes (ip link set mtu %d would rule that out)", longest, ethernetMTU)
+	}
+	return &Problem{Kind: Silent, Err: errors.New(text)}
 }
+
+// The usual MTU of Ethernet, and the longest of its jumbo frames. Loopback has a longer one, and drops nothing.
+const (
+	ethernetMTU = 1500
+	jumboMTU    = 16 << 10
+)
 
 // stranger is for one that speaks another language.
 func (t Target) stranger(said []byte) *Problem {
