@@ -78,9 +78,11 @@ func testOutputBeforeExit(t *testing.T, out, text string) {
 	if len(e.Tail) != tailLines || e.Tail[tailLines-1] != "the end" || e.Tail[0] != "0123456789abcde" {
 		t.Errorf("tail %q", e.Tail)
 	}
-	if err := syscall.Kill(con.pids(t, "daemon", 1)[0], syscall.SIGKILL); err != nil { // so that nothing waits for it
+	daemon := con.pids(t, "daemon", 1)[0]
+	if err := syscall.Kill(daemon, syscall.SIGKILL); err != nil { // so that nothing waits for it
 		t.Error(err)
 	}
+	gone(t, daemon) // or the guard might say that it has ended it
 }
 
 func TestSyncPassesOnWhatThePipeHolds(t *testing.T) {
