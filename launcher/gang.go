@@ -229,9 +229,9 @@ func (g *Gang) warnStuck(pids []int) {
 		"gorun ends without it", strings.Join(names, ", "), g.spec.killTimeout())
 }
 
-// warnLeft says of which ranks processes were killed: n has their number by index in Spec.Workers.
+// warnLeft says of which ranks processes were killed that outlived them: n is guard.Event.Left.
 func (g *Gang) warnLeft(n map[int]int) {
-	if len(g.workers) == 1 { // that of all, also of a process with another environment
+	if len(g.workers) == 1 { // then all are of that one
 		n = map[int]int{0: n[0] + n[-1]}
 	}
 	var parts []string

@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -40,11 +41,10 @@ func (g *gang) noteLeft(p proc.Process) {
 	if _, noted := g.left[p.Pid]; noted || p.Zombie {
 		return
 	}
+	living := slices.Collect(maps.Values(g.workers))
 	worker := g.workerOf(p)
-	for _, living := range g.workers {
-		if worker == living || worker == unknownWorker {
-			return
-		}
+	if slices.Contains(living, worker) || worker == unknownWorker && len(living) > 0 { // then it may be of a living one
+		return
 	}
 	g.left[p.Pid] = worker
 }

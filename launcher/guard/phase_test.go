@@ -11,11 +11,11 @@ func TestPhases(t *testing.T) {
 		from phase
 		want [5]phase // on stopAsked, killAsked, agentLost, timeOver, allEnded
 	}{
-		{running, [5]phase{stopping, urged, killing, urged, leaving}},
-		{stopping, [5]phase{stopping, urged, killing, urged, leaving}},
-		{leaving, [5]phase{leaving, urged, killing, asked, leaving}},
-		{asked, [5]phase{asked, urged, killing, urged, asked}},
-		{urged, [5]phase{urged, urged, killing, killing, urged}},
+		{running, [5]phase{stopping, askedAll, killing, askedAll, leaving}},
+		{stopping, [5]phase{stopping, askedAll, killing, askedAll, leaving}},
+		{leaving, [5]phase{leaving, askedAll, killing, askedSession, leaving}},
+		{askedSession, [5]phase{askedSession, askedAll, killing, askedAll, askedSession}},
+		{askedAll, [5]phase{askedAll, askedAll, killing, killing, askedAll}},
 		{killing, [5]phase{killing, killing, killing, killing, killing}},
 	} {
 		for h, want := range tt.want {

@@ -15,9 +15,6 @@ import (
 func (g *gang) transition(h trigger) {
 	was := g.phase
 	g.phase = was.next(h)
-	if g.phase == urged && was < leaving {
-		g.killSession()
-	}
 	if g.phase == was {
 		return
 	}
@@ -28,9 +25,12 @@ func (g *gang) transition(h trigger) {
 	case running, leaving:
 	case stopping:
 		g.signalSession(g.signal)
-	case asked:
+	case askedSession:
 		g.ask(g.sessionProcesses())
-	case urged:
+	case askedAll:
+		if was < leaving {
+			g.killSession()
+		}
 		g.ask(g.descendants())
 	case killing:
 		g.killEnds = time.After(g.killTimeout)
