@@ -32,7 +32,7 @@ type Communicator struct {
 	onFailure  func()    // called when err is set, with the mutex held
 	failed     time.Time // since when err
 	closed     bool
-	abandoned  []string                   // see abandon
+	abandoned  []string                   // the operations that Abandoned returns
 	doc        []byte                     // err, as it is sent
 	notified   map[int]chan struct{}      // who has been sent err; closed when that has been written
 	unreached  []int                      // members to connect to, to notify them

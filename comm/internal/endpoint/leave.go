@@ -78,7 +78,7 @@ func (c *Communicator) close() {
 // message. The mutex is held.
 func (c *Communicator) abandon(op *Op, f error) {
 	switch {
-	case !op.alone:
+	case !op.unattended:
 	case op.send:
 		c.abandoned = append(c.abandoned, fmt.Sprintf("%s to rank %d", op.name(), op.peer))
 	case op.source >= 0:

@@ -26,13 +26,13 @@ type Op struct {
 	number uint64 // of a send, receive or probe among the communicator's; else 0
 
 	// Guarded by the endpoint's mutex until ended is set, then constant.
-	alone  bool   // it has been started, and nobody has waited for it
-	at     int    // where it is in Communicator.ops
-	id     uint64 // rendezvous sends: key in Endpoint.sends
-	source int    // receives: who sent
-	gotTag int32  // receives: its tag
-	n      int    // receives: bytes of the message
-	err    error
+	unattended bool   // it has been started, and nobody has waited for it
+	at         int    // where it is in Communicator.ops
+	id         uint64 // rendezvous sends: key in Endpoint.sends
+	source     int    // receives: who sent
+	gotTag     int32  // receives: its tag
+	n          int    // receives: bytes of the message
+	err        error
 
 	progress.Request
 }
@@ -51,7 +51,7 @@ func (op *Op) Free() {
 func (op *Op) Done() <-chan struct{} {
 	op.comm.ep.mu.Lock()
 	defer op.comm.ep.mu.Unlock()
-	op.alone = false
+	op.unattended = false
 	return op.comm.ep.engine.Done(&op.Request, op.conn())
 }
 
@@ -59,7 +59,7 @@ func (op *Op) Done() <-chan struct{} {
 func (op *Op) Start() {
 	op.comm.ep.mu.Lock()
 	defer op.comm.ep.mu.Unlock()
-	op.alone = !op.Ended()
+	op.unattended = !op.Ended()
 }
 
 // Err is the operation's result once it has ended.

@@ -23,7 +23,7 @@ func (op *Op) Poll() bool {
 	if !op.Ended() {
 		e := op.comm.ep
 		e.mu.Lock()
-		op.alone = false
+		op.unattended = false
 		e.engine.BeginWait()
 		op.poll()
 		e.mu.Unlock()
