@@ -29,11 +29,10 @@ type lazyRendezvous struct {
 	config  rendezvous.Config
 	started time.Time
 
-	opens sync.Mutex       // is held for as long as open and Close wait; it guards what follows
-	host  *host            // nil: another node hosts the etcd
-	inner *etcd.Rendezvous // nil: not yet
-	addr  string           // of this node
-	hosts atomic.Bool      // there is a host, for those who must not wait
+	host  atomic.Pointer[host] // nil: another node hosts the etcd, or it has not started
+	opens sync.Mutex           // is held for as long as open and Close wait; it guards what follows
+	inner *etcd.Rendezvous     // nil: not yet
+	addr  string               // of this node
 }
 
 // Join finds or hosts the etcd if that has not been done.
@@ -69,7 +68,7 @@ func (m *lazyRendezvous) Drain(ctx context.Context, round *rendezvous.Round) err
 
 // HostsAlone reports whether this node hosts the only etcd.
 func (m *lazyRendezvous) HostsAlone() bool {
-	return m.hosts.Load() && len(m.config.Endpoints) == 1
+	return m.host.Load() != nil && len(m.config.Endpoints) == 1
 }
 
 // Report is for rounds, so there has been a Join.
@@ -90,8 +89,8 @@ func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
 	if m.inner != nil {
 		errs = append(errs, m.inner.Close(ctx, m.departure(why)))
 	}
-	if m.host != nil {
-		errs = append(errs, m.host.close(ctx))
+	if host := m.host.Load(); host != nil {
+		errs = append(errs, host.close(ctx))
 		if ctx.Err() != nil && len(m.config.Endpoints) == 1 {
 			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the other nodes continue their round, but cannot start another")
 		}
@@ -130,13 +129,13 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 	}
 	server := embedded.Config{Job: c.RunID, TempDir: c.TempDir, Waiting: c.Waiting, Logger: c.Logger}
 	h := &hosting{Access: c.Access, target: target, server: server}
-	if m.host == nil {
+	if m.host.Load() == nil {
 		if err := m.tryHost(ctx, h); err != nil {
 			return nil, "", err
 		}
 	}
 	for {
-		if m.host == nil {
+		if m.host.Load() == nil {
 			if err := await(ctx, target, c.Waiting, func() (bool, error) { return m.hostLater(ctx, h) }); err != nil {
 				return nil, "", err
 			}
@@ -151,15 +150,15 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 }
 
 // tryHost hosts the etcd, if that is for this node to do and nobody has the port.
-func (m *lazyRendezvous) tryHost(ctx context.Context, h *hosting) (err error) {
-	if m.host, err = h.start(ctx); m.host == nil || err != nil {
+func (m *lazyRendezvous) tryHost(ctx context.Context, h *hosting) error {
+	started, err := h.start(ctx)
+	if started == nil || err != nil {
 		return err
 	}
-	if err := h.await(ctx, m.host, true); err != nil {
-		m.host = nil
+	if err := h.await(ctx, started, true); err != nil {
 		return err
 	}
-	m.hosts.Store(true)
+	m.host.Store(started)
 	return nil
 }
 
@@ -169,7 +168,7 @@ func (m *lazyRendezvous) hostLater(ctx context.Context, h *hosting) (bool, error
 		return false, nil
 	}
 	err := m.tryHost(ctx, h)
-	return m.host != nil, err
+	return m.host.Load() != nil, err
 }
 
 // connect makes the rendezvous over an etcd that can be used.
