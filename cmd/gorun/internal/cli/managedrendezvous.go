@@ -21,8 +21,6 @@ type openFunc func(token string, waiting func(reason string)) rendezvous.Rendezv
 // token, it gets one by MUNGE before its first Join, and gives it to the other nodes if this is the node of rank 0. What it does not do,
 // the rendezvous that it opens does.
 type managedRendezvous struct {
-	rendezvous.Rendezvous // nil: it has not been opened
-
 	open    openFunc
 	byMunge bool
 	task    *manager.Task
@@ -35,11 +33,10 @@ type managedRendezvous struct {
 	joined bool        // by Join, which the agent calls once at a time
 	ahead  atomic.Bool // this node waits for the last job to end
 
-	opens  sync.Mutex    // is held for as long as the rendezvous takes to be opened or closed
-	secret string        // the token; empty: there is none yet
-	server *munge.Server // nil: another node has it, or nobody
-
-	opened atomic.Pointer[rendezvous.Rendezvous] // the same as Rendezvous, for those who must not wait
+	inner  atomic.Pointer[rendezvous.Rendezvous] // nil: it has not been opened
+	opens  sync.Mutex                            // is held for as long as inner takes to be opened or closed
+	secret string                                // the token; empty: there is none yet
+	server *munge.Server                         // nil: another node has it, or nobody
 }
 
 // managed returns the rendezvous that open makes of a token, once there is one.
@@ -106,22 +103,22 @@ func (m *managedRendezvous) innerWaits(reason string) {
 func (m *managedRendezvous) reopen(ctx context.Context, why error) {
 	m.opens.Lock()
 	defer m.opens.Unlock()
-	_ = m.Rendezvous.Close(ctx, why) // nobody has joined by it
+	_ = m.Unwrap().Close(ctx, why) // nobody has joined by it
 	m.start()
 }
 
 // start makes a rendezvous with the token.
-func (m *managedRendezvous) start() {
-	opened := m.open(m.secret, m.innerWaits)
-	m.Rendezvous = opened
-	m.opened.Store(&opened)
+func (m *managedRendezvous) start() rendezvous.Rendezvous {
+	inner := m.open(m.secret, m.innerWaits)
+	m.inner.Store(&inner)
+	return inner
 }
 
 func (m *managedRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, error) {
 	m.opens.Lock()
 	defer m.opens.Unlock()
-	if m.Rendezvous != nil {
-		return m.Rendezvous, nil
+	if inner := m.Unwrap(); inner != nil {
+		return inner, nil
 	}
 	if m.byMunge {
 		ctx, cancel := m.limit(ctx)
@@ -131,16 +128,25 @@ func (m *managedRendezvous) get(ctx context.Context) (rendezvous.Rendezvous, err
 			return nil, err
 		}
 	}
-	m.start()
-	return m.Rendezvous, nil
+	return m.start(), nil
+}
+
+// Report is for rounds, so there has been a Join.
+func (m *managedRendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	return m.Unwrap().Report(ctx, round, failure)
+}
+
+// Leave is for rounds, so there has been a Join.
+func (m *managedRendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	return m.Unwrap().Leave(ctx, round, why)
 }
 
 // Close closes the rendezvous, and then, if it is here, the server.
 func (m *managedRendezvous) Close(ctx context.Context, why error) (err error) {
 	m.opens.Lock()
 	defer m.opens.Unlock()
-	if m.Rendezvous != nil {
-		err = m.Rendezvous.Close(ctx, why)
+	if inner := m.Unwrap(); inner != nil {
+		err = inner.Close(ctx, why)
 	}
 	if m.server != nil {
 		_ = m.server.Close() // nobody else asks
@@ -151,8 +157,8 @@ func (m *managedRendezvous) Close(ctx context.Context, why error) (err error) {
 
 // Unwrap returns the rendezvous that has been opened; nil: there is none yet. It does not wait for one.
 func (m *managedRendezvous) Unwrap() rendezvous.Rendezvous {
-	if opened := m.opened.Load(); opened != nil {
-		return *opened
+	if inner := m.inner.Load(); inner != nil {
+		return *inner
 	}
 	return nil
 }
