@@ -42,8 +42,9 @@ func (m *stateMachine) result() Result {
 }
 
 // cause returns the host whose outcome says most about why the job failed: the first one with the cause that comes first in the list; -1: there
-// is none. What gorun meets after gorun stop is no cause. Hosts without which the job has gone on come last. Timeout comes before Worker: a node says it only if it knows of no worker that
-// has failed before, and workers that fail after it may have lost the workers that it has stopped.
+// is none. Hosts without which the job has gone on come last. Timeout comes before Worker: a node says it only if it knows of no worker that
+// has failed before, and workers that fail after it may have lost the workers that it has stopped. After gorun stop, other hosts may end with
+// Died or Other because of it, so these count only for hosts that ended before.
 func (m *stateMachine) cause() int {
 	for _, spared := range []bool{false, true} {
 		for _, causes := range [][]frame.Cause{{frame.Timeout}, {frame.Worker}, {frame.Elsewhere}, {frame.Died, frame.Other}, {frame.Stopped, frame.Drained}} {
@@ -53,7 +54,7 @@ func (m *stateMachine) cause() int {
 					return i
 				}
 				if n.outcome.ByStop && slices.Contains(causes, frame.Other) {
-					break
+					break // the hosts that follow have ended after gorun stop
 				}
 			}
 		}
