@@ -100,7 +100,7 @@ type loop struct {
 	watched []hang.Worker        // by that
 	hangs   <-chan hang.Hang
 	tied    []int            // the ranks of which any may be the one that hangs; nil: it is known
-	untold  sync.Once        // the log names workers that report no progress
+	warned  sync.Once        // of workers that report no progress
 	found   <-chan diagnosis // gets the outcome of the pending diagnosis
 	diagnosis
 	backoff backoff // that the present workers were started with

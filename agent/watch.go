@@ -54,7 +54,7 @@ func (l *loop) watchProgress(stamps []time.Time) {
 
 // sayUnwatched says once in a job that a hang of these ranks would go unnoticed.
 func (l *loop) sayUnwatched(ranks []int) {
-	l.untold.Do(func() {
+	l.warned.Do(func() {
 		l.Logger.Warn(fmt.Sprintf("%s no progress within %v, and --hang-timeout watches a worker only from its first report: a program that does not use package comm "+
 			"has to touch the file $GORUN_PROGRESS_FILE after each step (docs/hang.md)", cut(ranksHave(ranks)+" reported"), l.HangTimeout))
 	})

@@ -86,7 +86,8 @@ type Rendezvous interface {
 	Close(ctx context.Context, why error) error
 }
 
-// As returns r as a T, or a rendezvous inside r that r.Unwrap returns, which must not wait until there is one. T is an interface of something that not every rendezvous can.
+// As returns r as a T, or a rendezvous inside r that r.Unwrap returns. T is an interface of something that not every rendezvous can. Unwrap does
+// not wait until there is one inside: it returns nil.
 func As[T any](r Rendezvous) (as T, ok bool) {
 	for r != nil {
 		if as, ok = r.(T); ok {

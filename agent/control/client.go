@@ -97,7 +97,8 @@ func parseReply(text []byte) (*Reply, error) {
 }
 
 // Logs calls each with the last lines of the workers, or of one of them if rank is not negative; with follow, also with lines that come,
-// unfinished ones too, until the job ends on that node, or ctx does. It goes on reading if a call of each takes long. If too much comes meanwhile, lines are missed.
+// unfinished ones too, until the job ends on that node, or ctx does. It goes on reading if a call of each takes long. If too much comes
+// meanwhile, lines are missed.
 func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line)) error {
 	path, limit := "/logs?", lastLimit
 	if rank >= 0 {

@@ -31,8 +31,8 @@ const DefaultPrefix = "/gorun/v1/"
 // What is leased is deleted when its node has gone. All the rest has the lease of job/config, which the leader renews: it is deleted some
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
-// Any node writes limits and drain, if somebody asks it to, and refusal, if it is refused. Only the leader writes to current, established, probe, state, status and rounds, and only while job/leader is what it has
-// written. Any node puts back what etcd has lost.
+// Any node writes limits and drain, if somebody asks it to, and refusal, if it is refused. Only the leader writes to current, established,
+// probe, state, status and rounds, and only while job/leader is what it has written. Any node puts back what etcd has lost.
 type keys struct{ root string }
 
 func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }

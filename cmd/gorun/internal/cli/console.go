@@ -45,9 +45,8 @@ func isTerminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && isatty.
 var stdins = []string{"0", "none"}
 
 func setStdin(o *options, s string) error {
-	text := ""
-	err := setChoice(stdins, func(*options) *string { return &text })(o, s)
-	o.noStdin = text == "none"
+	who, err := choice(stdins)(s)
+	o.noStdin = who == "none"
 	return err
 }
 

@@ -43,7 +43,7 @@ func withoutRepeats(caught <-chan os.Signal, logger *slog.Logger) <-chan os.Sign
 		var before repeats
 		for sig := range caught {
 			if before.add(sig, time.Now()) {
-				logger.Debug("a signal that ends the job, again within a second: it counts as one", "signal", sig)
+				logger.Debug("a signal repeats the one before: they count as one", "signal", sig)
 				continue
 			}
 			passed <- sig
