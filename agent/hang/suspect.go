@@ -88,7 +88,7 @@ func suspectPlain(members []member, late []int, timeout time.Duration, others bo
 		places = append(places, members[i].place)
 	}
 	odd, certain := oddOneOut(places)
-	if len(late) == 1 {
+	if len(late) == 1 { // it hangs, unless it waits for one of the others
 		odd, certain = 0, places[0].does == idles
 	}
 	longest := slices.MaxFunc(late, func(a, b int) int { return cmp.Compare(members[a].idle, members[b].idle) })
