@@ -139,12 +139,14 @@ func (e *Endpoint) Close() error {
 	var opening []chan struct{}
 	openTimeout := reachTimeout
 	for _, p := range e.peers {
-		switch hasMessages := p.out.HasOps(); {
-		case !p.isAwaited():
-		case hasMessages:
+		if !p.isAwaited() {
+			continue
+		}
+		hasMessages := p.out.HasOps()
+		if hasMessages {
 			openTimeout = flushTimeout
-			fallthrough
-		case e.cause.Failure == nil: // otherwise it may be as dead as the rank at fault
+		}
+		if hasMessages || e.cause.Failure == nil { // otherwise it may be as dead as the rank at fault
 			opening = append(opening, p.resolved)
 		}
 	}

@@ -133,7 +133,7 @@ func (op *Op) tags() string {
 	return fmt.Sprintf(" (tag %d)", op.tag)
 }
 
-// without is f, because of which rank f.Rank is gone, for op: a receive that needs that rank says what has not come.
+// without returns the failure f, by which rank f.Rank is gone, as the error of op. A receive that needs that rank says what has not come.
 func (op *Op) without(f *diagnosis.Failure) *diagnosis.Failure {
 	g := *f
 	switch {
