@@ -13,8 +13,8 @@ import (
 // tryDelay is how long an address may be silent before Dial tries the next one as well (RFC 8305).
 const tryDelay = 250 * time.Millisecond
 
-// Dial is for what gorun's own processes say to each other. It connects as net.Dialer.DialContext does, but at once where the first
-// address that a name means is dead. It uses no proxy.
+// Dial connects gorun's own processes to each other, as net.Dialer.DialContext does. If a name has several addresses and one of them does not
+// answer, Dial soon tries the next one as well, where package net may wait for minutes. It uses no proxy.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return here.dial(ctx, network, address)
 }
