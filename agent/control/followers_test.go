@@ -43,7 +43,7 @@ func TestManyFollow(t *testing.T) {
 	}
 	for range 2 * maxConns { // that are turned away, and stay connected
 		here, there := net.Pipe()
-		defer func() { _ = here.Close() }()
+		t.Cleanup(func() { _ = here.Close() })
 		go s.ServeConn(there)
 		_, _ = here.Write([]byte("GET /logs?follow HTTP/1.1\r\nHost: gorun\r\n\r\n"))
 		if answer, err := http.ReadResponse(bufio.NewReader(here), nil); err != nil || answer.StatusCode != http.StatusServiceUnavailable {
