@@ -180,8 +180,11 @@ func setText(want string, at func(*options) *string) func(*options, string) erro
 	}
 }
 
-// maxName is how many bytes the name of a job or a role may have: as many as that of a file, as for torchrun.
-const maxName = 255
+// maxName is how many bytes the name of a job or a role may have. Names are in keys of etcd, and in what nodes say of a job.
+const maxName = 1024
+
+// maxHost is how many bytes the name of a host may have, in DNS and in Linux.
+const maxHost = 255
 
 func setName(at func(*options) *string) func(*options, string) error {
 	set := setText(fmt.Sprintf("a name of at most %d bytes", maxName), at)
@@ -199,7 +202,7 @@ func setHost(at func(*options) *string) func(*options, string) error {
 		if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
 			s = s[1 : len(s)-1]
 		}
-		if s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("[]/", r) }) {
+		if s == "" || len(s) > maxHost || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("[]/", r) }) {
 			return errors.New("want a host name or an IP address")
 		}
 		if _, err := netip.ParseAddr(s); err != nil && strings.Contains(s, ":") {

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/hosttest"
 	"github.com/gorun/gorun/env/porttest"
 )
 
@@ -450,27 +449,6 @@ func TestEndings(t *testing.T) {
 		b.wantDone("")
 		_, _, _ = b.to.Close(), b.stdout.Close(), b.stderr.Close()
 	})
-}
-
-// TestOwnAddr: where sshd says nothing, as after kubectl exec, the default route does.
-func TestOwnAddr(t *testing.T) {
-	host := hosttest.New(t, 1)
-	want := func(want string, connections ...string) {
-		t.Helper()
-		for _, connection := range connections {
-			var got string
-			if host.Host(0).Do(func() { got = ownAddr(connection) }); got != want {
-				t.Errorf("%q: %q, want %q", connection, got, want)
-			}
-		}
-	}
-	want("10.0.0.1", "10.0.0.9 50000 10.0.0.1 22")
-	want("fd00::1", "fd00::9 50000 fd00::1 22")
-	want("", "", "x", "a b c")
-	host.Run(0, "ip addr add fd79::1/64 dev eth0 nodad && ip -6 route add default dev eth0")
-	want("fd79:0:0:0:0:0:0:1", "", "a b c")
-	host.Run(0, "ip route add default dev eth0")
-	want("10.79.0.1", "", "x")
 }
 
 // TestFreePort: a port that is reserved, or has a next one that is, is not free, even if nobody listens there.
