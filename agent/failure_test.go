@@ -130,16 +130,6 @@ func TestSummaryElsewhere(t *testing.T) {
 	want := `============================================================
 prog FAILED
 ------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : ` + f.At.Format("2006-01-02_15:04:05.000") + `
-  host      : b\x1b[2J
-  rank      : 5 (local_rank: 1)
-  exitcode  : -9 (SIGKILL) (pid: 42)
-  error_file: <N/A>
-  traceback : a note
-    and \x1ba text
-------------------------------------------------------------
 Failures:
 [1]:
   time      : 2026-01-02_15:04:05.678
@@ -156,6 +146,16 @@ Failures:
   error_file: <N/A>
   traceback : Signal 15 (SIGTERM) received by PID 0: stopped by gorun after rank 5 failed
 Before that, with exit code 0: rank 2 (pid 0) at 15:04:04.678.
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : ` + f.At.Format("2006-01-02_15:04:05.000") + `
+  host      : b\x1b[2J
+  rank      : 5 (local_rank: 1)
+  exitcode  : -9 (SIGKILL) (pid: 42)
+  error_file: <N/A>
+  traceback : a note
+    and \x1ba text
 ============================================================
 `
 	if got := e.Summary(); got != want {

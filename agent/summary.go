@@ -14,22 +14,11 @@ const (
 	ruler      = 60
 )
 
-// Summary describes the failure in one block, in torchrun's form, but with the root cause first. It escapes
+// Summary describes the failure in one block, in torchrun's form: the root cause comes last, where a terminal shows it. It escapes
 // control characters of the workers. It ends with a line break.
 //
 //	============================================================
 //	train.py FAILED
-//	------------------------------------------------------------
-//	Root Cause (first observed failure):
-//	[0]:
-//	  time      : 2026-01-02_15:04:05.678
-//	  host      : node-a
-//	  rank      : 1 (local_rank: 1)
-//	  exitcode  : 1 (pid: 4242)
-//	  error_file: /logs/job_x/attempt_0/1/error.json
-//	  traceback : Traceback (most recent call last):
-//	      File "train.py", line 7, in main
-//	    RuntimeError: boom
 //	------------------------------------------------------------
 //	Failures:
 //	[1]:
@@ -41,6 +30,17 @@ const (
 //	  same for  : 2 other workers: ranks 0,2
 //	  traceback : Signal 15 (SIGTERM) received by PID 4244: stopped by gorun after rank 1 failed
 //	2 restarts were allowed, and all were used.
+//	------------------------------------------------------------
+//	Root Cause (first observed failure):
+//	[0]:
+//	  time      : 2026-01-02_15:04:05.678
+//	  host      : node-a
+//	  rank      : 1 (local_rank: 1)
+//	  exitcode  : 1 (pid: 4242)
+//	  error_file: /logs/job_x/attempt_0/1/error.json
+//	  traceback : Traceback (most recent call last):
+//	      File "train.py", line 7, in main
+//	    RuntimeError: boom
 //	============================================================
 func (e *WorkerError) Summary() string {
 	var b strings.Builder
@@ -49,21 +49,39 @@ func (e *WorkerError) Summary() string {
 	line("%s", strings.Repeat("=", ruler))
 	line("%s FAILED", e.Program)
 	line("%s", strings.Repeat("-", ruler))
+	root, others := e.grouped()
+	e.writeOthers(line, others)
+	if len(e.Where) > 0 {
+		line("Where the ranks of this node were, before any was stopped:")
+	}
+	for _, at := range e.Where {
+		line("  %s", at)
+	}
+	for _, note := range []string{e.flightNote(), e.exitedNote(), e.restartNote()} {
+		if note != "" {
+			line("%s", note)
+		}
+	}
+	line("%s", strings.Repeat("-", ruler))
 	if len(e.Tied) > 1 {
 		line("Root Cause (not known; it is one of %s, which hang):", cut(ranksOf(e.Tied)))
 	} else {
 		line("Root Cause (first observed failure):")
 	}
-	root, others := e.grouped()
 	e.writeFailure(line, 0, root, rootLines)
-	line("%s", strings.Repeat("-", ruler))
+	line("%s", strings.Repeat("=", ruler))
+	return b.String()
+}
+
+// writeOthers writes the failures that are not the root cause.
+func (e *WorkerError) writeOthers(line func(string, ...any), others []group) {
 	line("Failures:")
+	if len(others) == 0 {
+		line("  <NO_OTHER_FAILURES>")
+	}
 	listed := others[:min(len(others), maxListed-1)]
 	for i, g := range listed {
 		e.writeFailure(line, 1+i, g, otherLines)
-	}
-	if len(others) == 0 {
-		line("  <NO_OTHER_FAILURES>")
 	}
 	own, stopped := 0, 0
 	for _, g := range others[len(listed):] {
@@ -76,23 +94,6 @@ func (e *WorkerError) Summary() string {
 	if rest := restNote(own, stopped); rest != "" {
 		line("%s", rest)
 	}
-	if len(e.Where) > 0 {
-		line("Where the ranks of this node were, before any was stopped:")
-	}
-	for _, at := range e.Where {
-		line("  %s", at)
-	}
-	if e.Flights != "" {
-		line("What each rank did last (the flight recorder): %s", e.Flights)
-	}
-	if note := e.exitedNote(); note != "" {
-		line("%s", note)
-	}
-	if note := e.restartNote(); note != "" {
-		line("%s", note)
-	}
-	line("%s", strings.Repeat("=", ruler))
-	return b.String()
 }
 
 // writeFailure writes one failure, with the last lines of each text.
@@ -143,6 +144,14 @@ func restNote(own, stopped int) string {
 		return fmt.Sprintf("And %d that gorun stopped.", stopped)
 	}
 	return ""
+}
+
+// flightNote says where to find what comm's ranks did last.
+func (e *WorkerError) flightNote() string {
+	if e.Flights == "" {
+		return ""
+	}
+	return "What each rank did last (the flight recorder): " + e.Flights
 }
 
 // exitedNote names the workers that had exited 0 before: the others may have failed because these were gone.

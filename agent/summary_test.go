@@ -35,18 +35,6 @@ func TestSummary(t *testing.T) {
 	const want = `============================================================
 train.py FAILED
 ------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2026-01-02_15:04:05.678 (its error is from 15:03:56)
-  host      : node-a
-  rank      : 5 (local_rank: 1)
-  exitcode  : 3 (pid: 4242)
-  error_file: /logs/job_x/attempt_2/1/error.json
-  traceback : Traceback (most recent call last):
-      File "train.py", line 7, in main
-        step()
-    RuntimeError: boom
-------------------------------------------------------------
 Failures:
 [1]:
   time      : 2026-01-02_15:04:05.679
@@ -79,6 +67,18 @@ Failures:
     RuntimeError: peer is gone
 Before that, with exit code 0: rank 3 (pid 4240) at 15:04:04.678.
 2 restarts were allowed, and all were used.
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-01-02_15:04:05.678 (its error is from 15:03:56)
+  host      : node-a
+  rank      : 5 (local_rank: 1)
+  exitcode  : 3 (pid: 4242)
+  error_file: /logs/job_x/attempt_2/1/error.json
+  traceback : Traceback (most recent call last):
+      File "train.py", line 7, in main
+        step()
+    RuntimeError: boom
 ============================================================
 `
 	if got := e.Summary(); got != want {
@@ -121,7 +121,7 @@ func TestSummaryStory(t *testing.T) {
 			e.ErrorFiles = map[int]ErrorFile{0: c.r}
 		}
 		got := e.Summary()
-		if want := "  traceback : " + c.want + strings.Repeat("-", ruler); !strings.Contains(got, want) {
+		if want := "  traceback : " + c.want + strings.Repeat("=", ruler); !strings.Contains(got, want) {
 			t.Errorf("%s: want\n%s\nin\n%s", c.name, want, got)
 		}
 		if want := map[bool]string{true: "error_file: f\n", false: "error_file: <N/A>\n"}[c.r.File != ""]; !strings.Contains(got, want) {
@@ -162,17 +162,17 @@ func TestSummarySame(t *testing.T) {
 		{"all", WorkerError{Root: said(2, "boom"), Others: []launcher.Exit{said(4, "boom"), said(0, "boom"), said(1, "boom")}},
 			[]string{"2", "3 other workers: ranks 0-1,4"}},
 		{"some", WorkerError{Root: said(0, "boom"), Others: []launcher.Exit{said(1, "bang"), said(2, "boom"), said(3, "bang"), said(4, "bong")}},
-			[]string{"0", "1 other worker: ranks 2", "1", "1 other worker: ranks 3", "4"}},
+			[]string{"1", "1 other worker: ranks 3", "4", "0", "1 other worker: ranks 2"}},
 		{"stopped", WorkerError{Root: said(3, "boom"), Stopped: []launcher.Exit{term(1), term(0), term(2)}},
-			[]string{"3", "1", "2 other workers: ranks 0,2"}},
-		{"another exit code", WorkerError{Root: said(0), Others: []launcher.Exit{{Rank: 1, Code: 2}}}, []string{"0", "1"}},
-		{"stopped with the code of the root cause", WorkerError{Root: said(0), Stopped: []launcher.Exit{{Rank: 1, Code: 1, Stopped: true}}}, []string{"0", "1"}},
+			[]string{"1", "2 other workers: ranks 0,2", "3"}},
+		{"another exit code", WorkerError{Root: said(0), Others: []launcher.Exit{{Rank: 1, Code: 2}}}, []string{"1", "0"}},
+		{"stopped with the code of the root cause", WorkerError{Root: said(0), Stopped: []launcher.Exit{{Rank: 1, Code: 1, Stopped: true}}}, []string{"1", "0"}},
 		{"torch's prefix", WorkerError{Root: said(1, "[rank1]: Traceback", "[rank1]: boom"), Others: []launcher.Exit{said(2, "[rank2]: Traceback", "[rank2]: boom"), said(3, "[rank2]: Traceback")}},
-			[]string{"1", "1 other worker: ranks 2", "3"}},
+			[]string{"3", "1", "1 other worker: ranks 2"}},
 		{"error files", WorkerError{Root: said(0), Others: []launcher.Exit{said(1), said(2)}, ErrorFiles: map[int]ErrorFile{
-			0: {File: "a", Message: "E"}, 1: {File: "b", Message: "E"}, 2: {File: "c", Message: "F"}}}, []string{"0", "1 other worker: ranks 1", "2"}},
+			0: {File: "a", Message: "E"}, 1: {File: "b", Message: "E"}, 2: {File: "c", Message: "F"}}}, []string{"2", "0", "1 other worker: ranks 1"}},
 		{"the root cause is elsewhere", WorkerError{Root: said(9), Elsewhere: &rendezvous.Failure{Rank: 9}, Others: []launcher.Exit{said(1), said(2)}},
-			[]string{"9", "1", "1 other worker: ranks 2"}},
+			[]string{"1", "1 other worker: ranks 2", "9"}},
 	} {
 		var got []string
 		for line := range strings.Lines(c.e.Summary()) {
@@ -221,7 +221,7 @@ func TestSummaryNotes(t *testing.T) {
 		{"torch's memory", said("RuntimeError: [enforce fail at alloc_cpu.cpp:75] . DefaultCPUAllocator: can't"), "reports that memory ran out", "GPU"},
 		{"in the error file", WorkerError{Root: talks, ErrorFiles: map[int]ErrorFile{0: {Callstack: "MemoryError"}}}, "reports that memory ran out", "GPU"},
 		{"enough memory", said("RuntimeError: boom"), "boom", "note"},
-		{"alone", WorkerError{Root: killed}, "Failures:\n  <NO_OTHER_FAILURES>\n====", "And"},
+		{"alone", WorkerError{Root: killed}, "Failures:\n  <NO_OTHER_FAILURES>\n----", "And"},
 		{"no restart", WorkerError{Root: launcher.Exit{Code: 93}, MaxRestarts: 4, Restarts: 1},
 			"Exit code 93 asks for no restart; 1 of 4 restarts were used.", "allowed"},
 		{"interrupted", WorkerError{Root: killed, MaxRestarts: 3, Restarts: 1}, "1 of 3 restarts were used.", "allowed"},
@@ -243,7 +243,7 @@ func TestSummaryNotes(t *testing.T) {
 	}
 }
 
-// TestSummaryIsSafe: whatever workers say, a terminal gets lines of text, not too many of them, and the root cause first.
+// TestSummaryIsSafe: whatever workers say, a terminal gets lines of text, not too many of them, and the root cause last.
 func TestSummaryIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wild := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
@@ -270,8 +270,8 @@ func TestSummaryIsSafe(t *testing.T) {
 		if n := strings.Count(got, "\n  rank      : "); n != min(maxListed, 1+len(others)) {
 			t.Fatalf("%d groups are listed of %d", n, 1+len(others))
 		}
-		if !strings.HasPrefix(got[strings.Index(got, "\n  rank      : "):], "\n  rank      : 0 ") {
-			t.Fatalf("the root cause is not the first:\n%s", got)
+		if !strings.HasPrefix(got[strings.LastIndex(got, "\n  rank      : "):], "\n  rank      : 0 ") {
+			t.Fatalf("the root cause is not the last:\n%s", got)
 		}
 	})
 }

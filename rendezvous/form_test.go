@@ -162,6 +162,7 @@ func TestHowJobsEnd(t *testing.T) {
 		{"success", func(c *cluster) { c.report("n1", nil); c.report("n2", nil) }, rendezvous.Outcome{}},
 		{"success, then lost", func(c *cluster) { c.report("n1", nil); c.die("n1"); c.settle(0); c.report("n2", nil) }, rendezvous.Outcome{}},
 		{"final", func(c *cluster) { c.report("n1", final) }, rendezvous.Outcome{Code: 5, Failure: final}},
+		{"final, then lost", func(c *cluster) { c.report("n1", final); c.die("n1") }, rendezvous.Outcome{Code: 5, Failure: final, Lost: true}},
 		{"final, though another was first", func(c *cluster) { c.report("n1", first); c.report("n2", final) }, rendezvous.Outcome{Code: 5, Failure: final}},
 		{"final, when the round was already over", func(c *cluster) {
 			c.report("n1", first)

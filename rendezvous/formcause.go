@@ -76,7 +76,7 @@ func (s *State) failed(f *Failure) Decision {
 	case len(s.uncertain()) > 0:
 		return s.waitForCertainty(s.Last.ID, Cause, fmt.Sprintf("round %d: %s", s.Last.ID, f))
 	default:
-		return failWith(root)
+		return s.failWith(root)
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *State) failedForGood(f *Failure) Decision {
 	if s.Over == nil && s.awaitsPeer(root) && !s.expired(s.Last.ID, Cause, lossTimeout) {
 		return s.awaitCause(f, lossTimeout)
 	}
-	return failWith(root)
+	return s.failWith(root)
 }
 
 // awaitCause waits for news of what caused f.
@@ -95,8 +95,11 @@ func (s *State) awaitCause(f *Failure, limit time.Duration) Decision {
 }
 
 // failWith closes the job.
-func failWith(root *Failure) Decision {
-	return Decision{Close: &Outcome{Code: root.Code, Failure: root}}
+func (s *State) failWith(root *Failure) Decision {
+	by := slices.IndexFunc(s.failures, func(r Report) bool { return r.Failure == root })
+	stays := func(n Candidate) bool { return n.Key == s.failures[by].Key && !n.Leaving }
+	lost := !slices.ContainsFunc(s.Nodes, stays) && !slices.ContainsFunc(s.leavers, stays) // who asked for no restart is among these
+	return Decision{Close: &Outcome{Code: root.Code, Failure: root, Lost: lost}}
 }
 
 func (s *State) restartFor(f *Failure) string {

@@ -175,6 +175,7 @@ func (f *Failure) String() string { return fmt.Sprintf("rank %d on %s: %s", f.Ra
 type Outcome struct {
 	Code    int      `json:"code"`              // exit code of every agent
 	Failure *Failure `json:"failure,omitempty"` // the root cause, if it is a worker's
+	Lost    bool     `json:"lost,omitempty"`    // the node of that worker is lost, or leaves for another reason, so that another one has to tell
 	Reason  string   `json:"reason,omitempty"`  // the root cause otherwise
 }
 

@@ -78,7 +78,7 @@ func nodeOutcome(err error) frame.Outcome {
 	}
 	o.Cause, o.Text = frame.Other, frame.CutText(explain(err, false))
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
-		o.Cause = frame.Worker
+		o.Cause, o.Text = frame.Worker, frame.CutText(failed.Summary()) // the launcher chooses one, and knows which hosts are lost
 		if failed.Elsewhere != nil {
 			o.Cause = frame.Elsewhere
 		}

@@ -25,7 +25,7 @@ func TestPaint(t *testing.T) {
 	failed := &agent.WorkerError{Program: "prog\x1b[2J", Root: launcher.Exit{Code: 1, Tail: []string{"Root Cause x"}}}
 	want := ""
 	for i, line := range lines(failed.Summary()) {
-		if i == 1 || i == 3 {
+		if i == 1 || i == 6 {
 			line = heading + line + "\x1b[0m"
 		}
 		want += line + "\n"

@@ -67,13 +67,15 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 // namesCommand matches errors that begin with the command, such as gorun status.
 var namesCommand = regexp.MustCompile(`^gorun [a-z]+( \S+)?: `)
 
-// explain returns the text of an error for people: a block for a failed worker, one line for other errors.
+// explain returns the text of an error for people: a block for a failed worker whose node is to print it, one line for other errors.
 func explain(err error, color bool) string {
 	text := agent.Printable(oneLine(err.Error())) + "\n"
 	if !namesCommand.MatchString(text) {
 		text = "gorun: " + text
 	}
-	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
+	if failed, ok := errors.AsType[*agent.WorkerError](err); ok && failed.Teller != "" {
+		text = "gorun: " + agent.Printable(failed.Brief()) + "\n"
+	} else if ok {
 		text = failed.Summary()
 	}
 	if launched, ok := errors.AsType[*launchedError](err); ok {
