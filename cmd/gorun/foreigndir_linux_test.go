@@ -11,19 +11,9 @@ import (
 	"testing"
 )
 
-// TestForeignDirectory: if the directory of a user's sockets belongs to somebody else, a job runs without a socket, and says so; commands
-// that look for jobs say so, too, and not that there are none.
-func TestForeignDirectory(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user")
-	}
-	const user = 640321
-	foreign := fmt.Sprintf("/tmp/gorun-%d", user)
-	if err := os.Mkdir(foreign, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(foreign) })
+// forEveryUser returns a gorun that every user can run.
+func forEveryUser(t *testing.T) string {
+	t.Helper()
 	exe, err := exec.LookPath("gorun")
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +30,23 @@ func TestForeignDirectory(t *testing.T) {
 	if err := os.WriteFile(exe, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	return exe
+}
+
+// TestForeignDirectory: if the directory of a user's sockets belongs to somebody else, a job runs without a socket, and says so; commands
+// that look for jobs say so, too, and not that there are none.
+func TestForeignDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	const user = 640321
+	foreign := fmt.Sprintf("/tmp/gorun-%d", user)
+	if err := os.Mkdir(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(foreign) })
+	exe := forEveryUser(t)
 	problem := foreign + " belongs to another user: have it removed, or set XDG_RUNTIME_DIR to a directory of yours, for jobs and for the commands about them"
 	for line, want := range map[string]string{
 		"ps":                   "gorun ps: jobs on this machine cannot be found: " + problem + "\n",
