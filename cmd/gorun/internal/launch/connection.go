@@ -64,8 +64,10 @@ func (c *connection) send(kind frame.Kind, payload []byte) {
 	c.to.Put(frame.Append(nil, kind, payload))
 }
 
-// kill ends the remote shell and what it has started here. The proxy reads an end of file.
+// kill ends the remote shell and what it has started here. The proxy reads an end of file. What comes soon after that is still read, but a process
+// that has left the session of the shell may keep stdout open.
 func (c *connection) kill() {
+	_ = c.stdout.SetReadDeadline(time.Now().Add(endTimeout)) // fails if nobody reads any more
 	select {
 	case <-c.exited:
 	default:
