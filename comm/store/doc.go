@@ -6,7 +6,6 @@
 //   - memstore keeps the values in this process, for ranks that are goroutines (c10d's HashStore).
 //   - filestore keeps them in a file that processes share (c10d's FileStore).
 //   - tcpstore has a server that keeps them in memory, and its client (c10d's TCPStore).
-//   - rendezvous/etcdstore keeps them in etcd.
 //   - [NewPrefix] is a view of another store (c10d's PrefixStore).
 //
 // Package comm has the same stores under the names of c10d, such as comm.NewTCPStore.
