@@ -2,16 +2,11 @@
 // of another type. It is a module of its own, so that gorun does not depend on Kubernetes.
 //
 //	go run -C scripts/check-manifests . $PWD/docs/clusters/kubernetes-*.yaml
-//
-// With --server, it then starts an API server and asks it: that rejects values that are wrong. The first time, Go needs minutes to compile it.
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 
 	batch "k8s.io/api/batch/v1"
@@ -36,45 +31,19 @@ func typeOf(version, kind string) (any, error) {
 }
 
 func main() {
-	server := flag.Bool("server", false, "start an API server, and ask it as well")
-	flag.Parse()
-	failed := flag.NArg() == 0
+	failed := len(os.Args) == 1
 	if failed {
-		fmt.Fprintln(os.Stderr, "usage: check-manifests [--server] FILE...")
+		fmt.Fprintln(os.Stderr, "usage: check-manifests FILE...")
 	}
-	for _, name := range flag.Args() {
+	for _, name := range os.Args[1:] {
 		if err := checkFile(name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-			failed = true
-		}
-	}
-	if *server && !failed {
-		if err := askServer(flag.Args()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
 			failed = true
 		}
 	}
 	if failed {
 		os.Exit(1)
 	}
-}
-
-// askServer runs the command in the folder apiserver, which says what the server rejects.
-func askServer(files []string) error {
-	args := []string{"run", "-C", "apiserver", "."}
-	for _, name := range files {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return err
-		}
-		args = append(args, path)
-	}
-	cmd := exec.Command("go", args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go run -C scripts/check-manifests/apiserver: %w", err)
-	}
-	return nil
 }
 
 var separator = regexp.MustCompile(`(?m)^---\s*$`)
