@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -23,9 +22,8 @@ type bench struct {
 	contenders []contender
 	execute    func(*exec.Cmd) error // (*exec.Cmd).Run, or the same on another host
 	samples    samples
-	ways       map[string]map[cell]string // that contenders have chosen, by contender
-	troubles   []string                   // launches that went wrong
-	failed     int                        // of comm
+	troubles   []string // launches that went wrong
+	failed     int      // of comm
 }
 
 // run launches every contender for each operation and number of ranks, round by round, until ctx ends.
@@ -92,11 +90,7 @@ func (b *bench) launch(ctx context.Context, c contender, ranks int, ops []string
 	} else if err != nil {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(complaints.String()))
 	}
-	ways, failed := b.samples.parse(c.Name, ranks, out.String())
-	if b.ways[c.Name] == nil {
-		b.ways[c.Name] = make(map[cell]string)
-	}
-	maps.Copy(b.ways[c.Name], ways)
+	failed := b.samples.parse(c.Name, ranks, out.String())
 	return errors.Join(err, failed)
 }
 
@@ -108,7 +102,7 @@ func (b *bench) report(machine string, notes []string) report {
 	}
 	r.Triad = b.samples.triad()
 	b.samples.addBound(r.Triad)
-	r.Figures = b.samples.figures(b.ways)
+	r.Figures = b.samples.figures()
 	for _, g := range goals {
 		r.Goals = append(r.Goals, g.outcome(b.samples))
 	}

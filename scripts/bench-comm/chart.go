@@ -18,7 +18,6 @@ var looks = map[string]look{
 	"comm": {"#2f81f7", false}, "comm alloc": {"#12a594", false}, "comm tcp": {"#2f81f7", true},
 	"Open MPI": {"#e5730b", false}, "Open MPI tcp": {"#e5730b", true},
 	"Open MPI han": {"#b54708", true}, "the link": {"#8a8f98", false},
-	"limit of memory": {"#57a639", false}, "limit C": {"#d1242f", true}, "limit Go": {"#57a639", true},
 	"MPICH": {"#a35bd6", false}, "MPICH tcp": {"#a35bd6", true}, "gloo": {"#8a8f98", true},
 }
 

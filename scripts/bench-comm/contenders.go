@@ -21,12 +21,6 @@ var mpiSource []byte
 //go:embed peers/gloo.py
 var glooSource []byte
 
-//go:embed peers/limit.c
-var limitSource []byte
-
-//go:embed peers/memory.c
-var memorySource []byte
-
 // A contender is one way to communicate. Its command takes the operations to measure.
 type contender struct {
 	Name      string
@@ -34,7 +28,6 @@ type contender struct {
 	Version   string
 	command   func(ranks int) []string
 	triad     bool // it measures STREAM's triad, too
-	limit     bool // it is no library, but shows how fast one can be
 }
 
 // A site holds what contenders are built from and started with.
@@ -123,29 +116,6 @@ func mpich(s site) ([]contender, error) {
 		{Name: "MPICH", Transport: "shm", Version: v, command: command(), triad: true},
 		{Name: "MPICH tcp", Transport: "tcp", Version: v, command: command("-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "UCX_TLS", "tcp,self")},
 	}, err
-}
-
-// limits are raw sockets. Their ranks find each other by package comm.
-func limits(s site) ([]contender, error) {
-	c := contender{Name: "limit Go", Transport: "tcp", Version: runtime.Version(), command: s.launched(s.self, limitArg, "go"), limit: true}
-	return []contender{c}, nil
-}
-
-func limitsC(s site) ([]contender, error) {
-	program, err := s.compile("gcc", "limit.c", limitSource)
-	return []contender{{
-		Name: "limit C", Transport: "tcp", Version: "gcc " + version("gcc", "-dumpfullversion"),
-		command: s.launched(s.self, limitArg, program), limit: true,
-	}}, err
-}
-
-// limitOfMemory is what ranks could do if each could reach the buffers of all others.
-func limitOfMemory(s site) ([]contender, error) {
-	program, err := s.compile("gcc", "memory.c", memorySource)
-	return []contender{{
-		Name: "limit of memory", Transport: "shm", Version: "gcc " + version("gcc", "-dumpfullversion"),
-		command: func(ranks int) []string { return []string{program, strconv.Itoa(ranks)} }, limit: true,
-	}}, err
 }
 
 // compile compiles a program.

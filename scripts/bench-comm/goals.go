@@ -50,20 +50,12 @@ var goals = []goal{
 		ours: "comm alloc", peers: mpis, in: func(c cell) bool { return isCollective(c) && c.Bytes >= 256<<10 && c.State == "dirty" },
 	},
 	{
-		What: "the same, against the limit of memory", Mean: 0.77,
-		ours: "comm alloc", peers: []string{"limit of memory"}, in: func(c cell) bool { return isCollective(c) && c.Bytes >= 256<<10 },
-	},
-	{
 		What: "all_reduce on comm.Alloc memory, 16 MiB and up, 2 ranks, bytes per second against STREAM's triad", Mean: 0.8,
 		ours: "comm alloc", peers: []string{triad}, in: func(c cell) bool { return c.Bytes >= 16<<20 && c.Ranks == 2 },
 	},
 	{
 		What: "everything over TCP, against Open MPI over TCP", Mean: 2, Floor: 1.1,
 		ours: "comm tcp", peers: []string{"Open MPI tcp"}, in: func(cell) bool { return true },
-	},
-	{
-		What: "everything over TCP, against the limit of raw sockets", Mean: 0.8, Floor: 0.77,
-		ours: "comm tcp", peers: []string{"limit C", "limit Go"}, in: func(cell) bool { return true },
 	},
 	{
 		What: "everything, against gloo", Mean: 20, Floor: 3,

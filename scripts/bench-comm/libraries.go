@@ -22,9 +22,6 @@ var libraries = []library{
 	{"comm", nil, func() bool { return false }, ours},
 	{"Open MPI", []string{"openmpi-bin", "libopenmpi-dev", "gcc"}, lacks("mpirun.openmpi", "mpicc.openmpi", "gcc"), openMPI},
 	{"MPICH", []string{"mpich", "libmpich-dev", "gcc"}, lacks("mpiexec.hydra", "mpicc.mpich", "gcc"), mpich},
-	{"the limit in C", []string{"gcc"}, lacks("gcc"), limitsC},
-	{"the limit of memory", []string{"gcc"}, lacks("gcc"), limitOfMemory},
-	{"the limit in Go", nil, func() bool { return false }, limits},
 	{"gloo", []string{"python3-torch"}, func() bool { return peers.Python() == "" }, gloo},
 }
 

@@ -5,10 +5,6 @@
 //
 //	go run ./scripts/bench-comm [-quick] [-json FILE] [-svg FILE] [flags]
 //
-// The contenders "limit C" and "limit Go" show how fast one can be over TCP: they move the same bytes over raw sockets, by the best known
-// algorithms, of which they choose the fastest for each cell. See package pattern for these, and package limit for the rest. The contender
-// "limit of memory" shows the same for ranks that reach each other's buffers: see peers/memory.c.
-//
 // If it may, it installs the missing packages among Debian's openmpi-bin, libopenmpi-dev, mpich, libmpich-dev, gcc and
 // python3-torch, and says what it has to do without. All sides run the same loop: worker.go for comm, peers/mpi.c and
 // peers/gloo.py for the others. The contender "comm alloc" gets its buffers from comm.Alloc.
@@ -34,12 +30,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-
-	"github.com/gorun/gorun/scripts/bench-comm/limit"
 )
-
-// limitArg is the first argument of a rank that measures the limit.
-const limitArg = "as-limit"
 
 func main() {
 	if isRank, err := rank(os.Args[1:]); isRank {
@@ -67,11 +58,8 @@ func main() {
 
 // rank runs this process as a rank, if its arguments say so.
 func rank(args []string) (isRank bool, err error) {
-	switch {
-	case len(args) > 0 && args[0] == workerArg:
+	if len(args) > 0 && args[0] == workerArg {
 		return true, work(args[1:])
-	case len(args) > 0 && args[0] == limitArg:
-		return true, limit.Main(context.Background(), args[1:], os.Stdout)
 	}
 	return false, nil
 }
@@ -97,7 +85,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	for _, text := range notes {
 		fmt.Fprintln(os.Stderr, text)
 	}
-	b := bench{options: o, contenders: list, execute: (*exec.Cmd).Run, samples: make(samples), ways: make(map[string]map[cell]string)}
+	b := bench{options: o, contenders: list, execute: (*exec.Cmd).Run, samples: make(samples)}
 	b.run(ctx)
 	r := b.report(machine(), notes)
 	r.print(out)

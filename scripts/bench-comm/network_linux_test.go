@@ -49,7 +49,7 @@ func TestNetworks(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			h := n.start(t)
 			o.ranks = []int{n.Machines * n.Ranks}
-			b := bench{options: o, contenders: n.contenders(t, s), samples: make(samples), ways: make(map[string]map[cell]string)}
+			b := bench{options: o, contenders: n.contenders(t, s), samples: make(samples)}
 			b.execute = func(cmd *exec.Cmd) error {
 				cmd.Env = append(cmd.Env, "HOME="+hosttest.Home)
 				if err := h.Client.Start(cmd); err != nil {
@@ -142,10 +142,7 @@ func (n network) contenders(t *testing.T, s site) []contender {
 		}
 	}
 	ours := slices.Concat(strings.Fields(*networkLaunch), n.withRates(), []string{s.self, workerArg, "auto", "slices"})
-	all := []contender{
-		{Name: oursBetween, Transport: "tcp", command: launched(ours...)},
-		{Name: limitsBetween, Transport: "tcp", command: launched(s.self, limitArg, "go"), limit: true},
-	}
+	all := []contender{{Name: oursBetween, Transport: "tcp", command: launched(ours...)}}
 	if lacks("mpirun.openmpi", "mpicc.openmpi")() {
 		t.Log("Open MPI is not installed")
 		return all

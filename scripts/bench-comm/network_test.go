@@ -142,15 +142,14 @@ type networkResult struct {
 }
 
 const (
-	oursBetween   = "comm"
-	limitsBetween = "limit Go"
-	theLink       = "the link"
+	oursBetween = "comm"
+	theLink     = "the link"
 )
 
 var peersBetween = []string{"Open MPI", "Open MPI han"}
 
 // printNetwork has a row for each operation and a column for each size. A cell has the time of the best peer by that of comm, and from
-// 256 KiB also which part of the link's rate comm, the peer and raw sockets reach.
+// 256 KiB also which part of the link's rate comm and the peer reach.
 func (r networkResult) print(w io.Writer, ops []string, sizes []int) {
 	head := []string{""}
 	for _, s := range sizes {
@@ -168,7 +167,7 @@ func (r networkResult) print(w io.Writer, ops []string, sizes []int) {
 			ours := r.samples.time(oursBetween, c)
 			text := fmt.Sprintf("%s (%s / %s us)", times(peer/ours), microseconds(peer), microseconds(ours))
 			if b := r.bound(c); bytes >= 256<<10 && b > 0 {
-				text = fmt.Sprintf("%s (%s / %s / %s)", times(peer/ours), share(b/ours), share(b/peer), share(b/r.samples.time(limitsBetween, c)))
+				text = fmt.Sprintf("%s (%s / %s)", times(peer/ours), share(b/ours), share(b/peer))
 			}
 			row = append(row, text)
 			if op == "barrier" {
@@ -189,8 +188,8 @@ func (r networkResult) chart(o options) string {
 			all[theLink][c] = []float64{b}
 		}
 	}
-	page := report{options: o, Figures: all.figures(nil), where: r.String()}
-	for _, name := range []string{oursBetween, peersBetween[0], peersBetween[1], limitsBetween, theLink} {
+	page := report{options: o, Figures: all.figures(), where: r.String()}
+	for _, name := range []string{oursBetween, peersBetween[0], peersBetween[1], theLink} {
 		page.Contenders = append(page.Contenders, contender{Name: name})
 	}
 	return page.chart()
@@ -266,7 +265,7 @@ func TestBound(t *testing.T) {
 // TestNetworkChart: the chart names everybody who was measured, and the link.
 func TestNetworkChart(t *testing.T) {
 	s := make(samples)
-	for _, name := range append([]string{oursBetween, limitsBetween}, peersBetween...) {
+	for _, name := range append([]string{oursBetween}, peersBetween...) {
 		s.add(name, cell{Op: "all_reduce", Ranks: 2, Bytes: 1 << 20, State: "hot"}, 9000)
 	}
 	o, err := parseFlags([]string{"-ops=all_reduce", "-ranks=2", "-sizes=1M", "-dirty=no"}, io.Discard)
@@ -274,9 +273,9 @@ func TestNetworkChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	svg := networkResult{network{Machines: 2, Ranks: 1, Rate: 1e9}, s}.chart(o)
-	for _, want := range []string{"comm", "limit Go", "Open MPI", "Open MPI han", "the link"} {
-		if !strings.Contains(svg, ">"+want+"<") || strings.Count(svg, "<circle") != 5 {
-			t.Errorf("no %s, or other points than 5: %s", want, svg)
+	for _, want := range []string{"comm", "Open MPI", "Open MPI han", "the link"} {
+		if !strings.Contains(svg, ">"+want+"<") || strings.Count(svg, "<circle") != 4 {
+			t.Errorf("no %s, or other points than 4: %s", want, svg)
 		}
 	}
 }

@@ -30,9 +30,7 @@ const introduction = `# Package comm beside Open MPI, MPICH and gloo
 
 Each number is the time of the fastest peer divided by the time of comm: above 1, comm is faster. Dirty memory has just been written by
 its rank. Hot memory is still in the caches of the processor that last used it. With more ranks than processors, Open MPI yields and
-MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. A second table shows a limit in microseconds. For TCP, that is what raw
-sockets take for the same bytes, by the fastest of the best known algorithms, in C or Go. In memory, it is what ranks take that copy and add
-straight from the buffers of the others, each a part, with a barrier before and after: comm can do so with buffers of comm.Alloc. The command
+MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. A second table shows microseconds. The command
 ` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` printed this page. The comment of that command says how it measures.
 
 `
@@ -61,13 +59,9 @@ func (r report) print(w io.Writer) {
 
 // printContender prints a table for each number of ranks and state of memory.
 func (r report) printContender(w io.Writer, ours contender) {
-	var peers, limits []string
+	var peers []string
 	for _, c := range r.Contenders {
-		switch {
-		case c.isOurs() || c.Transport != ours.Transport:
-		case c.limit:
-			limits = append(limits, c.Name)
-		default:
+		if !c.isOurs() && c.Transport == ours.Transport {
 			peers = append(peers, c.Name)
 		}
 	}
@@ -80,10 +74,8 @@ func (r report) printContender(w io.Writer, ours contender) {
 			if len(list) > 0 {
 				fmt.Fprintf(w, "\n## %s, %d ranks, %s\n\nThe peers are %s.\n\n", ours.Name, ranks, state, strings.Join(peers, ", "))
 				printRatios(w, list)
-			}
-			if len(limits) > 0 {
-				fmt.Fprintf(w, "\nMicroseconds of the fastest peer / of comm / of the limit (%s):\n\n", strings.Join(limits, ", "))
-				r.samples.printLimits(w, ours.Name, peers, limits, in)
+				fmt.Fprint(w, "\nMicroseconds of the fastest peer / of comm:\n\n")
+				r.samples.printTimes(w, ours.Name, peers, in)
 			}
 		}
 	}
@@ -120,20 +112,19 @@ func (r report) printGoals(w io.Writer) {
 	printTable(w, rows)
 }
 
-// printLimits has a row for each operation that ours has measured, a column for each size and one for operations without. A cell has the
-// times of the best peer, of ours and of the best limit.
-func (s samples) printLimits(w io.Writer, ours string, peers, limits []string, in func(cell) bool) {
+// printTimes has a row for each operation that ours has measured, a column for each size and one for operations without. A cell has the
+// times of the best peer and of ours.
+func (s samples) printTimes(w io.Writer, ours string, peers []string, in func(cell) bool) {
 	columns, texts := []int{}, make(map[string]map[int]string)
 	for c := range s[ours] {
 		if !in(c) {
 			continue
 		}
 		_, peer := s.best(peers, c)
-		_, limit := s.best(limits, c)
 		if texts[c.Op] == nil {
 			texts[c.Op] = make(map[int]string)
 		}
-		texts[c.Op][c.Bytes] = fmt.Sprintf("%s / %s / %s", microseconds(peer), microseconds(s.time(ours, c)), microseconds(limit))
+		texts[c.Op][c.Bytes] = fmt.Sprintf("%s / %s", microseconds(peer), microseconds(s.time(ours, c)))
 		columns = append(columns, c.Bytes)
 	}
 	slices.SortFunc(columns, func(a, b int) int { return cmp.Compare(uint(a-1), uint(b-1)) }) // 0 is last

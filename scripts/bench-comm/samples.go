@@ -33,27 +33,22 @@ func (s samples) add(contender string, c cell, us float64) {
 	s[contender][c] = append(s[contender][c], us)
 }
 
-// parse adds what a launch printed, whatever is before it on its lines, and returns the ways that the contender chose, if it says so.
-func (s samples) parse(contender string, ranks int, out string) (ways map[cell]string, err error) {
-	ways = make(map[cell]string)
+// parse adds what a launch printed, whatever is before it on its lines.
+func (s samples) parse(contender string, ranks int, out string) error {
 	for line := range strings.Lines(out) {
 		_, text, ok := strings.Cut(line, "result ")
 		if !ok {
 			continue
 		}
-		c, us, way := cell{Ranks: ranks}, 0.0, ""
+		c, us := cell{Ranks: ranks}, 0.0
 		if _, err := fmt.Sscanf(text, "%s %d %s %g", &c.Op, &c.Bytes, &c.State, &us); err != nil {
-			return ways, fmt.Errorf("result %q: %w", strings.TrimSpace(text), err)
-		}
-		if words := strings.Fields(text); len(words) == 5 {
-			way = words[4]
+			return fmt.Errorf("result %q: %w", strings.TrimSpace(text), err)
 		}
 		if us > 0 { // or else writing alone took longer than with the call: noise
 			s.add(contender, c, us)
-			ways[c] = way
 		}
 	}
-	return ways, nil
+	return nil
 }
 
 // time is the median over rounds, NaN if there is none.
@@ -171,13 +166,12 @@ type figure struct {
 	cell
 	Microseconds float64 // the median
 	Rounds       []float64
-	Way          string `json:",omitempty"` // which was the fastest, in the last round, if it has tried several
 }
 
-func (s samples) figures(ways map[string]map[cell]string) (list []figure) {
+func (s samples) figures() (list []figure) {
 	for contender, cells := range s {
 		for c, rounds := range cells {
-			list = append(list, figure{contender, c, median(rounds), rounds, ways[contender][c]})
+			list = append(list, figure{contender, c, median(rounds), rounds})
 		}
 	}
 	slices.SortFunc(list, func(a, b figure) int {

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package limit
-
-import "runtime"
-
-func yield() { runtime.Gosched() }
