@@ -10,7 +10,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/wire"
@@ -24,13 +23,10 @@ var latest atomic.Pointer[Group]
 // reduce_scatter, all_to_all, gather, scatter, scan, sendrecv, barrier. Bytes are those of the whole buffer: the output of all_gather and
 // gather, the input of reduce_scatter, all_to_all and scatter.
 //
-// For each algorithm that exchanges messages, the text has the time that a model predicts: see [WithLinks]. A dash instead of the time says
-// that there are too many messages to simulate, or too many bytes for the algorithm. Algorithms with a dash instead of a limit are used only if a rule names them, and
-// pipeline also for an AllGatherV or a ReduceScatterV between machines whose blocks have very different lengths.
+// Algorithms with a dash instead of a limit are used only if a rule names them, and pipeline also for an AllGatherV or a ReduceScatterV between
+// machines whose blocks have very different lengths. Each table says where its choice comes from: it is built in, or tuned by [WithTuning].
 //
-// Each table says where its choice comes from: it is built in, tuned by [WithTuning], or what takes the least time by what [WithLinks] predicts.
-//
-// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two, on machines that all have the same link.
+// If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two, on machines that are near each other.
 func Explain(op string, bytes int) string {
 	if g := latest.Load(); g != nil {
 		return g.Explain(op, bytes)
@@ -41,20 +37,13 @@ func Explain(op string, bytes int) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	links, err := cost.Parse(os.Getenv("GORUN_COMM_LINKS"))
-	if err != nil {
-		return err.Error() + "\n"
-	}
-	system, choices := cost.Apart(links, ranks, plan.ChunkSize), plan.NewChoices(plan.Ways, rules)
-	if os.Getenv("GORUN_COMM_LINKS") != "" {
-		choices.Model = choice.Model(func(op string, _ int) choice.Choice { return system.Choice(plan.Ways, op, 1) }).Once()
-	}
+	choices := plan.NewChoices(plan.Ways, rules)
 	return explain(op, bytes, choices, func(e *explanation) {
 		e.title("%d ranks; no world is open", ranks)
 		if e.has(shm.Ways) {
 			e.table("where they share memory", shm.Ways, ranks, bytes)
 		}
-		e.byMessages("by messages", ranks, func() cost.System { return system })
+		e.byMessages("by messages", ranks)
 	})
 }
 
@@ -74,10 +63,10 @@ func (g *Group) explain(e *explanation) {
 		e.line("a copy, where there is anything to copy")
 	case !e.has(shm.Ways):
 		e.title("%d ranks", n)
-		e.byMessages("by messages, through memory where ranks share it", n, g.core.SystemOfAll)
+		e.byMessages("by messages, through memory where ranks share it", n)
 	case !g.core.SharesMemory():
 		e.title("%d ranks that share no memory", n)
-		e.byMessages("by messages", n, g.core.SystemOfAll)
+		e.byMessages("by messages", n)
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
 		e.inMemory(g.core.InMemory(), n)
@@ -86,7 +75,7 @@ func (g *Group) explain(e *explanation) {
 		}
 	default:
 		e.title("%d ranks on %d machines", n, len(at.Members))
-		e.onNodes(at, g.core)
+		e.onNodes(at)
 	}
 }
 
@@ -173,34 +162,32 @@ func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"
 
 // table prints the ways of t for the operation, with an arrow to the one that is chosen.
 func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
-	e.ways(title, plan.NewChoices(t, e.plans.Tuning), e.op, ranks, bytes, nil)
+	e.ways(title, plan.NewChoices(t, e.plans.Tuning), e.op, ranks, bytes)
 }
 
-// ways prints the ways of a table. predict may be nil.
-func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes int, predict prediction) {
+// byMessages prints the ways of ranks that exchange messages.
+func (e *explanation) byMessages(title string, ranks int) {
+	if e.has(pointToPoint) {
+		e.table(title, pointToPoint, ranks, e.bytes)
+		return
+	}
+	e.ways(title, e.plans, e.op, ranks, e.bytes)
+}
+
+// ways prints the ways of a table.
+func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes int) {
 	from := "built in"
-	switch {
-	case c.IsTuned(op, ranks):
+	if c.IsTuned(op, ranks) {
 		from = "tuned"
-	case c.IsModelled(op, ranks):
-		from = "by what the links predict"
 	}
 	e.line("%s (%s, %d ranks, %d bytes):", title, from, ranks, bytes)
-	head := ""
-	if predict != nil {
-		head = "  predicted"
-	}
-	e.line("    %6s  %-13s%s  %s", "up to", "way", head, "what")
-	row := func(arrow, limit, way string) {
-		one := c
-		one.Chooser = c.By(op, way, ranks)
-		e.line("  %s %6s  %-13s%s  %s", arrow, limit, way, predict.of(one), c.What(op, way))
-	}
+	e.line("    %6s  %-13s  %s", "up to", "way", "what")
+	row := func(arrow, limit, way string) { e.line("  %s %6s  %-13s  %s", arrow, limit, way, c.What(op, way)) }
 	picked, ways := c.Chooser.Pick(op, ranks, bytes), c.Choice(op, ranks)
 	for _, w := range ways {
 		arrow := " "
 		if w.Name == picked && bytes <= w.UpTo {
-			arrow, picked = ">", "" // a model may choose the same way for longer ones too
+			arrow, picked = ">", "" // a tuning may choose the same way for longer ones too
 		}
 		row(arrow, choice.Bytes(w.UpTo), w.Name)
 	}
@@ -212,7 +199,7 @@ func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes
 }
 
 func (e *explanation) inMemory(c choice.Chooser, ranks int) {
-	e.ways("in memory", plan.Choices{Chooser: c}, e.op, ranks, e.bytes, nil)
+	e.ways("in memory", plan.Choices{Chooser: c}, e.op, ranks, e.bytes)
 	if e.op != "barrier" {
 		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(shm.LeastInPlace))
 	}
@@ -229,24 +216,19 @@ var inStages = map[string][2]string{
 }
 
 // onNodes prints the stages of a collective of ranks on several machines.
-func (e *explanation) onNodes(at plan.Nodes, g *core.Group) {
+func (e *explanation) onNodes(at plan.Nodes) {
 	stage, inSlices := inStages[e.op]
 	if !inSlices {
 		e.line("%s", blocksOn(at, e.op, e.bytes/len(at.Order())))
 		return
 	}
-	least, _ := at.Sizes()
 	rails := e.plans.Rails(at, e.bytes)
-	between := map[int]plan.Choices{1: g.Between(at, 1), least: g.Between(at, least)}
-	predict := e.onRails(at, g.System, between)
 	if e.op != "barrier" {
-		e.ways("between machines", e.plans, aboutNodes, len(at.Members), e.bytes, predict)
+		e.ways("between machines", e.plans, aboutNodes, len(at.Members), e.bytes)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
-	e.ways("2. By messages", between[rails], e.op, len(at.Members), (e.bytes+rails-1)/rails, predict)
+	e.ways("2. By messages", e.plans, e.op, len(at.Members), (e.bytes+rails-1)/rails)
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
-	e.line("Times are those of step 2.")
-	e.predictedWithNetwork(g.SystemOfAll())
 }
 
 // blocksOn says how blocks of so many bytes travel between machines.

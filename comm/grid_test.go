@@ -279,7 +279,7 @@ func TestReductions(t *testing.T) {
 
 // onGrid runs program in worlds of the grid's sizes in memory, and of some of them over TCP and on several machines.
 func onGrid(t *testing.T, program func(ctx context.Context, g *Group) error) {
-	onTransports(t, slices.Concat(everywhere, byLinks), func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, slices.Concat(everywhere, []string{"far, apart", "far, scattered"}), func(t *testing.T, world func(int) *testWorld) {
 		sizes := []int{1, 2, 3, 4, 5, 7, 8, 16}
 		switch _, transport, _ := strings.Cut(t.Name(), "/"); transport {
 		case "mem":

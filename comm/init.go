@@ -13,7 +13,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
@@ -114,7 +113,6 @@ func newConfig(opts []Option) config {
 		Config: bootstrap.Config{
 			Method: "env://", Timeout: DefaultTimeout, Transport: bootstrap.Auto, Token: os.Getenv("GORUN_TOKEN"),
 			Address: os.Getenv("GORUN_COMM_ADDR"), TLS: os.Getenv("GORUN_TLS") == "True", Log: slog.Default(),
-			Links: os.Getenv("GORUN_COMM_LINKS"),
 		},
 		notifyTimeout: core.NotifyTimeout, tuning: os.Getenv("GORUN_COMM_TUNE"), connections: os.Getenv("GORUN_COMM_CONNECTIONS"), flightOnQuit: true,
 	}
@@ -131,9 +129,6 @@ func newConfig(opts []Option) config {
 func (c *config) check() (err error) {
 	if c.Tuning, err = core.ParseTuning(c.tuning); err != nil {
 		return err
-	}
-	if _, err := cost.Parse(c.Links); err != nil {
-		return fmt.Errorf("%w (GORUN_COMM_LINKS)", err)
 	}
 	if c.connections != "" && c.connections != bootstrap.Auto {
 		c.Connections, err = strconv.Atoi(c.connections)
@@ -205,14 +200,6 @@ func WithToken(token string) Option { return func(c *config) { c.Token = token }
 // is for groups of 4 ranks. The default is GORUN_COMM_TUNE. "gorun bench --tune" measures, and prints such rules. A world uses the rules of
 // rank 0. For a group of NewGroup all ranks pass the same rules.
 func WithTuning(rules string) Option { return func(c *config) { c.tuning = rules } }
-
-// WithLinks says what messages cost. Calls by messages then use the algorithms that take the least time by a prediction, which [Explain]
-// prints; [WithTuning] overrules them. With "network=latency:50us,rate:25Gbit" a message between machines takes 50 microseconds before its
-// first byte arrives, and 25 gigabits travel in a second. The default is GORUN_COMM_LINKS. If that is empty too, comm chooses algorithms by
-// limits that are built in, unless machines are milliseconds apart, and Explain predicts times for a usual data centre. See "Which algorithm"
-// in docs/comm.md. A world uses the links of rank 0, but the rate of the network is that of each machine's own link: its ranks set it, or it is
-// that of rank 0.
-func WithLinks(links string) Option { return func(c *config) { c.Links = links } }
 
 // WithCodec makes objects travel by c instead of CBOR. All ranks use the same codec.
 func WithCodec(c Codec) Option { return func(cfg *config) { cfg.codec = c } }

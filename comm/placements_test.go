@@ -44,9 +44,8 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 		}
 		return w
 	}
-	if links, has := linked[name]; has {
-		_, placement, _ := strings.Cut(name, ", ")
-		return worldWithLinks(t, links, placement, size)
+	if placement, is := strings.CutPrefix(name, "far, "); is {
+		return farWorld(t, placement, size)
 	}
 	if placements[name] == nil {
 		return newTestWorld(t, transports[name](t, size))

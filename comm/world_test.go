@@ -17,7 +17,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/transport"
@@ -128,7 +127,7 @@ func joined(r int, peers []core.Peer, tr transport.Transport, log io.Writer) (*G
 
 // metWorld is what rank r knows of ranks that have met, but for how it reaches them.
 func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
-	return &bootstrap.World{WorldConfig: core.WorldConfig{Rank: r, Peers: peers, Log: log, Links: cost.Default()}, ID: 1, Leave: func() {}}
+	return &bootstrap.World{WorldConfig: core.WorldConfig{Rank: r, Peers: peers, Log: log}, ID: 1, Leave: func() {}}
 }
 
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
@@ -154,12 +153,6 @@ func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, mac
 	for r, tr := range trs {
 		log := slog.New(slog.DiscardHandler)
 		met := metWorld(r, peers, log)
-		if met.ByLinks = cfg.Links != ""; met.ByLinks {
-			var err error
-			if met.Links, err = cost.Parse(cfg.Links); err != nil {
-				t.Fatal(err)
-			}
-		}
 		met.Acceptor, met.Token, met.OnFallback = acceptors[r], testToken, bootstrap.OnFallback(log, false)
 		for _, f := range configure {
 			f(met)

@@ -17,7 +17,7 @@ import (
 var (
 	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms (parseNetwork says all); empty: two small ones, for a moment")
 	networkChart  = flag.String("network-svg", "", "file for a chart of the first network")
-	networkLaunch = flag.String("network-launch", "", "more flags of gorun launch for comm, such as --worker-tls or --env=GORUN_COMM_LINKS=network=latency:5ms")
+	networkLaunch = flag.String("network-launch", "", "more flags of gorun launch for comm, such as --worker-tls")
 	networkFlags  = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
 )
 
@@ -118,17 +118,6 @@ func linkRate(rate float64) (text string, burst int) {
 	return fmt.Sprintf("%.0fbit", rate), int(max(96<<10, rate/8*200e-6))
 }
 
-// withRates returns words to put in front of a worker's command, if one machine has a slow link. They tell comm the rate of its own machine's link,
-// and that there is no latency: all machines are on this one.
-func (n network) withRates() []string {
-	if n.SlowLink == 0 {
-		return nil
-	}
-	script := fmt.Sprintf(`rate=%.0fMbit; if [ "$GROUP_RANK" = %d ]; then rate=%.0fMbit; fi; GORUN_COMM_LINKS="network=latency:0s,rate:$rate" exec "$@"`,
-		n.Rate/1e6, n.Machines-1, n.SlowLink/1e6)
-	return []string{"sh", "-c", script, "sh"}
-}
-
 // contenders are those that have been installed. None binds ranks to processors, since the machines share them.
 func (n network) contenders(t *testing.T, s site) []contender {
 	var hosts []string
@@ -141,7 +130,7 @@ func (n network) contenders(t *testing.T, s site) []contender {
 			return append([]string{s.gorun, "launch", "--hosts=" + list, "--numa-binding=none"}, arguments...)
 		}
 	}
-	ours := slices.Concat(strings.Fields(*networkLaunch), n.withRates(), []string{s.self, workerArg, "auto", "slices"})
+	ours := slices.Concat(strings.Fields(*networkLaunch), []string{s.self, workerArg, "auto", "slices"})
 	all := []contender{{Name: oursBetween, Transport: "tcp", command: launched(ours...)}}
 	if lacks("mpirun.openmpi", "mpicc.openmpi")() {
 		t.Log("Open MPI is not installed")

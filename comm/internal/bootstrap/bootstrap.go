@@ -6,7 +6,7 @@
 //   - claim.go: each rank is one process, and may join one world after another
 //   - meet.go: what ranks write into the store, and read from it
 //   - address.go: the addresses of a rank and of rank 0's store
-//   - links.go: whether machines are far away from each other
+//   - distance.go: whether machines are far away from each other
 //   - memory.go: whether ranks of a machine share memory
 //   - streams.go: which streams of the round before are used again
 //   - waiting.go: logs which ranks Init waits for
@@ -23,7 +23,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/transport"
@@ -48,7 +47,6 @@ type Config struct {
 	Address     string              // by which others reach this rank, as addr.Choose reads it; empty: see listenAddress
 	Connections int                 // of a stream; 0: as many as the network needs
 	Tuning      choice.Tuning
-	Links       string   // what messages cost, as cost.Parse reads it; empty: the user has not said it
 	Streams     *Streams // of the round before, of which Join takes out those that the world uses; nil: there are none
 	Log         *slog.Logger
 
@@ -173,7 +171,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	undo = append(undo, ln.Close)
 	me := self(ln.Addr().String())
-	me.TLS, me.Tuning, me.Links, me.OwnToken, me.Streams = c.TLS, c.Tuning.String(), c.Links, c.token.Fingerprint(), c.Streams.info(c.TLS)
+	me.TLS, me.Tuning, me.OwnToken, me.Streams = c.TLS, c.Tuning.String(), c.token.Fingerprint(), c.Streams.info(c.TLS)
 	a, err := c.openAcceptor(&me)
 	if err != nil {
 		return nil, err
@@ -218,24 +216,11 @@ func (c *Config) agree(w *World, me Info, met worldDoc) (err error) {
 	if me.Tuning != first.Tuning && me.Tuning != "" {
 		c.Log.Warn("the tuning of rank 0 counts", "rank 0", first.Tuning, "this rank", me.Tuning)
 	}
-	if w.Tuning, err = core.ParseTuning(first.Tuning); err == nil {
-		w.ByLinks = first.Links != ""
-		w.Links, err = cost.Parse(first.Links)
-	}
-	if err == nil && met.Links != "" && !setsLatency(first.Links) {
+	if met.Far {
 		w.Distances = distances(met.Ranks)
-		if w.FarLinks, err = cost.Parse(met.Links); err == nil {
-			w.FarLinks, err = w.FarLinks.With(first.Links)
-		}
 	}
-	if err != nil {
-		return fmt.Errorf("rank 0 on %s says of its links what this build of comm does not know: %w: build all ranks from the same version", first.Host, err)
+	if w.Tuning, err = core.ParseTuning(first.Tuning); err != nil {
+		return fmt.Errorf("the tuning of rank 0 on %s has what this build of comm does not know: %w: build all ranks from the same version", first.Host, err)
 	}
-	if own, err := w.Links.With(me.Links); err == nil {
-		if own.Network.Gap = w.Links.Network.Gap; own != w.Links { // each machine has a rate of its own
-			c.Log.Warn("the links of rank 0 count, but for the rate of the network", "rank 0", first.Links, "this rank", me.Links)
-		}
-	}
-	w.Gaps, err = gapsOf(met.Ranks)
-	return err
+	return nil
 }

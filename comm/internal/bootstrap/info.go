@@ -20,7 +20,6 @@ type Info struct {
 	TLS      bool   `json:"tls,omitempty"`       // it encrypts what leaves the machine
 	OwnToken string `json:"own_token,omitempty"` // the fingerprint of its loopback token, if the user has set no token
 	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
-	Links    string `json:"links,omitempty"`     // what the user has set: see agree
 
 	RoundTrip time.Duration `json:"round_trip,omitempty"` // to the store, in nanoseconds; 0: unknown
 

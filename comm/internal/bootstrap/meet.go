@@ -44,7 +44,7 @@ type worldDoc struct {
 	ID      uint64 `json:"id,string"`
 	Size    int    `json:"size,omitempty"` // WORLD_SIZE on rank 0; 0: that of a build before it said so
 	Ranks   []Info `json:"ranks,omitempty"`
-	Links   string `json:"links,omitempty"`   // that farLinks returns
+	Far     bool   `json:"far,omitempty"`     // machines are far away from each other: see areFar
 	Missing []int  `json:"missing,omitempty"` // rank 0 gave up because these did not come
 }
 
@@ -104,7 +104,7 @@ func makeWorld(ctx context.Context, s store.Store, size int) (worldDoc, error) {
 			return worldDoc{}, fmt.Errorf("rank %d wrote nonsense about itself: %w", r, err)
 		}
 	}
-	w.Links = farLinks(w.Ranks)
+	w.Far = areFar(w.Ranks)
 	if err := publish(ctx, s, w); err != nil {
 		return worldDoc{}, err
 	}

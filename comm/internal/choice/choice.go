@@ -1,6 +1,6 @@
 // Package choice says by which algorithm, or way, ranks carry out a collective. Packages that have algorithms keep tables of them, and a
-// user's tuning overrules these. A choice depends only on the operation, the number of ranks, the length of the buffer and, with a [Model],
-// on what all ranks know of the network. So it is the same on every rank.
+// user's tuning overrules these. A choice depends only on the operation, the number of ranks and the length of the buffer. So it is the same
+// on every rank.
 //
 // Bytes are those of the whole buffer: the buffer of all_reduce, reduce and broadcast, the output of all_gather and gather, and the input
 // of reduce_scatter, all_to_all and scatter.
@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Any is the limit of a way without a limit. Never is that of a way that is used only if a tuning names it, or for
@@ -86,40 +85,15 @@ func (c Choice) Pick(bytes int) string {
 	return ""
 }
 
-// A Chooser chooses by a table. A model, if there is one, overrules the table, and a tuning overrules both.
+// A Chooser chooses by a table, which a tuning overrules.
 type Chooser struct {
 	Table
 	Tuning
-	Model Model // nil: there is none
-}
-
-// A Model returns by which ways of the table, none of them Fixed, an operation of so many ranks is fastest; nil: by those that the table chooses.
-type Model func(op string, ranks int) Choice
-
-// Once returns m, which is asked only once for each operation and number of ranks. Goroutines may share it.
-func (m Model) Once() Model {
-	type question struct {
-		op    string
-		ranks int
-	}
-	var mu sync.Mutex
-	answers := map[question]Choice{}
-	return func(op string, ranks int) Choice {
-		mu.Lock()
-		defer mu.Unlock()
-		q := question{op, ranks}
-		c, known := answers[q]
-		if !known {
-			c = m(op, ranks)
-			answers[q] = c
-		}
-		return c
-	}
 }
 
 // Pick returns the way for so many ranks and bytes. It is empty if the table does not have the operation.
 func (c Chooser) Pick(op string, ranks, bytes int) string {
-	other := c.overruling(op, ranks)
+	other := c.tuned(op, ranks)
 	for i := range c.Table {
 		if l := &c.Table[i]; l.Op == op && (l.Fixed || other == nil) && bytes <= l.upTo(ranks) {
 			return l.Way
@@ -131,7 +105,7 @@ func (c Chooser) Pick(op string, ranks, bytes int) string {
 // Choice returns the ways that Pick picks from.
 func (c Chooser) Choice(op string, ranks int) Choice {
 	var ways Choice
-	other := c.overruling(op, ranks)
+	other := c.tuned(op, ranks)
 	add := func(w Way) {
 		if n := len(ways); w.UpTo >= 0 && (n == 0 || w.UpTo > ways[n-1].UpTo) {
 			ways = append(ways, w)
@@ -167,19 +141,6 @@ func (c Chooser) By(op, way string, ranks int) Chooser {
 
 // What explains a way.
 func (c Chooser) What(op, way string) string { return c.line(op, way).What }
-
-// overruling returns what overrules the table for op; nil: nothing does.
-func (c Chooser) overruling(op string, ranks int) Choice {
-	if tuned := c.tuned(op, ranks); tuned != nil || c.Model == nil {
-		return tuned
-	}
-	return c.Model(op, ranks)
-}
-
-// IsModelled reports whether the model overrules the table for op.
-func (c Chooser) IsModelled(op string, ranks int) bool {
-	return !c.IsTuned(op, ranks) && c.overruling(op, ranks) != nil
-}
 
 // IsTuned reports whether the tuning overrules the table for op.
 func (c Chooser) IsTuned(op string, ranks int) bool { return c.tuned(op, ranks) != nil }

@@ -47,43 +47,6 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// A model overrules the table but for what is fixed, and a tuning overrules a model.
-func TestModel(t *testing.T) {
-	asked := 0
-	model := Model(func(op string, ranks int) Choice {
-		asked++
-		if op == "sum" && ranks == 4 {
-			return Choice{{"ring", 500}, {"tree", 600}, {"ring", Any}}
-		}
-		return nil
-	}).Once()
-	for _, c := range []struct {
-		tuning, op   string
-		ranks, bytes int
-		want         string
-		modelled     bool
-	}{
-		{"", "sum", 4, 100, "tag", true}, {"", "sum", 4, 101, "ring", true}, {"", "sum", 4, 501, "tree", true}, {"", "sum", 4, 601, "ring", true},
-		{"", "sum", 3, 101, "tree", false}, {"", "copy", 4, 101, "tree", false}, {"", "meet", 4, 0, "", false},
-		{"sum=tree", "sum", 4, 101, "tree", false}, {"sum@3=tree", "sum", 4, 101, "ring", true}, {"copy=rare", "sum", 4, 101, "ring", true},
-	} {
-		tuning, err := Parse(c.tuning, lines)
-		if err != nil {
-			t.Fatal(err)
-		}
-		chooser := Chooser{lines, tuning, model}
-		if got, modelled := chooser.Pick(c.op, c.ranks, c.bytes), chooser.IsModelled(c.op, c.ranks); got != c.want || modelled != c.modelled {
-			t.Errorf("%q: %s of %d bytes on %d ranks goes by %q, modelled: %t; want %+v", c.tuning, c.op, c.bytes, c.ranks, got, modelled, c)
-		}
-		if by := chooser.By("sum", "tree", 4); by.Pick("sum", 4, 101) != "tree" {
-			t.Error("a model overrules the rule for one way")
-		}
-	}
-	if asked != 4 {
-		t.Errorf("the model has been asked %d times about 4 operations", asked)
-	}
-}
-
 func TestTuningThatMakesNoSense(t *testing.T) {
 	for text, want := range map[string]string{
 		"sum":                       "want operation=way:bytes,way",
@@ -126,14 +89,6 @@ func TestChoicesSayWhatTheyAre(t *testing.T) {
 			t.Fatalf("%q means %v, and that %v: %v", text, tuning, again, err)
 		}
 		c := Chooser{Table: lines, Tuning: tuning}
-		if limit := rapid.IntRange(0, 1<<20).Draw(t, "model"); limit > 0 {
-			c.Model = func(op string, _ int) Choice {
-				if op == "copy" {
-					return nil
-				}
-				return Choice{{"tree", limit}, {"ring", limit + 100}, {"tree", Any}}
-			}
-		}
 		op, ranks := rapid.SampledFrom([]string{"sum", "copy"}).Draw(t, "op"), rapid.IntRange(1, 5).Draw(t, "ranks")
 		bytes := rapid.IntRange(0, 1<<21).Draw(t, "bytes")
 		ways := c.Choice(op, ranks)

@@ -80,10 +80,9 @@ func (c *Collective) attach() error {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
 		g.team.Store(team)
 	} else {
-		least, _ := at.Sizes()
 		leastPart, mostPart := g.partSizes()
 		g.layout = &hier.Layout{
-			Nodes: at, Choose: g.Between(at, 1), OnRails: g.Between(at, least), Team: team, LeastPart: leastPart, MostPart: mostPart,
+			Nodes: at, Choose: g.Choose, Team: team, LeastPart: leastPart, MostPart: mostPart,
 		}
 	}
 	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count

@@ -58,13 +58,13 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g := &Group{
 		World: w, Comm: comm, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
-		Choose: plan.NewChoices(w.algorithms(ranks), rules), OnFailure: func(error) {},
+		OnFailure:  func(error) {},
 		mostJoined: w.mostJoined(ranks),
 	}
 	for i, r := range ranks {
 		g.index[r] = i
 	}
-	g.Choose = g.forLinks(g.Choose, g.Choose.Table, 1, identity(len(ranks)))
+	g.Choose = plan.NewChoices(g.algorithms(), rules)
 	g.rank = g.index[w.Rank]
 	g.Pipeline = pipeline.New(comm, ranks, g.rank, g.chunkSize())
 	g.unattached = w.canShare(ranks)

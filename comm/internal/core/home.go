@@ -33,3 +33,19 @@ func (w *WorldConfig) home() uint32 {
 	first := w.Peers[0].PID // so that jobs that share the processors begin with different ones
 	return uint32(cpus[(first+i)%len(cpus)]) + 1
 }
+
+// A numbering numbers places of which some are the same.
+type numbering struct {
+	same  func(p, other machine.Place) bool
+	known []machine.Place
+}
+
+func (n *numbering) number(p machine.Place) int {
+	for i, other := range n.known {
+		if n.same(p, other) {
+			return i
+		}
+	}
+	n.known = append(n.known, p)
+	return len(n.known) - 1
+}

@@ -2,9 +2,7 @@ package core
 
 import (
 	"testing"
-	"time"
 
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm"
@@ -44,34 +42,28 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
-// TestChunkSize: chunks are short between machines where each rank has a processor, unless many bytes are under way in a round trip.
+// TestChunkSize: chunks are short between machines where each rank has a processor, unless machines are far away from each other.
 func TestChunkSize(t *testing.T) {
-	near, far, slow := cost.Default(), cost.Default(), cost.Default()
-	far.Network.Latency = time.Millisecond
-	slow.Network.Latency, slow.Network.Gap = time.Millisecond, 80_000 // 0.1 Gbit/s
 	for name, c := range map[string]struct {
 		machines  string   // of ranks, a letter for each
 		cpus      []string // of ranks
 		ranks     []int    // of the group
-		links     cost.Links
 		distances []Distance
 		most      int
 		want      int
 	}{
-		"one each":          {"abb", []string{"01", "01", "02"}, []int{0, 1, 2}, near, nil, plan.ChunkSize, plan.NetworkChunkSize},
-		"on one machine":    {"abb", []string{"01", "01", "02"}, []int{2, 1}, near, nil, plan.ChunkSize, plan.ChunkSize},
-		"two on one":        {"abb", []string{"01", "02", "02"}, []int{0, 1}, near, nil, plan.ChunkSize, plan.ChunkSize},
-		"one is unknown":    {"abb", []string{"", "01", "02"}, []int{0, 1, 2}, near, nil, plan.ChunkSize, plan.ChunkSize},
-		"far":               {"ab", []string{"01", "01"}, []int{0, 1}, far, nil, plan.ChunkSize, plan.ChunkSize},
-		"far, and slow":     {"ab", []string{"01", "01"}, []int{0, 1}, slow, nil, plan.ChunkSize, plan.NetworkChunkSize},
-		"measured to be":    {"ab", []string{"01", "01"}, []int{0, 1}, near, []Distance{Near, Far}, plan.ChunkSize, plan.ChunkSize},
-		"short ones anyway": {"ab", []string{"01", "01"}, []int{0, 1}, near, nil, 500, 500},
+		"one each":          {"abb", []string{"01", "01", "02"}, []int{0, 1, 2}, nil, plan.ChunkSize, plan.NetworkChunkSize},
+		"on one machine":    {"abb", []string{"01", "01", "02"}, []int{2, 1}, nil, plan.ChunkSize, plan.ChunkSize},
+		"two on one":        {"abb", []string{"01", "02", "02"}, []int{0, 1}, nil, plan.ChunkSize, plan.ChunkSize},
+		"one is unknown":    {"abb", []string{"", "01", "02"}, []int{0, 1, 2}, nil, plan.ChunkSize, plan.ChunkSize},
+		"far":               {"ab", []string{"01", "01"}, []int{0, 1}, []Distance{Near, Far}, plan.ChunkSize, plan.ChunkSize},
+		"short ones anyway": {"ab", []string{"01", "01"}, []int{0, 1}, nil, 500, 500},
 	} {
 		peers := make([]Peer, len(c.machines))
 		for r := range peers {
 			peers[r] = Peer{CPUs: c.cpus[r], Place: machine.Place{Kernel: c.machines[r : r+1], Network: "here"}}
 		}
-		w := &World{WorldConfig: WorldConfig{Peers: peers, Links: c.links, FarLinks: c.links, Distances: c.distances, ChunkSize: c.most}}
+		w := &World{WorldConfig: WorldConfig{Peers: peers, Distances: c.distances, ChunkSize: c.most}}
 		w.HaveProcessors = w.allHaveProcessors(1)
 		if got := (&Group{World: w, Ranks: c.ranks}).chunkSize(); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
@@ -41,14 +40,7 @@ type WorldConfig struct {
 	Peers     []Peer // by world rank
 	Log       *slog.Logger
 	ChunkSize int        // how many bytes of a message of a plan travel at once
-	Links     cost.Links // that the user has set
-	ByLinks   bool       // algorithms are chosen by what Links predict
-	Gaps      []int      // of the links of ranks' machines to the network, by rank; 0: that of Links; nil: all have that
-
-	// Distances of all ranks from rank 0, if machines are far away from each other. Then FarLinks are Links with the latency that ranks have
-	// measured. These say nothing of ranks on one machine. nil: the user has set the latency, or machines are not far away.
-	Distances []Distance
-	FarLinks  cost.Links
+	Distances []Distance // of all ranks from rank 0, if machines are far away from each other, as ranks have measured; nil: they are not
 
 	Acceptor  *acceptor.Acceptor // where other ranks of this machine attach the memory of this one; nil: they cannot
 	Token     []byte
@@ -57,16 +49,6 @@ type WorldConfig struct {
 	// OnFallback is called if ranks cannot share memory, with the reason. It returns an error if they must.
 	OnFallback func(reason error) error
 }
-
-// A Distance says how far away a rank is from rank 0.
-type Distance uint8
-
-// The distances.
-const (
-	UnknownDistance Distance = iota // it has not been measured
-	Near                            // on rank 0's machine, or less than 2 ms away
-	Far
-)
 
 // A Peer is what groups know of a rank. Ranks exchange it when they join. Ranks of other versions read it, so the JSON names stay.
 type Peer struct {
@@ -180,14 +162,6 @@ const (
 	// in algorithms with fewer messages all of them do.
 	mostJoinedOnLinks = 8 << 10
 )
-
-// algorithms returns the algorithms with messages among which ranks choose.
-func (w *World) algorithms(ranks []int) choice.Table {
-	if w.needNetwork(ranks) {
-		return plan.Ways
-	}
-	return plan.WaysNearby
-}
 
 // needNetwork reports whether some of ranks are on different machines.
 func (w *World) needNetwork(ranks []int) bool {

@@ -56,9 +56,6 @@ func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 // choices returns the choices for this rank's rail.
 func (r *Route) choices() plan.Choices {
 	c := r.Choose
-	if r.rails > 1 {
-		c = r.OnRails
-	}
 	c.Pieces = len(r.pieces)
 	return c
 }

@@ -2,12 +2,11 @@ package plan
 
 import "github.com/gorun/gorun/comm/internal/choice"
 
-// Choices makes plans by the chosen algorithms. The choice depends only on the call, on where the group's ranks are
-// and, if links are set or have been measured, on what messages cost there. So it is the same on every rank.
+// Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are. So it is the same on
+// every rank.
 type Choices struct {
 	choice.Chooser
 	Pieces int // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
-	Chain  Chain
 }
 
 // NewChoices returns the choices among ways, which tuning overrules.
@@ -34,8 +33,6 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
-	case way == pipelined:
-		return c.Chain.allReduce(rank, size, n, elem)
 	default:
 		return RingAllReduce(rank, size, n, ringMessages(way, n/size*elem))
 	}

@@ -111,17 +111,6 @@ func (c Choices) Rails(n Nodes, bytes int) int {
 	return least
 }
 
-// OnRails returns the ranks that are on so many rails if no root has been put on one, rail by rail.
-func (n Nodes) OnRails(rails int) []int {
-	var ranks []int
-	for i := range rails {
-		for _, members := range n.Members {
-			ranks = append(ranks, members[i])
-		}
-	}
-	return ranks
-}
-
 // Rail returns the ranks of the rail, of so many, that this rank is on: one rank of every node. It is nil if this rank is on no rail.
 func (n Nodes) Rail(rails int) []int {
 	i := mod(n.LocalRank-n.first[n.Node], len(n.Here()))

@@ -50,10 +50,9 @@ const (
 var Ways = choice.Table{
 	{Op: "all_reduce", Way: "doubling", UpTo: fewSteps(16 << 10), What: "recursive doubling: fewest steps, whole vectors"},
 	{Op: "all_reduce", Way: "halving", UpTo: limit(512 << 10), What: "recursive halving and doubling: fewest bytes, few steps"},
-	{Op: "all_reduce", Way: oneWay, UpTo: anyForTwo(2 << 20), What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
+	{Op: "all_reduce", Way: oneWay, UpTo: forTwo(choice.Any, 2<<20), What: "ring reduce-scatter and all-gather: fewest bytes, between neighbours only"},
 	{Op: "all_reduce", Way: bothWays, What: "ring in both directions, with half of the vector each"},
 	{Op: "all_reduce", Way: "pairwise", UpTo: never, What: "pairwise exchange of whole vectors: one latency"},
-	{Op: "all_reduce", Way: pipelined, UpTo: never, What: "along a chain and back in short messages, which overlap: for slow links"},
 	{Op: "reduce", Way: "binomial", UpTo: treeLimit, What: "binomial tree"},
 	{Op: "reduce", Way: "halving", UpTo: scatterLimit, What: "recursive halving and gather: few bytes, few steps"},
 	{Op: "reduce", Way: "chain", UpTo: never, What: "from neighbour to neighbour: fewest messages"},
@@ -66,7 +65,7 @@ var Ways = choice.Table{
 	{Op: "broadcast", Way: "linear", UpTo: never, What: "straight from root to each rank: one latency"},
 	{Op: "all_gather", Way: "doubling", UpTo: powerOfTwo(longestDoubled, choice.Never), What: "recursive doubling: fewest messages"},
 	{Op: "all_gather", Way: "bruck", UpTo: limit(80 << 10), What: "Bruck: fewest steps"},
-	{Op: "all_gather", Way: oneWay, UpTo: anyForTwo(choice.Never), What: "ring: between neighbours only"},
+	{Op: "all_gather", Way: oneWay, UpTo: forTwo(choice.Any, choice.Never), What: "ring: between neighbours only"},
 	{Op: "all_gather", Way: bothWays, What: "ring in both directions, with half of every block each"},
 	{Op: "all_gather", Way: pipelined, UpTo: never, What: "ring in short messages, which overlap: for blocks of very different lengths"},
 	{Op: "all_gather", Way: "pairwise", UpTo: never, What: "pairwise exchange, each block straight to every rank: one latency"},
@@ -116,17 +115,59 @@ func nearby(ways choice.Table) choice.Table {
 	return near
 }
 
-// Unjoined returns ways without those that need blocks to be one vector. On rails, where a rank has a slice of each block, blocks are not one
-// vector.
-func Unjoined(ways choice.Table) choice.Table {
-	return slices.DeleteFunc(slices.Clone(ways), func(l choice.Line) bool {
-		return l.Op == "all_gather" && (l.Way == "doubling" || l.Way == "bruck") || l.Op == "reduce_scatter" && l.Way == "halving"
-	})
+// WaysFar are the algorithms of ranks on machines that are 2 ms or more away from each other. There, the number of messages that follow one another
+// decides how long a call takes, until the links have much to carry. So each rank sends to every other one at once, up to what a link of 1 Gbit/s
+// carries in a few of these latencies. Between eight machines 5 ms apart, an all-reduce of 64 B takes 1.2 latencies; around a ring, it would take 14.
+var WaysFar = reordered(Ways, choice.Table{
+	{Op: "all_reduce", Way: "pairwise", UpTo: inAll(1 << 20)},
+	{Op: "all_reduce", Way: "doubling", UpTo: forTwo(2<<20, 512<<10)},
+	{Op: "all_reduce", Way: "halving", UpTo: each(256 << 10)},
+	{Op: "all_reduce", Way: oneWay, UpTo: forTwo(choice.Any, choice.Never)},
+	{Op: "all_reduce", Way: bothWays},
+	{Op: "reduce", Way: "linear", UpTo: inAll(1 << 20)},
+	{Op: "reduce", Way: "binomial", UpTo: limit(512 << 10)},
+	{Op: "reduce", Way: pipelined},
+	{Op: "broadcast", Way: "linear", UpTo: inAll(1 << 20)},
+	{Op: "broadcast", Way: "binomial", UpTo: limit(512 << 10)},
+	{Op: "broadcast", Way: pipelined},
+	{Op: "all_gather", Way: "pairwise", UpTo: each(384 << 10)},
+	{Op: "all_gather", Way: oneWay, UpTo: forTwo(choice.Any, choice.Never)},
+	{Op: "all_gather", Way: bothWays},
+	{Op: "reduce_scatter", Way: "pairwise", UpTo: each(256 << 10)},
+	{Op: "reduce_scatter", Way: pipelined},
+	{Op: "all_to_all", Way: "pairwise"},
+	{Op: "gather", Way: "linear"},
+	{Op: "scatter", Way: "linear"},
+	{Op: "barrier", Way: "pairwise"},
+})
+
+// reordered returns ways in which the lines of first come first, with their limits. Others of the same operations are used only if a tuning names
+// them.
+func reordered(ways, first choice.Table) choice.Table {
+	ways = slices.Clone(ways)
+	for i := range first {
+		l := &first[i]
+		k := slices.IndexFunc(ways, func(w choice.Line) bool { return w.Op == l.Op && w.Way == l.Way })
+		l.What = ways[k].What
+		ways = slices.Delete(ways, k, k+1)
+	}
+	for i := range ways {
+		if slices.ContainsFunc(first, func(l choice.Line) bool { return l.Op == ways[i].Op }) {
+			ways[i].UpTo = never
+		}
+	}
+	return append(first, ways...)
 }
 
 func never(int) int { return choice.Never }
 
 func limit(bytes int) func(int) int { return func(int) int { return bytes } }
+
+// each returns the limit of blocks of so many bytes, one for each rank.
+func each(bytes int) func(int) int { return func(ranks int) int { return ranks * bytes } }
+
+// inAll returns the limit of a vector that each rank sends to all others, so many bytes in all.
+func inAll(bytes int) func(int) int { return func(ranks int) int { return bytes / ranks } }
 
 // powerOfTwo returns the limit of an algorithm: bytes if the number of ranks is a power of two, and otherwise others, because the algorithm then
 // takes two more steps with the whole vector. For two ranks, it is never chosen: all algorithms are one exchange then.
@@ -142,11 +183,11 @@ func powerOfTwo(bytes, others int) func(int) int {
 	}
 }
 
-// anyForTwo returns the limit of an algorithm: none for two ranks, for which both directions of a ring are the same, and others for more.
-func anyForTwo(others int) func(int) int {
+// forTwo returns the limit of an algorithm: two for two ranks, which have only one other to send to, and others for more.
+func forTwo(two, others int) func(int) int {
 	return func(ranks int) int {
 		if ranks == 2 {
-			return choice.Any
+			return two
 		}
 		return others
 	}
@@ -165,14 +206,7 @@ func pairwiseLimit(ranks int) int {
 // fewSteps returns the limit up to which an all-reduce takes few steps rather than few bytes: 256 KiB for two ranks, which send as many bytes in
 // both cases, and otherwise bytes. Between eight machines, vectors of 16 KiB took 410 microseconds in few steps and 244 in few bytes at 1 Gbit/s,
 // and 64 and 98 at 10 Gbit/s; vectors of 32 KiB took 811 and 482, and 105 and 109.
-func fewSteps(bytes int) func(int) int {
-	return func(ranks int) int {
-		if ranks == 2 {
-			return 256 << 10
-		}
-		return bytes
-	}
-}
+func fewSteps(bytes int) func(int) int { return forTwo(256<<10, bytes) }
 
 // shortBlocks is the limit of an algorithm for short blocks, with at least so many ranks.
 func shortBlocks(from int) func(int) int {

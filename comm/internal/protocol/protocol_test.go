@@ -8,7 +8,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
-	"github.com/gorun/gorun/comm/internal/cost"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/protocol/protocoltest"
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -22,7 +21,6 @@ func TestProtocol(t *testing.T) {
 	plans(t, &now)
 	unequalPlans(&now)
 	choices(&now)
-	predictions(t, &now)
 	frames(&now)
 	numbers(&now)
 	protocoltest.Compare(t, now.String())
@@ -46,16 +44,54 @@ func plans(t *testing.T, out *strings.Builder) {
 		}
 		c := plan.NewChoices(plan.Ways, rule)
 		for _, size := range sizes {
-			system := cost.Apart(cost.Default(), size, plan.ChunkSize)
-			c.Chain = system.Chain(size)
 			var all []any
 			for _, bytes := range []int{0, 1, 8, 100, 1000, 4 << 10, 100_000, 1 << 20, 5 << 20} {
-				p, inPlace := cost.Plans(c, l.Op, size, bytes)
-				all = append(all, p, inPlace)
+				for r := range size {
+					all = append(all, planOf(c, l.Op, r, size, bytes))
+				}
 			}
 			fmt.Fprintf(out, "%s=%s, %d ranks: %s\n", l.Op, l.Way, size, sum(all))
 		}
 	}
+}
+
+// planOf returns the plan of a rank for a buffer of so many bytes, in equal blocks. The root is rank 0. Operations without plans have none.
+func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
+	block := bytes / size
+	equal := plan.EqualBlocks(size, block)
+	switch op {
+	case "all_reduce":
+		return c.AllReduce(rank, size, bytes, 1, false)
+	case "reduce":
+		return c.Reduce(rank, size, bytes, 1, 0, false)
+	case "broadcast":
+		return c.Broadcast(rank, size, bytes, 1, 0)
+	case "all_gather":
+		return c.AllGather(nil, rank, equal, 1)
+	case "reduce_scatter":
+		p, _ = c.ReduceScatter(nil, rank, equal, 1, false, choice.Any)
+		return p
+	case "scan":
+		return plan.DoublingScan(rank, size, bytes)
+	case "barrier":
+		return c.Barrier(rank, size)
+	case "all_to_all":
+		if c.Together(op, size, block) {
+			return plan.BruckAllToAll(rank, size, block)
+		}
+		return plan.PairwiseAllToAll(nil, rank, equal, equal)
+	case "gather":
+		if c.Together(op, size, block) {
+			return plan.BinomialGather(rank, size, block, 0)
+		}
+		return plan.LinearGather(nil, rank, 0, block, equal)
+	case "scatter":
+		if c.Together(op, size, block) {
+			return plan.BinomialScatter(rank, size, block, 0)
+		}
+		return plan.LinearScatter(nil, rank, 0, block, equal)
+	}
+	return nil
 }
 
 // unequalPlans prints sums of the plans for blocks of different lengths, for operations that do not commute, and for several roots.
@@ -87,7 +123,7 @@ func choices(out *strings.Builder) {
 	for _, of := range []struct {
 		name  string
 		table choice.Table
-	}{{"between machines", plan.Ways}, {"on one machine", plan.WaysNearby}, {"in memory", shm.Ways}, {"in memory, with processors", shm.WaysWithProcessors}} {
+	}{{"between machines", plan.Ways}, {"far", plan.WaysFar}, {"on one machine", plan.WaysNearby}, {"in memory", shm.Ways}, {"in memory, with processors", shm.WaysWithProcessors}} {
 		ops := map[string]bool{}
 		for _, l := range of.table {
 			if ops[l.Op] {
@@ -100,22 +136,6 @@ func choices(out *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(out, "chunks of %d and %d bytes\n", plan.ChunkSize, plan.NetworkChunkSize)
-}
-
-// predictions prints which algorithms are chosen by links.
-func predictions(t *testing.T, out *strings.Builder) {
-	for _, text := range []string{"", "network=latency:500us", "network=latency:5ms,rate:1Gbit", "network=rate:100Gbit"} {
-		links, err := cost.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, ranks := range []int{3, 4, 6} {
-			system := cost.Apart(links, ranks, plan.ChunkSize)
-			for _, op := range []string{"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"} {
-				fmt.Fprintf(out, "links %q, %s, %d ranks: %v\n", text, op, ranks, system.Choice(plan.Ways, op, 1))
-			}
-		}
-	}
 }
 
 // frames prints the bytes of frames.

@@ -55,7 +55,7 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	own("p99", "", "", "also print the median and the 99th percentile of the time of single calls", setTo(&c.P99, parseSwitch))
 	own("transport", "", "NAME", "how bytes move: "+anyOf(transports)+" (default auto)", setTo(&c.Transport, choice(transports)), transports...)
 	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
-	own("explain", "", "", "print which algorithm comm uses for each size, its alternatives, and predicted times, instead of measuring", setTo(&c.Explain, parseSwitch))
+	own("explain", "", "", "print which algorithm comm uses for each size, and its alternatives, instead of measuring", setTo(&c.Explain, parseSwitch))
 	own("tune", "", "", "measure all algorithms of each operation, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
 	launch := newValues(groupNodes, groupRendezvous, groupProcessors)
 	launch.add(cmd)
