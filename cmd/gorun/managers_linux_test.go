@@ -191,10 +191,8 @@ func TestInitWithoutGorun(t *testing.T) {
 		{"mpirun on several nodes", false, "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 ranks sum", nil, 0,
 			`Open MPI does not say where rank 0 runs: write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN, where HOST is the host of rank 0`},
 		{"mpirun that says where rank 0 is", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 -x MASTER_ADDR=127.0.0.1 -x MASTER_PORT=29555 ranks sum", nil, 3, ""},
-		{"mpiexec", false, "mpiexec.hydra -n 3 ranks sum", nil, 3, ""},
-		{"mpiexec on several nodes", false, "mpiexec.hydra -launcher fork -hosts h1,h2 -ppn 2 -n 4 ranks sum", []string{token}, 4, ""},
-		{"mpiexec without a token", false, "mpiexec.hydra -launcher fork -hosts h1,h2 -ppn 1 -n 2 ranks sum", nil, 0,
-			`can be reached from the network and there is no token: write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before mpiexec`},
+		{"mpiexec", false, "mpiexec.hydra -n 3 ranks sum", nil, 0, `MPICH does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks`},
+		{"mpiexec that says where rank 0 is", false, "MASTER_ADDR=127.0.0.1 MASTER_PORT=29556 mpiexec.hydra -n 3 ranks sum", nil, 3, ""},
 		{"torchrun's variables come first", true, "srun -N2 -w n[1-2] -n2 env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 ranks sum", nil, -2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

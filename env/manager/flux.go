@@ -1,13 +1,13 @@
 package manager
 
-// flux reads what flux run has set. It does not say on which hosts the tasks run; PMI lets them find out.
+// flux reads what flux run has set. It does not say on which hosts the tasks run.
 func flux(v *variables) *Task {
 	if !v.has("FLUX_TASK_RANK") {
 		return nil
 	}
 	t := &Task{
 		Manager: Flux, ID: v.text("FLUX_JOB_ID"), Rank: v.number("FLUX_TASK_RANK"), Size: v.number("FLUX_JOB_SIZE"),
-		LocalRank: v.number("FLUX_TASK_LOCAL_ID"), Nodes: v.number("FLUX_JOB_NNODES"), PMI: v.has("PMI_FD"),
+		LocalRank: v.number("FLUX_TASK_LOCAL_ID"), Nodes: v.number("FLUX_JOB_NNODES"),
 	}
 	t.Sources = Sources{ID: "FLUX_JOB_ID", Node: "FLUX_TASK_RANK", Nodes: "FLUX_JOB_NNODES"}
 	if t.ID == "" {

@@ -34,7 +34,6 @@ type Task struct {
 	Local                []int    // the ranks of this node, by local rank; nil: the manager does not say them
 	Node, Nodes          int      // the number of this node, and how many there are
 	Hosts                []string // names of the nodes, by their numbers; nil: the manager does not say them
-	PMI                  bool     // the manager speaks PMI-1 on the descriptor PMI_FD
 
 	Script      bool // not one of several: a batch script, or what runs in a shell, on the first node of the job or before it
 	Interactive bool // with Script: a shell that Slurm has started on the first node

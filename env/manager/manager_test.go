@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 	onePerNode := Task{Manager: Slurm, ID: "2.0", Rank: 1, Size: 2, LocalSize: 1, Local: []int{1}, Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}
 	restarted := onePerNode
 	restarted.ID, restarted.Sources.ID = "2.0.3", "SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT"
-	mpich := Task{Manager: MPICH, ID: "mpiexec", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1, PMI: true,
+	mpich := Task{Manager: MPICH, ID: "mpiexec", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1,
 		Sources: Sources{ID: "MPICH", Node: "PMI_RANK", Nodes: "PMI_SIZE"}}
 	openMPI := Task{Manager: OpenMPI, ID: "109576193", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2,
 		Sources: Sources{ID: "PMIX_NAMESPACE", Node: "OMPI_COMM_WORLD_RANK", Nodes: "OMPI_COMM_WORLD_SIZE"}}
@@ -73,9 +73,9 @@ func TestFind(t *testing.T) {
 		{"mpich", nil, &mpich},
 		{"mpich", []string{"MPI_LOCALNRANKS", "MPI_LOCALRANKID", "PMI_FD", "PMI_JOBID=12"}, &Task{Manager: MPICH, ID: "12", Rank: 1, Size: 2, Sources: Sources{ID: "PMI_JOBID"}}},
 		{"", []string{"PMI_RANK=0", "PMI_SIZE=1"}, &Task{Manager: MPICH, ID: "mpiexec", Size: 1, LocalSize: 1, Nodes: 1, Sources: Sources{ID: "MPICH", Node: "PMI_RANK", Nodes: "PMI_SIZE"}}},
-		{"flux", nil, &Task{Manager: Flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2, PMI: true,
+		{"flux", nil, &Task{Manager: Flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2,
 			Sources: Sources{ID: "FLUX_JOB_ID", Node: "FLUX_TASK_RANK", Nodes: "FLUX_JOB_NNODES"}}},
-		{"flux", []string{"FLUX_JOB_NNODES=1", "FLUX_TASK_LOCAL_ID=1"}, &Task{Manager: Flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1, PMI: true,
+		{"flux", []string{"FLUX_JOB_NNODES=1", "FLUX_TASK_LOCAL_ID=1"}, &Task{Manager: Flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1,
 			Sources: Sources{ID: "FLUX_JOB_ID", Node: "FLUX_TASK_RANK", Nodes: "FLUX_JOB_NNODES"}}},
 		{"kubernetes", nil, &Task{Manager: Kubernetes, ID: "job", Node: 3, LocalSize: 1, Sources: Sources{Node: "JOB_COMPLETION_INDEX"}}},
 	} {

@@ -7,7 +7,7 @@ func pmi(v *variables) *Task {
 	if !v.has("PMI_RANK") || v.has("FLUX_TASK_RANK") || isSlurmPMI(v) {
 		return nil
 	}
-	t := &Task{Manager: MPICH, Rank: v.number("PMI_RANK"), Size: v.number("PMI_SIZE"), PMI: v.has("PMI_FD")}
+	t := &Task{Manager: MPICH, Rank: v.number("PMI_RANK"), Size: v.number("PMI_SIZE")}
 	local := 0 // not known
 	if t.Size == 1 {
 		local = 1

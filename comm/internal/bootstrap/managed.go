@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"os"
 	"strconv"
 	"sync"
 
-	"github.com/gorun/gorun/comm/internal/pmi"
 	"github.com/gorun/gorun/comm/internal/token"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/munge"
 	"github.com/gorun/gorun/env/manager"
-	"github.com/gorun/gorun/env/ports"
 )
 
 // The ports of a job, counted from manager.Port, that gorun's agents do not use if a manager starts the workers itself.
@@ -46,7 +42,6 @@ func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 		p.master = net.JoinHostPort(host, port)
 	case t.Size == 1:
 		p.master = ownMaster(t)
-	case t.PMI: // rank 0 says it
 	case t.LocalSize == t.Size && t.Manager != manager.MPICH: // whose job may have no name
 		p.master = ownMaster(t)
 	case len(t.Hosts) == 0:
@@ -71,17 +66,13 @@ func ownMaster(t *manager.Task) string {
 
 // A negotiation is what the ranks of a manager's job have agreed on in their first Init. It holds for all worlds of this process.
 type negotiation struct {
-	mu     sync.Mutex
-	master string // by PMI; empty: not yet, or not needed
-	token  string // by MUNGE
-
-	reserved *ports.Port // on rank 0, if it has chosen that of master: it stays until the process ends, because rank 0 listens on it in every Init, and is closed only if the ranks did not agree on it
+	mu    sync.Mutex
+	token string // by MUNGE; empty: not yet, or not needed
 }
 
 var negotiated negotiation
 
-// negotiate finds out what the variables of a manager do not say: by PMI where rank 0 is, and by MUNGE the token. When all ranks have met,
-// call end.
+// negotiate finds out the token, by MUNGE if the user has set none. When all ranks have met, call end.
 func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end func(), err error) {
 	end = func() {}
 	if p.task == nil || p.size == 1 {
@@ -89,14 +80,6 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 	}
 	negotiated.mu.Lock()
 	defer negotiated.mu.Unlock()
-	if p.master == "" {
-		waits.on(func(context.Context) string {
-			return p.task.Manager + " to say by PMI where rank 0 is: some ranks have not called Init"
-		})
-		if err := c.askPMI(ctx, p); err != nil {
-			return end, err
-		}
-	}
 	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	switch {
 	case c.Token != "":
@@ -120,59 +103,6 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 	// Another job of this user that has the same port is another job.
 	c.Token = auth.Derive([]byte(c.Token), "ranks of "+p.task.String())
 	return end, nil
-}
-
-// askPMI sets the master: rank 0 chooses a free port, and tells the others.
-func (c *Config) askPMI(ctx context.Context, p *place) error {
-	if negotiated.master == "" {
-		mine := ""
-		if p.rank == 0 {
-			var err error
-			if mine, err = c.reserveAddress(ctx, p); err != nil {
-				return err
-			}
-		}
-		fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
-		if err != nil {
-			return refusef("PMI_FD=%.64q: want a number", os.Getenv("PMI_FD"))
-		}
-		said, err := pmi.Broadcast(ctx, fd, p.rank, mine)
-		if err != nil {
-			return fmt.Errorf("cannot ask %s by PMI where rank 0 is: %w; set MASTER_ADDR and MASTER_PORT instead", p.task.Manager, err)
-		}
-		if _, err := netip.ParseAddrPort(said); err != nil {
-			return fmt.Errorf("rank 0 says by PMI that it is at %.80q", said)
-		}
-		negotiated.master = said
-	}
-	p.master = negotiated.master
-	p.meet = "the store at " + p.master
-	return nil
-}
-
-// reserveAddress returns an address of this machine with a port that nobody else gets.
-func (c *Config) reserveAddress(ctx context.Context, p *place) (string, error) {
-	at := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if p.here != p.size {
-		if err := c.chooseAddress(ctx); err != nil {
-			return "", refuse(err)
-		}
-		if at = c.chosen; !at.IsValid() {
-			var err error
-			if at, _, err = addr.Outward(ctx); err != nil {
-				return "", err
-			}
-		}
-	}
-	port, err := ports.Reserve(at.String(), 0)
-	if err != nil {
-		return "", err
-	}
-	if failed := negotiated.reserved; failed != nil { // the ranks have not agreed on that one
-		err = failed.Close()
-	}
-	negotiated.reserved = port
-	return net.JoinHostPort(at.String(), strconv.Itoa(port.Number())), err
 }
 
 // askMunge sets the token: rank 0 makes one, and gives it to the others until all have met.
