@@ -39,7 +39,7 @@ func setenv(pairs ...string) func() {
 	}
 }
 
-// Outside gorun, ranks are told who they are, and meet where the method says: here in a file that both see. Whoever has
+// Outside gorun, ranks are told who they are, and meet where the method says: here in a directory that both see. Whoever has
 // the token gets in, and what leaves the machine is encrypted with keys made of it.
 func ExampleWithInitMethod() {
 	dir, err := os.MkdirTemp("", "")

@@ -184,7 +184,7 @@ func WithConnections(n int) Option { return func(c *config) { c.connections = st
 
 // WithAddress sets the address by which other ranks reach this one: an interface such as eth1, an address, a prefix such as 10.1.0.0/16
 // that contains the address, or a name. The default is GORUN_COMM_ADDR, which gorun sets by --local-addr, or else the address that faces
-// the master. If ranks meet in a file or a Store, the default is the address on the default route.
+// the master. If ranks meet in a directory or a Store, the default is the address on the default route.
 func WithAddress(choice string) Option { return func(c *config) { c.Address = choice } }
 
 // WithLogger sets where comm logs connections that it has turned away, operations that take long, and the file with the [Flight] of a group

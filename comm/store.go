@@ -60,15 +60,14 @@ func NewMemStore() *MemStore { return memstore.New() }
 // and leaves s open.
 func NewPrefixStore(s Store, prefix string) Store { return store.NewPrefix(s, prefix) }
 
-// A FileStore is one handle of a [Store] in a file that processes share, on one machine or on a file system with locks
+// A FileStore is one handle of a [Store] in a directory that processes share, on one machine or on a file system with locks
 // between machines. The store lives as long as a handle is open: the first one to open it finds it empty, whatever an
-// earlier run has left there, and the last one to close it removes the file. A process may be killed at any moment without
-// harm to the others. While the store is open it reclaims nothing: it has room for 1 GiB of writes. It needs Linux.
+// earlier run has left there, and the last one to close it removes the directory. A process may be killed at any moment
+// without harm to the others.
 type FileStore = filestore.Store
 
-// NewFileStore opens the store at path. It makes the file, but not its directory. It is an error if the file is something
-// other than a store, belongs to another user or is a symbolic link, or if the way there leads through a directory of
-// another user than root, or through one that others can write to and that has no sticky bit. Then the file stays as it is.
+// NewFileStore opens the store at path. It makes the directory, but not the one above it. It is an error if there is a file or a symbolic link, a
+// directory of another user, one that others can write to, or one with other files. Then they stay as they are.
 func NewFileStore(path string) (*FileStore, error) { return filestore.Open(path) }
 
 // A TCPStore is a [Store] that a [StoreServer] keeps, reached over one TCP connection. Calls do not hold each other up. When

@@ -4,7 +4,7 @@
 // The implementations are packages of their own, so that a program links only what it uses:
 //
 //   - memstore keeps the values in this process, for ranks that are goroutines (c10d's HashStore).
-//   - filestore keeps them in a file that processes share (c10d's FileStore).
+//   - filestore keeps them in a directory that processes share (c10d's FileStore).
 //   - tcpstore has a server that keeps them in memory, and its client (c10d's TCPStore).
 //   - [NewPrefix] is a view of another store (c10d's PrefixStore).
 //

@@ -1,15 +1,13 @@
-// Package filestore keeps a [store.Store] in a file that processes share, on one machine or on a file system with locks
-// between machines. It is c10d's FileStore, but safe when a process is killed while it writes. It needs Linux.
+// Package filestore keeps a [store.Store] in a directory that processes share, on one machine or on a file system with locks between machines. It
+// is c10d's FileStore, but safe when a process is killed while it writes.
 //
-// Every write is appended to the file as a record. A handle reads the records of the others under a lock, and watches the
-// file while a call waits.
+// Each key is a file, whose name is the key's hash. To write one, a process holds the lock of the file "write", and renames a temporary file. To
+// read one, it takes no lock. Whoever has opened the store holds a shared lock of the file "open": the first and the last one can have it
+// exclusively, and remove all keys. A call that waits for a key looks for its file again and again, since file systems of several machines announce
+// nothing.
 //
 // # Layout
 //
 //	filestore.go   Store: the calls of a store
-//	log.go         the file as a log of records
-//	lock.go        opening and closing it, and its locks
-//	watch.go       when the file may have changed
-//	open.go        opening a file where other users cannot replace it: which owners and modes are safe
-//	other.go       systems other than Linux
+//	dir.go         its directory: opening and closing it, its files and locks
 package filestore

@@ -1,5 +1,3 @@
-//go:build linux
-
 package filestore_test
 
 import (
@@ -10,8 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,14 +164,18 @@ func TestLivesAsLongAsItIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the last has closed, and the file: %v", err)
+		t.Errorf("the last has closed, and the directory: %v", err)
 	}
 }
 
 func TestDoesNotMixRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	killed := child(t, path, "earlier")
-	waitForFile(t, path, 1<<20)
+	for deadline := time.Now().Add(time.Minute); len(keys(t, path)) < 3; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the child writes nothing")
+		}
+	}
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -185,91 +188,138 @@ func TestDoesNotMixRuns(t *testing.T) {
 	}
 }
 
-// waitForFile waits until the file at path has size bytes, without opening the store.
-func waitForFile(t *testing.T, path string, size int64) {
+// keys returns the files of keys at path.
+func keys(t *testing.T, path string) []string {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if st, err := os.Stat(path); err == nil && st.Size() >= size {
-			return
-		}
+	files, err := filepath.Glob(filepath.Join(path, "key-*"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("%s did not grow to %d bytes", path, size)
+	return files
 }
 
+// Open refuses what is no store, or not this user's own, and leaves it as it is.
 func TestLeavesWhatIsNotAStore(t *testing.T) {
 	dir := t.TempDir()
-	foreign := filepath.Join(dir, "thesis.txt")
-	const text = "gorun is not mentioned here"
-	if err := os.WriteFile(foreign, []byte(text), 0o600); err != nil {
+	inDir := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.WriteFile(inDir("thesis.txt"), []byte("gorun is not mentioned here"), 0o600),
+		os.Mkdir(inDir("letters"), 0o700), os.WriteFile(inDir("letters/1.txt"), []byte("dear"), 0o600),
+		os.Mkdir(inDir("everybody"), 0o700), os.Chmod(inDir("everybody"), 0o777),
+		os.Mkdir(inDir("real"), 0o700), os.Symlink("real", inDir("link")),
+		os.Mkdir(inDir("theirs"), 0o700),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := filestore.Open(foreign); err == nil || !strings.Contains(err.Error(), foreign+", offset 0: this is not a store") {
-		t.Errorf("Open on a text: %v", err)
+	refused := map[string]string{
+		"thesis.txt": "it is no directory", "letters": `it is no store: it has a file "1.txt"`, "everybody": "others than its owner can write to it",
+		"link": "it is no directory", "no/such/directory": "no such file or directory",
 	}
-	if got, err := os.ReadFile(foreign); err != nil || string(got) != text {
-		t.Errorf("the text is now %q, %v", got, err)
+	if os.Chown(inDir("theirs"), 54321, 54321) == nil {
+		refused["theirs"] = "it belongs to user 54321"
 	}
-	open := filepath.Join(dir, "open")
-	if err := errors.Join(os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o666)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := filestore.Open(open); err == nil || !strings.Contains(err.Error(), "can be written by everybody") {
-		t.Errorf("Open on a file that everybody can write: %v", err)
-	}
-	for _, path := range []string{dir, filepath.Join(dir, "no", "such", "directory"), "/dev/null"} {
-		if _, err := filestore.Open(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("Open(%s): %v; want an error that names it", path, err)
+	before := listing(t, dir)
+	for name, want := range refused {
+		if _, err := filestore.Open(inDir(name)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), inDir(name)) {
+			t.Errorf("%s: %v; want one with %q and the path", name, err, want)
 		}
+	}
+	if after := listing(t, dir); after != before {
+		t.Errorf("there was\n%sand now there is\n%s", before, after)
 	}
 }
 
-// Whatever happens to the file, a call that waits returns an error that says so.
-func TestSaysWhatHappenedToItsFile(t *testing.T) {
-	for want, harm := range map[string]func(path string, size int64) error{
-		"was removed while it was in use":   func(path string, _ int64) error { return os.Remove(path) },
-		"offset 16: it was cut short":       func(path string, _ int64) error { return os.Truncate(path, 16) },
-		": there is no record of a store":   func(path string, size int64) error { return scribble(path, size, "scribble scribble") },
-		": there is no record of a store\n": func(path string, size int64) error { return scribble(path, size, strings.Repeat("\x00", 64)) },
-	} {
+// If the directory is removed, a call that waits returns an error that says so, and so do later ones.
+func TestSaysThatItsDirectoryWasRemoved(t *testing.T) {
+	for name, again := range map[string]bool{"removed": false, "and made again": true} {
 		path := filepath.Join(t.TempDir(), "store")
 		s := open(t, path)
-		if err := s.Set(t.Context(), "key", []byte("value")); err != nil {
-			t.Fatal(err)
-		}
-		st, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
 		got := make(chan error, 1)
 		go func() {
 			_, err := s.Get(t.Context(), "never")
 			got <- err
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if _, err := s.Get(ctx, "never"); !errors.Is(err, context.DeadlineExceeded) { // by then the other waits as well
+		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
-		cancel()
-		if err := harm(path, st.Size()); err != nil {
-			t.Fatal(err)
+		if again {
+			open(t, path)
 		}
-		waiting, later := <-got, s.Set(t.Context(), "key", nil)
-		for _, err := range []error{waiting, later} {
-			if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) || !strings.Contains(err.Error(), path) {
-				t.Errorf("error %v; want one with %q and the path", err, want)
+		for _, err := range []error{<-got, s.Set(t.Context(), "key", nil)} {
+			if err == nil || !strings.Contains(err.Error(), path+": it was removed while it was in use") {
+				t.Errorf("%s: %v", name, err)
 			}
-		}
-		if strings.HasPrefix(want, ":") && !strings.Contains(later.Error(), "offset "+strconv.FormatInt(st.Size(), 10)) {
-			t.Errorf("error %v; want one that names offset %d", later, st.Size())
 		}
 	}
 }
 
-func scribble(path string, at int64, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
+// Many open and close a store at the same time: each finds it empty, or with what others in it have written, and nothing is left.
+func TestManyOpenAndClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 50 {
+				s, err := filestore.Open(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				key, value := fmt.Sprint(i, n), []byte{byte(n)}
+				err = s.Set(t.Context(), key, value)
+				got, getErr := s.Get(t.Context(), key)
+				if err = errors.Join(err, getErr, s.Close()); err != nil || !bytes.Equal(got, value) {
+					t.Errorf("%s: %v, %v", key, got, err)
+				}
+			}
+		})
 	}
-	_, err = f.WriteAt([]byte(text), at)
-	return errors.Join(err, f.Close())
+	all.Wait()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory: %v", err)
+	}
+}
+
+// A call that waits for a lock that another process has ends when its context does, or the store.
+func TestCallsEndWhileAnotherWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := open(t, path)
+	other, err := os.OpenFile(filepath.Join(path, "write"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := s.Set(ctx, "key", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	got := make(chan error, 1)
+	go func() { got <- s.Set(t.Context(), "key", nil) }()
+	time.Sleep(time.Millisecond)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-got; !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// listing returns what lies in dir, one entry a line, with the sizes of files.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil {
+			fmt.Fprintln(&b, info.Mode(), path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -1,6 +1,5 @@
 // Package kv keeps the keys and values of a store in memory. [State] is what the calls of a store mean, without locks or
-// I/O: the server of package tcpstore owns one. [Shared] adds a lock and calls that wait: package memstore is one, and
-// package filestore keeps what its file says in one.
+// I/O: the server of package tcpstore owns one. [Shared] adds a lock and calls that wait: package memstore is one.
 package kv
 
 import (
