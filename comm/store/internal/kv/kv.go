@@ -71,36 +71,23 @@ func (s *State) Cancel(w *Waiter) {
 
 // Add adds n to the number under key and returns the sum.
 func (s *State) Add(key string, n int64) (int64, error) {
-	sum, err := s.Sum(key, n)
-	if err == nil {
-		s.Set(key, store.FormatNumber(sum))
-	}
-	return sum, err
-}
-
-// Sum returns what Add would store.
-func (s *State) Sum(key string, n int64) (int64, error) {
 	value, exists := s.values[key]
 	sum, err := store.Sum(value, exists, n)
 	if err != nil {
 		return 0, store.CallError("add", key, err)
 	}
+	s.Set(key, store.FormatNumber(sum))
 	return sum, nil
 }
 
 // CompareAndSwap stores new if key holds old, and returns what key holds afterwards; see [store.Store].
 func (s *State) CompareAndSwap(key string, old, new []byte) []byte {
-	result, swap := s.Swap(key, old, new)
+	value, exists := s.values[key]
+	result, swap := store.Swap(value, exists, old, new)
 	if swap {
 		s.Set(key, new)
 	}
 	return result
-}
-
-// Swap returns what CompareAndSwap would return, and whether it would store new.
-func (s *State) Swap(key string, old, new []byte) (result []byte, swap bool) {
-	value, exists := s.values[key]
-	return store.Swap(value, exists, old, new)
 }
 
 // Delete removes key and reports whether it existed.

@@ -68,14 +68,6 @@ func (s *Shared) Fail(err error) {
 	}
 }
 
-// Failed returns a channel that Fail closes.
-func (s *Shared) Failed() <-chan struct{} { return s.closed }
-
-// Err returns the error of Fail. It is nil before.
-func (s *Shared) Err() error {
-	return s.Do(func(*State) error { return nil })
-}
-
 // await returns the value of key, as the State has it, once key exists.
 func (s *Shared) await(ctx context.Context, key string) (value []byte, err error) {
 	ready := make(chan []byte, 1)
@@ -96,7 +88,7 @@ func (s *Shared) await(ctx context.Context, key string) (value []byte, err error
 	case <-ctx.Done():
 		err = &store.MissingKeysError{Keys: []string{key}, Err: ctx.Err()}
 	case <-s.closed:
-		err = s.Err()
+		err = s.Do(func(*State) error { return nil }) // that of Fail
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
