@@ -8,10 +8,10 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// teller returns which node of the job prints the whole summary; empty: this one. It is the node of the root cause, or, if that one is lost,
+// summaryHost returns which node of the job prints the whole summary; empty: this one. It is the node of the root cause, or, if that one is lost,
 // the first node that is left. round is the last one with workers of this node, and over is how it ended; they are nil if there was none, or
 // if the job ended after it. A node that knows of no failure elsewhere speaks for itself.
-func (e *WorkerError) teller(round *rendezvous.Round, over *rendezvous.ClosedError) string {
+func (e *WorkerError) summaryHost(round *rendezvous.Round, over *rendezvous.ClosedError) string {
 	switch {
 	case e.Elsewhere == nil || round != nil && e.Elsewhere.Node == round.Node.ID:
 		return ""
@@ -41,7 +41,7 @@ func (e *WorkerError) Brief() string {
 			parts = append(parts, strings.TrimSuffix(note, "."))
 		}
 	}
-	return strings.Join(append(parts, "see the summary of "+e.Teller), "; ")
+	return strings.Join(append(parts, "see the summary of "+e.SummaryHost), "; ")
 }
 
 // saying is the last line of what a worker said, for behind how it ended, unless it says no more than that.

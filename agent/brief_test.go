@@ -38,7 +38,7 @@ func TestWhoPrints(t *testing.T) {
 					continue
 				}
 			}
-			if e.teller(round, c.over) == "" {
+			if e.summaryHost(round, c.over) == "" {
 				got += host
 			}
 		}
@@ -48,7 +48,7 @@ func TestWhoPrints(t *testing.T) {
 	}
 	f := failed("a", 0, rendezvous.Outcome{}).Outcome.Failure
 	late := &WorkerError{Root: exitOf(f), Elsewhere: f}
-	if round := (&rendezvous.Round{Node: rendezvous.Node{ID: "b/1"}}); late.teller(nil, nil) != "a" || late.teller(round, nil) != "a" {
+	if round := (&rendezvous.Round{Node: rendezvous.Node{ID: "b/1"}}); late.summaryHost(nil, nil) != "a" || late.summaryHost(round, nil) != "a" {
 		t.Error("a spare, or a node that has left, prints the summary")
 	}
 }
@@ -68,7 +68,7 @@ func TestBrief(t *testing.T) {
 		"rank 5 on b: exit code 3: x; What each rank did last (the flight recorder): d/*/flight.json; Before that, with exit code 0: rank 4 (pid 9) at 15:04:05.678": {
 			Elsewhere: far("x"), Flights: "d/*/flight.json", Exited: []launcher.Exit{{Rank: 4, Pid: 9, At: at}}},
 	} {
-		e.Root, e.Teller = exitOf(e.Elsewhere), "b"
+		e.Root, e.SummaryHost = exitOf(e.Elsewhere), "b"
 		if got := e.Brief(); got != want+"; see the summary of b" {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

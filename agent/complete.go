@@ -32,11 +32,11 @@ func (l *loop) complete(err error) {
 func (l *loop) completeFailure(w *WorkerError) {
 	w.Program, w.Host = l.Program, l.Node.Host
 	if l.round == nil {
-		w.Teller = w.teller(nil, nil)
+		w.SummaryHost = w.summaryHost(nil, nil)
 		return
 	}
 	closed, decided := errors.AsType[*rendezvous.ClosedError](l.round.Err())
-	w.Teller = w.teller(l.round, closed)
+	w.SummaryHost = w.summaryHost(l.round, closed)
 	if w.Elsewhere == nil || decided {
 		w.Restarts, w.MaxRestarts = l.round.Restarts, l.MaxRestarts
 	}

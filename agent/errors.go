@@ -69,7 +69,7 @@ type WorkerError struct {
 	MaxRestarts int                 // 0 as well if it is not known how many were used
 	Program     string              // as the user named it
 	Host        string              // of this node
-	Teller      string              // who prints the summary, if not this node, where Brief is enough
+	SummaryHost string              // who prints the summary, if not this node, where Brief is enough
 }
 
 // Error is one line.

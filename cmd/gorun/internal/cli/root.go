@@ -73,7 +73,7 @@ func explain(err error, color bool) string {
 	if !namesCommand.MatchString(text) {
 		text = "gorun: " + text
 	}
-	if failed, ok := errors.AsType[*agent.WorkerError](err); ok && failed.Teller != "" {
+	if failed, ok := errors.AsType[*agent.WorkerError](err); ok && failed.SummaryHost != "" {
 		text = "gorun: " + agent.Printable(failed.Brief()) + "\n"
 	} else if ok {
 		text = failed.Summary()
