@@ -64,10 +64,13 @@ func (c *connection) send(kind frame.Kind, payload []byte) {
 	c.to.Put(frame.Append(nil, kind, payload))
 }
 
-// kill ends the remote shell and what it has started here. The proxy reads an end of file. What comes soon after that is still read, but a process
-// that has left the session of the shell may keep stdout open.
+// keptTimeout is how long a connection may stay open after its remote shell was killed. The proxy may be on this machine, and no child
+// of the shell: it needs this time to kill a job that is frozen. A proxy that is frozen itself keeps the connection.
+const keptTimeout = 10 * time.Second
+
+// kill ends the remote shell and what it has started here. The proxy reads an end of file.
 func (c *connection) kill() {
-	_ = c.stdout.SetReadDeadline(time.Now().Add(endTimeout)) // fails if nobody reads any more
+	_ = c.stdout.SetReadDeadline(time.Now().Add(keptTimeout)) // fails if nobody reads any more
 	select {
 	case <-c.exited:
 	default:
