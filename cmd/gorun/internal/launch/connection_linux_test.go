@@ -17,7 +17,7 @@ func TestKilledConnectionEndsThoughAnotherKeepsIt(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			starter := newStarter()
-			defer starter.close()
+			t.Cleanup(func() { starter.close() })
 			c, err := connect(starter, []string{"sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & " + shell})
 			if err != nil {
 				t.Fatal(err)
@@ -30,7 +30,7 @@ func TestKilledConnectionEndsThoughAnotherKeepsIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = syscall.Kill(other, syscall.SIGKILL) }()
+			t.Cleanup(func() { _ = syscall.Kill(other, syscall.SIGKILL) })
 			if shell == "exit 0" {
 				<-c.exited
 			}
