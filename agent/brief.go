@@ -35,6 +35,9 @@ func (e *WorkerError) Brief() string {
 		first := e.Others[0]
 		parts = append(parts, fmt.Sprintf("%s of this node failed as well, first %s%s", plural(n, "worker", "workers"), describe(first),
 			saying(e.explanation(first, 1), first, first.String())))
+		if file, left := e.ErrorFiles[first.Rank]; left {
+			parts = append(parts, "error file: "+file.File)
+		}
 	}
 	for _, note := range []string{e.flightNote(), e.exitedNote()} {
 		if note != "" {

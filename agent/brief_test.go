@@ -65,6 +65,8 @@ func TestBrief(t *testing.T) {
 			Text: "Signal 9 (SIGKILL) received by PID 7"}},
 		"rank 5 on b: exit code 3: x; 2 workers of this node failed as well, first rank 1 (local rank 0, pid 7): signal 11 (SIGSEGV): bang": {
 			Elsewhere: far("x"), Others: []launcher.Exit{{Rank: 1, Pid: 7, Code: 139, Signal: syscall.SIGSEGV, Tail: []string{"a", "bang"}}, {Rank: 2, Code: 1}}},
+		"rank 5 on b: exit code 3: x; 1 worker of this node failed as well, first rank 1 (local rank 0, pid 7): exit code 7: no luck; error file: /d/error.json": {
+			Elsewhere: far("x"), Others: []launcher.Exit{{Rank: 1, Pid: 7, Code: 7}}, ErrorFiles: map[int]ErrorFile{1: {File: "/d/error.json", Message: "no luck"}}},
 		"rank 5 on b: exit code 3: x; What each rank did last (the flight recorder): d/*/flight.json; Before that, with exit code 0: rank 4 (pid 9) at 15:04:05.678": {
 			Elsewhere: far("x"), Flights: "d/*/flight.json", Exited: []launcher.Exit{{Rank: 4, Pid: 9, At: at}}},
 	} {

@@ -13,8 +13,9 @@ var joinedLine = regexp.MustCompile(`^[0-9:.]+ \[DEBUG\] gorun: joined: round=([
 // restartLine is what an agent logs when the job has used a restart: why, in which rank, and which restart it is.
 var restartLine = regexp.MustCompile(`^[0-9:.]+ \[WARN\]  gorun: \[default\] Worker group FAILED\..*?; will [a-z ]+: (rank ([0-9]+) on .*); restart ([0-9]+) of [0-9]+`)
 
-// errorFileLine is what an agent writes in the summary of a failure about the error file of a worker.
-var errorFileLine = regexp.MustCompile(`^  error_file: (/.*)\n$`)
+// errorFileLine is what an agent writes about the error file of a worker in the summary of a failure, or in the line of a node that leaves the
+// summary to another one.
+var errorFileLine = regexp.MustCompile(`^  error_file: (/.*)\n$|^gorun: .*; error file: (/[^;]*); `)
 
 // A joining says that a node is in a round, as its agent has logged.
 type joining struct{ round, nodes, groupRank int }
@@ -58,7 +59,7 @@ func (s *testbed) read(p *process, host int, line []byte) {
 		s.post(func(time.Time) { p.failure = failure })
 	}
 	if m := errorFileLine.FindSubmatch(line); m != nil {
-		path := string(m[1])
+		path := string(m[1]) + string(m[2]) // one of them is empty
 		s.post(func(time.Time) { s.errors = append(s.errors, path) })
 	}
 	if c, ok := rootCauseIn(line); ok {

@@ -64,13 +64,13 @@ func (c *connection) send(kind frame.Kind, payload []byte) {
 	c.to.Put(frame.Append(nil, kind, payload))
 }
 
-// keptTimeout is how long a connection may stay open after its remote shell was killed. The proxy may be on this machine, and no child
+// lingerTimeout is how long a connection may stay open after its remote shell was killed. The proxy may be on this machine, and no child
 // of the shell: it needs this time to kill a job that is frozen. A proxy that is frozen itself keeps the connection.
-const keptTimeout = 10 * time.Second
+const lingerTimeout = 10 * time.Second
 
 // kill ends the remote shell and what it has started here. The proxy reads an end of file.
 func (c *connection) kill() {
-	_ = c.stdout.SetReadDeadline(time.Now().Add(keptTimeout)) // fails if nobody reads any more
+	_ = c.stdout.SetReadDeadline(time.Now().Add(lingerTimeout)) // fails if nobody reads any more
 	select {
 	case <-c.exited:
 	default:

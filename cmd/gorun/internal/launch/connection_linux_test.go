@@ -41,7 +41,7 @@ func TestKilledConnectionEndsThoughAnotherKeepsIt(t *testing.T) {
 			c.kill()
 			select {
 			case <-ended:
-			case <-time.After(3 * keptTimeout):
+			case <-time.After(3 * lingerTimeout):
 				t.Error("the connection is still read")
 			}
 		})
