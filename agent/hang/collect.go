@@ -123,7 +123,9 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	pid := programPid(w)
 	switch programOf(pid) {
 	case programPython:
-		f.hint = pythonHint
+		if err == nil { // it has not the two lines already
+			f.hint = pythonHint
+		}
 		if stacks, err := pySpy(ctx, pid); err == nil {
 			section("Stacks (py-spy)", stacks)
 			f.setStack(pySpyStack(stacks))

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,7 +133,7 @@ func TestActivity(t *testing.T) {
 		`touch $GORUN_PROGRESS_FILE; exec sleep 100`:                                                                     idles,
 		`touch $GORUN_PROGRESS_FILE; sleep 100; :`:                                                                       idles, // the shell only waits for it
 		`touch $GORUN_PROGRESS_FILE; kill -STOP $$`:                                                                      idles,
-		`touch $GORUN_PROGRESS_FILE; while :; do sleep 0.01; done`:                                                       waits, // it looks for something again and again
+		`touch $GORUN_PROGRESS_FILE; while :; do sleep 0.3; done`:                                                        waits, // it looks for something again and again
 		`touch $GORUN_PROGRESS_FILE; while :; do :; done`:                                                                runs,
 		`mkfifo $GORUN_PROGRESS_FILE.pipe; touch $GORUN_PROGRESS_FILE; read line <$GORUN_PROGRESS_FILE.pipe`:             waits,
 		`mkfifo $GORUN_PROGRESS_FILE.pipe; touch $GORUN_PROGRESS_FILE; exec 3<>$GORUN_PROGRESS_FILE.pipe; read line <&3`: waits,
@@ -142,12 +143,32 @@ func TestActivity(t *testing.T) {
 	for script, want := range scripts {
 		w := &workers[i]
 		i++
-		w.Pid = startWorker(t, *w, script)
-		for begun := time.Now(); activityOf(*w) != want; { // on a busy machine, it may not be there yet
-			if time.Since(begun) > patience {
-				t.Fatalf("%s: %d, want %d", script, activityOf(*w), want)
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			w.Pid = startWorker(t, *w, script)
+			for begun := time.Now(); ; { // on a busy machine, it may not be there yet
+				got := activityOf(t.Context(), *w, 500*time.Millisecond)
+				if got == want {
+					return
+				}
+				if time.Since(begun) > patience {
+					t.Fatalf("%d, want %d", got, want)
+				}
 			}
-		}
+		})
+	}
+}
+
+// TestPolling: a worker that looks for another's file every second is not blamed for the other.
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	workers := newWorkers(t, 2)
+	workers[0].Pid = startWorker(t, workers[0], `touch $GORUN_PROGRESS_FILE; while :; do sleep 1; done`)
+	workers[1].Pid = startWorker(t, workers[1], `mkfifo $GORUN_PROGRESS_FILE.pipe; touch $GORUN_PROGRESS_FILE; read line <$GORUN_PROGRESS_FILE.pipe`)
+	m := Watch(2500*time.Millisecond, workers, false, func() bool { return false }, ignored)
+	defer m.Close()
+	if h := <-m.Hangs(); !slices.Equal(h.Tied, []int{10, 11}) {
+		t.Errorf("%+v", h)
 	}
 }
 

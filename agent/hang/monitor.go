@@ -86,25 +86,27 @@ type Monitor struct {
 	ended  chan int
 	gone   []atomic.Bool // by worker: it has ended
 	paused atomic.Bool
-	quit   chan struct{}
-	once   sync.Once
+	ctx    context.Context // until Close
+	cancel func()
 }
 
 const (
 	shortestInterval = 20 * time.Millisecond // between two looks
 	longestInterval  = time.Second
 	askTimeout       = 2 * time.Second // in which a worker has to say whom it waits for
+	longestStill     = 5 * time.Second // for which a worker has to sleep, to be one that does not look for something again and again
 )
 
 // Watch begins to watch workers, which are all of the job unless it has other nodes. It calls unwatched at most once: if workers have not
 // reported any progress within the timeout, with their ranks. No time counts while isBlocked says that they may have to wait for somebody to
 // read their output.
 func Watch(timeout time.Duration, workers []Worker, others bool, isBlocked func() bool, unwatched func(ranks []int)) *Monitor {
+	ctx, cancel := context.WithCancel(context.Background())
 	m := &Monitor{
 		timeout: timeout, interval: min(max(timeout/25, shortestInterval), longestInterval),
 		workers: workers, others: others, isBlocked: isBlocked, unwatched: unwatched,
 		gone:  make([]atomic.Bool, len(workers)),
-		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), quit: make(chan struct{}),
+		hangs: make(chan Hang, 1), ended: make(chan int, len(workers)), ctx: ctx, cancel: cancel,
 	}
 	go m.run()
 	return m
@@ -123,7 +125,7 @@ func (m *Monitor) Ended(index int) {
 func (m *Monitor) Pause(on bool) { m.paused.Store(on) }
 
 // Close ends the monitor. It does not wait: the files may be in a file system that does not answer.
-func (m *Monitor) Close() { m.once.Do(func() { close(m.quit) }) }
+func (m *Monitor) Close() { m.cancel() }
 
 func (m *Monitor) run() {
 	since := m.stamps()
@@ -140,7 +142,7 @@ func (m *Monitor) run() {
 		select {
 		case index := <-m.ended:
 			c.end(index)
-		case <-m.quit:
+		case <-m.ctx.Done():
 			return
 		case <-again.C:
 			passed := time.Since(last)
@@ -160,7 +162,7 @@ func (m *Monitor) run() {
 				c.restart()
 				continue
 			}
-			if hang, ok := m.suspect(c); ok {
+			if hang, ok := m.suspect(c); ok && !m.paused.Load() {
 				select {
 				case m.hangs <- hang:
 				default: // the one before has not been taken yet
@@ -216,7 +218,7 @@ func (m *Monitor) isTraced() bool {
 
 // suspect asks the workers for whom they wait, and returns the one that hangs.
 func (m *Monitor) suspect(c *clock) (Hang, bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, askTimeout)
 	defer cancel()
 	members := make([]member, len(m.workers))
 	var asking sync.WaitGroup
@@ -255,12 +257,13 @@ func (m *Monitor) locate(members []member, c *clock, others bool) {
 	if len(late) == 1 && !others {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, collectTimeout)
 	defer cancel()
+	still := min(m.timeout/2, longestStill)
 	var looking sync.WaitGroup
 	for _, i := range late {
 		looking.Go(func() {
-			members[i].place = place{does: activityOf(m.workers[i]), stack: look(ctx, m.workers[i]).stack}
+			members[i].place = place{does: activityOf(ctx, m.workers[i], still), stack: look(ctx, m.workers[i]).stack}
 		})
 	}
 	looking.Wait()

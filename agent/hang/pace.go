@@ -40,7 +40,7 @@ func (m *Monitor) WatchPace(period time.Duration, warn func(text string)) {
 			stamps = now
 			continue
 		case <-again.C:
-		case <-m.quit:
+		case <-m.ctx.Done():
 			return
 		}
 		m.askPace(tallies)

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -57,13 +58,15 @@ func mainThread(w Worker) (pid int, main thread) {
 	return pid, main
 }
 
-// stillTime is how long a thread has to be in the same call, to be one that stays there.
-const stillTime = 200 * time.Millisecond
-
-// activityOf says what a worker does, as far as the kernel knows. One that sleeps again and again may be looking for another's file.
-func activityOf(w Worker) activity {
+// activityOf says what a worker does, as far as the kernel knows. It looks twice, with the time still in between: one that sleeps again and
+// again may be looking for another's file.
+func activityOf(ctx context.Context, w Worker, still time.Duration) activity {
 	was, before := mainThread(w)
-	time.Sleep(stillTime)
+	select {
+	case <-time.After(still):
+	case <-ctx.Done():
+		return waits
+	}
 	pid, now := mainThread(w)
 	switch {
 	case before.isStopped && now.isStopped:

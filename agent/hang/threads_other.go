@@ -14,7 +14,7 @@ func threadsOf(Worker) (text, doing string) { return "", "" }
 
 func programPid(w Worker) int { return w.Pid }
 
-func activityOf(Worker) activity { return waits }
+func activityOf(context.Context, Worker, time.Duration) activity { return waits }
 
 func anyTraced([]Worker) bool { return false }
 
