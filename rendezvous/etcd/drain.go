@@ -15,10 +15,8 @@ import (
 // Drain records that this node is about to leave a round. Of several nodes that want to leave at the same time, no more may than the others
 // can go on without.
 func (r *Rendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	least, _ := r.Limits()
-	return r.driver.executor.drain(ctx, round, least)
+	return inTime(ctx, func(ctx context.Context) error { return r.driver.executor.drain(ctx, round, least) })
 }
 
 // drain writes who leaves the round, unless fewer nodes than least would be left, or the job is closed. It also counts those that leave for

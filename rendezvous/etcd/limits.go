@@ -56,10 +56,19 @@ func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
 	if err := doc.check(); err != nil {
 		return &rendezvous.MisuseError{Err: err}
 	}
+	e := r.driver.executor
+	return inTime(ctx, func(ctx context.Context) error { return e.putForJob(ctx, e.keys.limits(), doc) })
+}
+
+// inTime does for a user what takes one request, and says so if etcd does not answer.
+func inTime(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	e := r.driver.executor
-	return e.putForJob(ctx, e.keys.limits(), doc)
+	err := request(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("the etcd over which the nodes meet has not answered within %v", callTimeout)
+	}
+	return err
 }
 
 var errNoJob = errors.New("the job is over")
