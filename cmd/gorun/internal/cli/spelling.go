@@ -88,8 +88,9 @@ func unknownShort(letter, shorts string) error {
 	if found := candidates(strings.ReplaceAll(written, "_", "-")); len(found) == 1 && len(written) > 1 {
 		return usagef("unknown flag -%s: did you mean --%s?", quote(written), found[0])
 	}
-	if meant := othersShort[shorts]; meant != "" {
-		return usagef("unknown flag -%s: did you mean --%s?", shorts, meant)
+	name := strings.TrimRight(written, "0123456789") // as in -n2
+	if meant := othersShort[name]; meant != "" {
+		return usagef("unknown flag -%s: did you mean --%s?", name, meant)
 	}
 	return usagef("unknown flag -%s: gorun --help lists all", quote(letter))
 }

@@ -85,6 +85,8 @@ func TestUsageErrors(t *testing.T) {
 		{"-x", "unknown flag -x: gorun --help lists all"},
 		{"-nproc_per_node=2 x", "unknown flag -nproc_per_node: did you mean --nproc-per-node?"},
 		{"-n 2 x", "unknown flag -n: did you mean --nproc-per-node?"},
+		{"-n2 x", "unknown flag -n: did you mean --nproc-per-node?"},
+		{"-N=2 x", "unknown flag -N: did you mean --nnodes?"},
 		{"-N 2 x", "unknown flag -N: did you mean --nnodes?"},
 		{"-mx x", "unknown flag -x: gorun --help lists all"},
 		{"--n=1 x", "--n may be --nnodes or --nproc-per-node or --node-rank or --no-python or --numa-binding: write more of it"},
