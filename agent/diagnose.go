@@ -83,7 +83,12 @@ func (l *loop) announceHang(a announce) {
 	}
 	switch {
 	case len(l.tied) > 1:
-		text = fmt.Sprintf("%s hang, and where they are does not tell which of them holds up the others. They are stopped", cut(ranksOf(l.tied)))
+		text = fmt.Sprintf("%s hang, and where they are does not tell which of them holds up the others. ", cut(ranksOf(l.tied)))
+		if l.machine.survivors {
+			text += fmt.Sprintf("Rank %d is killed; the others live on, if they take part", a.Rank)
+		} else {
+			text += "They are stopped"
+		}
 	case a.others > 0 && l.machine.survivors:
 		text += ". It is killed; the others live on, if they take part"
 	case a.others > 0:
