@@ -19,7 +19,7 @@ func TestUnknownUser(t *testing.T) {
 	const script = `
 		mount -o remount,"$1" /proc
 		run() { setpriv --reuid=1000730000 --regid=0 --clear-groups "$gorun" --nproc-per-node=2 sh -c "$1"; }
-		run 'sleep 1000 & test $RANK = 0 || exit 0; "$gorun" status' || exit 1
+		run 'sleep 1000 & test $RANK = 0 || exit 0; until "$gorun" status | grep "1 node and 2 ranks"; do :; done' || exit 1
 		run 'sleep 1000 & test $RANK = 0 || exit 3; sleep 1000'
 		test $? = 3 || exit 2
 		! grep -lz '^sleep$' /proc/[0-9]*/cmdline`

@@ -115,11 +115,12 @@ func TestFailureBehindABlockedConsole(t *testing.T) {
 	}
 }
 
-// TestInterruptsBehindABlockedConsole: the first signal reaches the workers, the second one kills, and gorun ends.
+// TestInterruptsBehindABlockedConsole: the first signal reaches the workers, the second one kills, and gorun ends. The shell itself does not
+// write to the blocked stderr: it would say there that a signal ended its sleep.
 func TestInterruptsBehindABlockedConsole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := startUnread(t, true, `cd `+dir+`; trap 'touch asked.$RANK' TERM; touch ready.$RANK; yes & yes >&2 & while :; do sleep 0.05; done`, "--shutdown-timeout=600")
+	j := startUnread(t, true, `cd `+dir+`; trap 'touch asked.$RANK' TERM; touch ready.$RANK; yes & yes >&2 & exec 2>/dev/null; while :; do sleep 0.05; done`, "--shutdown-timeout=600")
 	for _, next := range []struct {
 		name string
 		sig  syscall.Signal
