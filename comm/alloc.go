@@ -43,7 +43,7 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 }
 
 // MemFree frees memory that [Alloc] has returned, for whatever group. buf is the slice that Alloc has returned, or begins where that begins. No
-// rank may be in a collective on it.
+// rank may have an operation on it under way.
 func MemFree[T Element](buf []T) error { return free("MemFree", buf) }
 
 // Free is [MemFree]. g does not matter, but must not be nil.

@@ -275,6 +275,7 @@ func TestFlagsAfterTheProgram(t *testing.T) {
 		"train.py --nproc-per-node 2": true, "train.py --lr 3 --nproc_per_node=2": true, "train.py --standalone": true,
 		"--nproc-per-node=2 train.py --nproc-per-node 2": false, "train.py --nnodes 2 --timeout 3 -n 2": false,
 		"-m torch.distributed.run --nproc-per-node 2 x": false, "env A=b bin/gorun --nproc-per-node 2 x": false, "x a -- --standalone": false,
+		"accelerate launch --standalone x": false,
 	} {
 		o, command, err := parse(t, strings.Fields(args)...)
 		if err != nil {

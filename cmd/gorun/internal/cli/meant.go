@@ -60,11 +60,14 @@ func meantBy(path string) string {
 // ownFlags are flags that a program hardly has: torchrun and gorun have them.
 var ownFlags = []string{"nproc-per-node", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "standalone", "max-restarts"}
 
+// launchers have some of the same flags.
+var launchers = []string{"gorun", "torchrun", "accelerate"}
+
 // misplaced returns a warning for a flag of gorun that stands after the program, and so is the program's; empty: there is none. It does not
 // look at what follows another launcher.
 func (o *options) misplaced(command []string) string {
 	for i, arg := range command {
-		if base := filepath.Base(arg); arg == "--" || base == "gorun" || base == "torchrun" || strings.HasPrefix(arg, "torch.distributed.") {
+		if arg == "--" || slices.Contains(launchers, filepath.Base(arg)) || strings.HasPrefix(arg, "torch.distributed.") {
 			return ""
 		}
 		written, _, _ := strings.Cut(arg, "=")

@@ -76,7 +76,11 @@ func commandFlagError(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		return usagef("%s: %w%s", cmd.CommandPath(), err, didYouMean("--"+unknown.GetSpecifiedName(), names))
+		written := unknown.GetSpecifiedName()
+		if meant := meantShort(unknown.GetSpecifiedShortnames()); cmd.LocalFlags().Lookup(meant) != nil {
+			written = meant
+		}
+		return usagef("%s: %w%s", cmd.CommandPath(), err, didYouMean("--"+written, names))
 	}
 	return usagef("%s: %w", cmd.CommandPath(), err)
 }
@@ -88,15 +92,17 @@ func unknownShort(letter, shorts string) error {
 	if found := candidates(strings.ReplaceAll(written, "_", "-")); len(found) == 1 && len(written) > 1 {
 		return usagef("unknown flag -%s: did you mean --%s?", quote(written), found[0])
 	}
-	name := strings.TrimRight(written, "0123456789") // as in -n2
-	if meant := othersShort[name]; meant != "" {
-		return usagef("unknown flag -%s: did you mean --%s?", name, meant)
+	if meant := meantShort(shorts); meant != "" {
+		return usagef("unknown flag -%s: did you mean --%s?", letter, meant)
 	}
 	return usagef("unknown flag -%s: gorun --help lists all", quote(letter))
 }
 
-// othersShort are flags of mpirun and srun, and what they are here.
-var othersShort = map[string]string{"n": "nproc-per-node", "N": "nnodes"}
+// meantShort returns the flag that someone means who writes a short flag of mpirun or srun, also as in -n2 or -n=2; empty: it is none.
+func meantShort(shorts string) string {
+	name, _, _ := strings.Cut(shorts, "=")
+	return map[string]string{"n": "nproc-per-node", "N": "nnodes"}[strings.TrimRight(name, "0123456789")]
+}
 
 func unknownFlag(written string) error {
 	name := strings.ReplaceAll(written, "_", "-")
