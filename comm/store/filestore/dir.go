@@ -109,7 +109,7 @@ func (d *dir) openRoot() error {
 	owner, mode := int(now.Sys().(*syscall.Stat_t).Uid), now.Mode().Perm()
 	switch {
 	case !os.SameFile(info, now):
-		return d.failed(errors.New("it has been replaced"))
+		return errRemoved // and made again, or replaced by a link, which the next look finds
 	case owner != os.Geteuid():
 		return d.failed(fmt.Errorf("it belongs to user %d", owner))
 	case mode&0o022 != 0:
