@@ -19,12 +19,16 @@ var (
 func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..")
-	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("found no pages: %v", err)
+	paths := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")}
+	for _, folder := range []string{"docs", "docs/results"} {
+		found, err := filepath.Glob(filepath.Join(root, folder, "*.md"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("found no pages in %s: %v", folder, err)
+		}
+		paths = append(paths, found...)
 	}
 	pages := make(map[string]string)
-	for _, path := range append(paths, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

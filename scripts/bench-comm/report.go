@@ -31,7 +31,7 @@ const introduction = `# Package comm beside Open MPI, MPICH and gloo
 Each number is the time of the fastest peer divided by the time of comm: above 1, comm is faster. Dirty memory has just been written by
 its rank. Hot memory is still in the caches of the processor that last used it. With more ranks than processors, Open MPI yields and
 MPICH does not. gloo supports only TCP, and MPICH uses UCX for TCP. A second table shows microseconds. The command
-` + "`go run ./scripts/bench-comm -svg docs/bench-comm.svg`" + ` printed this page. The comment of that command says how it measures.
+` + "`go run ./scripts/bench-comm -svg docs/results/bench-comm.svg`" + ` printed this page. The comment of that command says how it measures.
 
 `
 
