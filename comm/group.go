@@ -33,9 +33,6 @@ type world struct {
 	*core.World
 	leave []func() // undo what Init has done besides
 
-	id  uint64
-	tls bool
-
 	round       *membership.Round // nil: this process cannot rejoin
 	agentSpeaks sync.Once         // waits for that, but not for long
 }
@@ -44,9 +41,9 @@ func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
 	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
 	w := &world{
 		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{
-			ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.mayRejoin(), Streams: met.Streams,
+			ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.mayRejoin(),
 		}),
-		leave: []func(){met.Leave}, id: met.ID, tls: met.TLS,
+		leave: []func(){met.Leave},
 	}
 	if cfg.mayRejoin() {
 		w.round = life.rounds.Round()

@@ -24,13 +24,12 @@ func Init(ctx context.Context, opts ...Option) (*Group, error) {
 	if err := connectAgent(ctx, opts); err != nil {
 		return nil, fmt.Errorf("comm: Init: %w", err)
 	}
-	return join(ctx, "Init", opts, nil)
+	return join(ctx, "Init", opts)
 }
 
-// join joins the world, for op. streams are of the round before; it takes out those that it uses.
-func join(ctx context.Context, op string, opts []Option, streams *bootstrap.Streams) (*Group, error) {
+// join joins the world, for op.
+func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 	cfg := newConfig(opts)
-	cfg.Streams = streams
 	if err := cfg.check(); err != nil {
 		return nil, &ArgumentError{Op: op, Err: err}
 	}

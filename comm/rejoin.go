@@ -48,9 +48,7 @@ func Rejoin(ctx context.Context) (*Group, error) {
 	}
 	defer endRejoin()
 	cfg := newConfig(options)
-	streams, err := awaitRound(ctx, &cfg)
-	defer func() { _ = streams.Close() }() // those that the next world does not use
-	if err != nil {
+	if err := awaitRound(ctx, &cfg); err != nil {
 		return nil, fmt.Errorf("comm: Rejoin: %w", err)
 	}
 	round, err := life.rounds.Enter()
@@ -65,7 +63,7 @@ func Rejoin(ctx context.Context) (*Group, error) {
 			}
 		}
 	}
-	return join(ctx, "Rejoin", options, streams)
+	return join(ctx, "Rejoin", options)
 }
 
 // beginRejoin returns the options of Init, or why this process cannot rejoin.
@@ -88,10 +86,10 @@ func endRejoin() {
 	life.rejoining = false
 }
 
-// awaitRound ends the round, unless it is over, waits for the next one, closes the world of this one, and returns those of its streams that
-// can be used again, also with an error. It does not close that world before: a rank that does not know yet that the round is over would take
-// this rank's end for the cause.
-func awaitRound(ctx context.Context, cfg *config) (*bootstrap.Streams, error) {
+// awaitRound ends the round, unless it is over, waits for the next one, and closes the world of this one. When it returns nil, no operation
+// of this round uses any memory. It does not close that world before: a rank that does not know yet that the round is over would take this
+// rank's end for the cause.
+func awaitRound(ctx context.Context, cfg *config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
 	defer cancel()
 	defer time.AfterFunc(time.Second, func() {
@@ -99,22 +97,19 @@ func awaitRound(ctx context.Context, cfg *config) (*bootstrap.Streams, error) {
 	}).Stop()
 	_ = life.revoke(ctx) // if the agent is gone, Await says so
 	if err := life.rounds.Await(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	var streams *bootstrap.Streams
 	for _, g := range life.worlds.all() {
 		life.detach(g.world)
-		g.world.onFinal()   // or Close might come first, and tell the others that this rank leaves
-		_ = streams.Close() // those of another world of this round
-		streams = &bootstrap.Streams{World: g.world.id, Rank: g.world.Rank, TLS: g.world.tls, To: g.world.Endpoint.TakeStreams()}
-		_ = g.Close() // it has failed, and its errors are known
+		g.world.onFinal() // or Close might come first, and tell the others that this rank leaves
+		_ = g.Close()     // it has failed, and its errors are known
 	}
 	for _, m := range []*heap.Detached{&life.memory, &life.rest} {
 		if err := m.Await(ctx); err != nil {
-			return streams, fmt.Errorf("a call on a group of the round before has not returned: %w", err)
+			return fmt.Errorf("a call on a group of the round before has not returned: %w", err)
 		}
 	}
-	return streams, nil
+	return nil
 }
 
 // noRejoin returns the error of Rejoin in a process that cannot rejoin.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -118,17 +117,6 @@ var survivorCommands = map[string]func(ctx context.Context, s *survivor, args []
 			}
 		}
 		return "", nil
-	},
-	// sockets are the numbers of this process's sockets.
-	"sockets": func(context.Context, *survivor, []string) (string, error) {
-		links, err := filepath.Glob("/proc/self/fd/*")
-		var sockets []string
-		for _, link := range links {
-			if to, _ := os.Readlink(link); strings.HasPrefix(to, "socket:") {
-				sockets = append(sockets, to)
-			}
-		}
-		return strings.Join(sockets, " "), err
 	},
 	// explain explains an operation of the world, or of the group of some ranks.
 	"explain": func(ctx context.Context, s *survivor, args []string) (_ string, err error) {

@@ -8,7 +8,6 @@
 //   - address.go: the addresses of a rank and of rank 0's store
 //   - distance.go: whether machines are far away from each other
 //   - memory.go: whether ranks of a machine share memory
-//   - streams.go: which streams of the round before are used again
 //   - waiting.go: logs which ranks Init waits for
 package bootstrap
 
@@ -47,7 +46,6 @@ type Config struct {
 	Address     string              // by which others reach this rank, as addr.Choose reads it; empty: see listenAddress
 	Connections int                 // of a stream; 0: as many as the network needs
 	Tuning      choice.Tuning
-	Streams     *Streams // of the round before, of which Join takes out those that the world uses; nil: there are none
 	Log         *slog.Logger
 
 	token  token.Token // made of Token by Join
@@ -59,8 +57,6 @@ type World struct {
 	core.WorldConfig
 	ID        uint64
 	Transport transport.Transport
-	Streams   []transport.Stream // from the round before, by rank; nil: there is none
-	TLS       bool
 	Tuning    choice.Tuning // that of rank 0
 	Leave     func()        // releases the rank for the next world
 }
@@ -171,7 +167,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	}
 	undo = append(undo, ln.Close)
 	me := self(ln.Addr().String())
-	me.TLS, me.Tuning, me.OwnToken, me.Streams = c.TLS, c.Tuning.String(), c.token.Fingerprint(), c.Streams.info(c.TLS)
+	me.TLS, me.Tuning, me.OwnToken = c.TLS, c.Tuning.String(), c.token.Fingerprint()
 	a, err := c.openAcceptor(&me)
 	if err != nil {
 		return nil, err
@@ -195,7 +191,7 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 	if doubt != "" && !met.isOneNetwork() {
 		c.Log.Warn("it is a guess how other machines reach this one: say it in GORUN_COMM_ADDR (gorun: --local-addr)", "address", me.Addr, "because", doubt)
 	}
-	w = &World{ID: met.ID, Leave: leave, TLS: c.TLS, WorldConfig: core.WorldConfig{
+	w = &World{ID: met.ID, Leave: leave, WorldConfig: core.WorldConfig{
 		Rank: p.rank, Peers: met.peers(), Log: c.Log, Acceptor: a, Token: c.token.Bytes(),
 		MustShare: c.Transport == "shm", OnFallback: OnFallback(c.Log, c.Transport == "shm"),
 	}}
@@ -206,7 +202,6 @@ func (c *Config) join(ctx context.Context, p place, waits *waiting) (w *World, e
 		World: w.ID, Rank: p.rank, Peers: met.addresses(), Token: c.token.Bytes(), Log: c.Log,
 		Connections: c.Connections, Here: w.Processors().Ranks, TLS: identity, Near: c.Near,
 	}))
-	w.Streams = c.Streams.take(met.Ranks, p.rank)
 	return w, nil
 }
 

@@ -22,8 +22,6 @@ type Info struct {
 	Tuning   string `json:"tuning,omitempty"`    // rank 0's is used
 
 	RoundTrip time.Duration `json:"round_trip,omitempty"` // to the store, in nanoseconds; 0: unknown
-
-	Streams *streamsInfo `json:"streams,omitempty"` // from the round before
 }
 
 // longestInfo is the most bytes of an Info.

@@ -43,8 +43,6 @@ func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 		e.receiveCause(p, diagnosis.DecodeFailure(payload, p.rank, len(e.peers)))
 	case wire.Goodbye:
 		p.saidGoodbye = true
-	case wire.RoundEnd:
-		p.roundEnd.received = true
 	case wire.Ask:
 		e.receiveAsk(p, h)
 	case wire.Answer:

@@ -163,8 +163,8 @@ func (e *Endpoint) established(p *peer) {
 	e.sendCause(p)
 	e.sendLeaves(p)
 	switch {
-	case e.revoked != nil: // this rank may go on in the next round
-		e.sendRoundEnd(p)
+	case e.revoked != nil:
+		p.outputClosed = true
 	case e.closed: // Close may have said all its goodbyes already
 		e.sendGoodbye(p)
 	}

@@ -16,8 +16,8 @@
 // net.Conn has two goroutines, a reader and a writer.
 //
 // The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
-// send.go, recv.go, arrive.go, wait.go. How a communicator ends: fail.go, notify.go, leave.go; how a round does: roundend.go. What ranks
-// report of their calls and waits: calls.go, stall.go, waitreport.go.
+// send.go, recv.go, arrive.go, wait.go. How a communicator or a round ends: fail.go, notify.go, leave.go. What ranks report of their
+// calls and waits: calls.go, stall.go, waitreport.go.
 package endpoint
 
 import (
@@ -56,8 +56,6 @@ type Options struct {
 	Revocable bool
 	// Liveness says whether a rank lives whose stream has ended without goodbye, or that cannot be reached. It may take a moment.
 	Liveness func(rank int) diagnosis.Liveness // nil: Unknown
-	// Streams to ranks, from the round before; see TakeStreams.
-	Streams []transport.Stream
 	// State says in which state the process of a silent rank is, or nothing.
 	State func(rank int) string // nil: nothing
 	Log   *slog.Logger          // nil: silent
@@ -114,10 +112,6 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	for r := range e.peers {
 		e.peers[r] = e.newPeer(r)
 	}
-	e.mu.Lock()
-	e.use(opt.Streams)
-	e.opt.Streams = nil
-	e.mu.Unlock()
 	tr.Serve(e)
 	return e
 }

@@ -25,7 +25,8 @@ func (c *Communicator) Fail(err error) {
 const RevokeTimeout = time.Second
 
 // Revoke fails all communicators because of f, including those that are opened later. It does not tell the other members: their agents do.
-// Only the first call counts.
+// It sends nothing more to ranks that are connected, but their streams stay until Close: a rank that does not know yet that the round is
+// over would take the end of its stream for the death of this rank. Only the first call counts.
 func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,12 +35,23 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 	e.revoked = f
 	close(e.revoking)
-	e.abandonWrites(f)
+	for _, p := range e.peers {
+		e.abandonWrites(p, f)
+	}
 	for _, c := range e.comms {
 		c.stop(f)
 	}
-	for _, p := range e.peers {
-		e.sendRoundEnd(p)
+}
+
+// abandonWrites drops what is to be written to p. Sends of communicators that have been closed end with f; stop ends those of the others.
+// The mutex is held.
+func (e *Endpoint) abandonWrites(p *peer, f *diagnosis.Failure) {
+	p.outputClosed = p.state == stateUp
+	for _, dropped := range p.out.Drop() {
+		dropped.CloseSent()
+		if op := dropped.Op; op != nil && op.comm.closed {
+			op.comm.endTaken(op, f)
+		}
 	}
 }
 

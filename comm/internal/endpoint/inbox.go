@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -28,9 +27,6 @@ type inbox struct {
 func (e *Endpoint) feed(p *peer, b []byte) error {
 	in := &p.in
 	for len(b) > 0 {
-		if p.roundEnd.received {
-			return errors.New("sent something after its round was over")
-		}
 		if in.rest > 0 {
 			n := min(len(b), in.rest)
 			copy(in.into, b[:n])

@@ -23,14 +23,13 @@ type peer struct {
 	ep           *Endpoint
 	rank         int
 	state        peerState
-	wanted       bool          // some operation needs a stream
-	dialing      bool          // this rank opens a stream
-	unreachable  bool          // it could not, and is finding out why; the peer may still open one
-	admitted     bool          // the peer's own dial has been let in and will be handed over
-	saidGoodbye  bool          // the peer has said goodbye
-	outputClosed bool          // nothing more is sent to it: this rank has said goodbye, or its round is over
-	goodbye      chan struct{} // this rank's; closed when it has been written, or never will be
-	roundEnd     roundEnd
+	wanted       bool            // some operation needs a stream
+	dialing      bool            // this rank opens a stream
+	unreachable  bool            // it could not, and is finding out why; the peer may still open one
+	admitted     bool            // the peer's own dial has been let in and will be handed over
+	saidGoodbye  bool            // the peer has said goodbye
+	outputClosed bool            // nothing more is sent to it: this rank has said goodbye, or its round is over
+	goodbye      chan struct{}   // this rank's; closed when it has been written, or never will be
 	cause        diagnosis.Cause // that the peer has told of
 
 	conn      net.Conn           // while up, if it blocks

@@ -3,12 +3,14 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // revocable is bubble with ranks whose endpoints are Revocable.
@@ -189,4 +191,103 @@ func TestRevokeEndsAClose(t *testing.T) {
 			t.Errorf("it took %v", d)
 		}
 	})
+}
+
+// TestRevokeCopiesNoLongMessage: a long message that is being written is given up.
+func TestRevokeCopiesNoLongMessage(t *testing.T) {
+	w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
+	sent, received := longMessage(t, w)
+	w.ends[0].Revoke(revocation())
+	if w.ends[0].isWriting(1) {
+		t.Error("the rest of the message waits to be written")
+	}
+	w.ends[1].mu.Unlock()
+	if err := sent.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+		t.Errorf("the send: %v", err)
+	}
+	w.ends[1].Revoke(revocation())
+	if err := received.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+		t.Errorf("the receive: %v", err)
+	}
+	w.close(t)
+}
+
+// TestRevokeEndsSendsOfClosedCommunicators: one waits behind a long message, which is given up.
+func TestRevokeEndsSendsOfClosedCommunicators(t *testing.T) {
+	w := tcpWorld(t, Options{ConnectTimeout: minute, Revocable: true})
+	longMessage(t, w)
+	sub, err := w.ends[0].Open(7, []int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := sub.Send(1, 0, 0, call.Call{}, []byte("short"))
+	sub.Close()
+	if short.Ended() {
+		t.Fatalf("it has ended before: %v", short.Err())
+	}
+	w.ends[0].Revoke(revocation())
+	if !short.Ended() || !errors.Is(short.Err(), errRevoked) {
+		t.Errorf("ended: %t, error: %v", short.Ended(), short.Err())
+	}
+	w.ends[1].mu.Unlock()
+	w.ends[1].Revoke(revocation())
+	w.close(t)
+}
+
+// TestRevokeKeepsTheStreamOfALongMessage: rank 0 gives up its message because the round is over. Rank 1 learns that late, and until then does not
+// take rank 0 for dead.
+func TestRevokeKeepsTheStreamOfALongMessage(t *testing.T) {
+	revocable(t, 2, func(t *testing.T, w *testWorld) {
+		_, received := longMessage(t, w)
+		w.ends[0].Revoke(revocation())
+		w.ends[1].mu.Unlock()
+		time.AfterFunc(10*RevokeTimeout, func() { w.ends[1].Revoke(revocation()) })
+		if err := received.Wait(t.Context(), minute); !errors.Is(err, errRevoked) {
+			t.Errorf("the receive: %v", err)
+		}
+	})
+}
+
+// longMessage begins a long message from rank 0 to rank 1, and returns before all of it has been written. It leaves rank 1's mutex locked, so that
+// rank 1 reads no more. The caller unlocks it.
+func longMessage(t *testing.T, w *testWorld) (sent, received *Op) {
+	t.Helper()
+	const long = 64 << 20
+	received = w.recv(1, 0, 0, make([]byte, long))
+	sent = w.send(0, 1, 0, make([]byte, long))
+	for !w.ends[0].isWriting(1) {
+		runtime.Gosched()
+	}
+	w.ends[1].mu.Lock()
+	if !w.ends[0].isWriting(1) {
+		t.Fatal("the message has arrived already")
+	}
+	return sent, received
+}
+
+// isWriting reports whether a long message to rank has begun.
+func (e *Endpoint) isWriting(rank int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peers[rank].out.Count(wire.Data) > 0
+}
+
+// BenchmarkRevoke ends many operations at once.
+func BenchmarkRevoke(b *testing.B) {
+	const n = 20_000
+	for b.Loop() {
+		b.StopTimer()
+		w := tcpWorld(b, Options{ConnectTimeout: minute, Revocable: true})
+		for i := range n {
+			w.send(0, 1, i, nil)
+			w.recv(0, 1, n+i, nil)
+		}
+		b.StartTimer()
+		w.ends[0].Revoke(revocation())
+		b.StopTimer()
+		for _, e := range w.ends {
+			_ = e.Close()
+		}
+		b.StartTimer()
+	}
 }

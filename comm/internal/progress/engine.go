@@ -97,24 +97,10 @@ func (e *Engine) Add(rank int, stream transport.Stream, mover Mover) {
 }
 
 // Remove stops polling c, and closes its stream. The mutex is held.
-func (e *Engine) Remove(c *Conn) { _ = e.take(c).Close() }
-
-// Release stops polling c, and returns its stream, for another engine. The mutex is held.
-func (e *Engine) Release(c *Conn) transport.Stream {
-	if c.armed {
-		_ = e.ready.Remove(c.Stream.Descriptor())
-	}
-	if c.coalescer != nil {
-		c.coalescer.Coalesce(false)
-	}
-	return e.take(c)
-}
-
-func (e *Engine) take(c *Conn) transport.Stream {
-	stream := c.Stream
+func (e *Engine) Remove(c *Conn) {
 	e.conns = slices.DeleteFunc(e.conns, func(other *Conn) bool { return other == c })
+	_ = c.Stream.Close()
 	c.Stream, c.Memory, c.coalescer = nil, nil, nil
-	return stream
 }
 
 // Close ends the engine's goroutine. The mutex is not held.

@@ -16,19 +16,18 @@ type Kind uint8
 
 // The kinds of frames.
 const (
-	Eager    Kind = iota + 1 // a whole small message
-	RTS                      // ready to send: a large message of Size bytes waits at the sender
-	CTS                      // clear to send: the receiver has posted a buffer for message ID
-	Decline                  // the receiver does not want the bytes of message ID; its sender is done
-	Data                     // the bytes of message ID
-	Credit                   // Size bytes of eager credit go back to the peer
-	Abort                    // the group has failed; the payload says why
-	Goodbye                  // the peer leaves in good order; nothing follows
-	Leave                    // the peer has closed the group
-	Ask                      // what are you in, and what did you call as collective Seq of the group?
-	Answer                   // the payload says
-	Cause                    // an operation of the peer's has failed through no fault of its own; the payload says why
-	RoundEnd                 // the peer's round is over; nothing follows in this one, but the stream may be used in the next
+	Eager   Kind = iota + 1 // a whole small message
+	RTS                     // ready to send: a large message of Size bytes waits at the sender
+	CTS                     // clear to send: the receiver has posted a buffer for message ID
+	Decline                 // the receiver does not want the bytes of message ID; its sender is done
+	Data                    // the bytes of message ID
+	Credit                  // Size bytes of eager credit go back to the peer
+	Abort                   // the group has failed; the payload says why
+	Goodbye                 // the peer leaves in good order; nothing follows
+	Leave                   // the peer has closed the group
+	Ask                     // what are you in, and what did you call as collective Seq of the group?
+	Answer                  // the payload says
+	Cause                   // an operation of the peer's has failed through no fault of its own; the payload says why
 )
 
 const (
@@ -112,7 +111,7 @@ func Parse(b []byte) (Header, error) {
 		h.Before, h.Tag = uint32(h.Tag), 0
 	}
 	switch {
-	case h.Kind < Eager || h.Kind > RoundEnd:
+	case h.Kind < Eager || h.Kind > Cause:
 		return h, fmt.Errorf("frame of unknown kind %d", h.Kind)
 	case h.Kind == Eager && h.Size > h.EagerLimit():
 		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.Size, h.EagerLimit())

@@ -125,14 +125,6 @@ func (o *Outbox[O]) IsWriting(op O) bool { return o.isWriting(o.index(op)) }
 
 func (o *Outbox[O]) isWriting(i int) bool { return i >= 0 && i < o.writing || i == 0 && o.written > 0 }
 
-// Rest returns how many bytes of a frame that has partly gone are still to follow.
-func (o *Outbox[O]) Rest() int {
-	if o.Len() == 0 || !o.isWriting(0) {
-		return 0
-	}
-	return o.frames.All()[0].len() - o.written
-}
-
 // ReleaseFunc is Release for all operations for which is returns true; that of no operation is not one.
 func (o *Outbox[O]) ReleaseFunc(is func(op O) bool) {
 	for i := range o.frames.All() {

@@ -98,9 +98,6 @@ func TestAFrameGivenUpWhileItIsWritten(t *testing.T) {
 // giveUpTwo lets giveUp give up the last two operations while the first two are being written.
 func giveUpTwo(t *testing.T, ops []*int, giveUp func(o *Outbox[*int])) {
 	var o Outbox[*int]
-	if o.Rest() != 0 {
-		t.Errorf("%d bytes are to follow", o.Rest())
-	}
 	for _, op := range ops {
 		o.Add(Frame[*int]{Header: Header{Kind: Eager, Size: 100}, Payload: pattern(100, 1), Op: op})
 	}
@@ -110,13 +107,7 @@ func giveUpTwo(t *testing.T, ops []*int, giveUp func(o *Outbox[*int])) {
 			t.Errorf("frame %d is being written: %v", i, i >= 2)
 		}
 	}
-	if rest := o.Rest(); rest != HeaderSize+100 {
-		t.Errorf("%d bytes of the first frame are to follow", rest)
-	}
 	clear(o.Wrote(HeaderSize))
-	if rest := o.Rest(); rest != 100 {
-		t.Errorf("%d bytes of the first frame are to follow its header", rest)
-	}
 	o.Next(HeaderSize + 200)
 	giveUp(&o)
 	whole := o.Wrote(len(next) - HeaderSize)
