@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/outstanding"
 )
 
 // Status says what a receive has received.
@@ -39,14 +38,7 @@ func startCollective(describe func(c *core.Collective)) *Work {
 		work Work
 	}
 	describe(&s.Collective)
-	var writes, reads [][]byte // known only until it has started
-	if outstanding.IsWatched() {
-		writes, reads = s.Memory()
-	}
 	s.Start()
-	if writes != nil || reads != nil { // after Start, which sets what HasEnded reads
-		outstanding.Add(s.Name(), s.HasEnded, writes, reads)
-	}
 	s.work.of = &s.Collective
 	return &s.work
 }
@@ -58,10 +50,6 @@ func startPointToPoint(m core.PointToPoint) *Work {
 		work Work
 	}
 	m.Start(&s.Transfer)
-	if outstanding.IsWatched() {
-		writes, reads := m.Memory()
-		outstanding.Add(m.Kind.String(), s.HasEnded(), writes, reads)
-	}
 	s.work.of = &s.Transfer
 	return &s.work
 }
@@ -94,6 +82,17 @@ func (w *Work) Status() Status {
 		return Status(of.Status())
 	default:
 		return Status{}
+	}
+}
+
+func init() {
+	core.UnderWay = func(world any) (names []string) {
+		for _, g := range open.all() {
+			if g.world == world.(*Group).world {
+				names = append(names, g.core.UnderWay()...)
+			}
+		}
+		return names
 	}
 }
 

@@ -107,7 +107,6 @@ func runBenchWorker(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer s.endRollback()
 	receiver := world.Size() - 1
 	timed := func(call func() error) (time.Duration, error) {
 		if err := comm.Barrier(ctx, world); err != nil {
@@ -118,11 +117,8 @@ func runBenchWorker(ctx context.Context, args []string) error {
 		return time.Since(begun), err
 	}
 	for i := range calls + 1 { // the first is for the memory
-		if s.last = (commitID{}); world.Rank() < receiver { // it has gone back to its commit, as in Run, while the others came
+		if s.last = (commitID{}); world.Rank() < receiver {
 			s.last = commitID{1, 1}
-			s.beginRollback()
-			s.rollback.mayProceed(true)
-			<-s.rollback.done
 		}
 		var t benchTimes
 		if t.SendRecv, err = timed(func() error {

@@ -65,7 +65,6 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 		return err
 	}
 	defer s.enter(idle, nil)
-	defer s.endRollback()
 	defer populate(largeSlices(s.items), s.commit.large)()
 	world, err := r.init(ctx)
 	for {
@@ -75,7 +74,6 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 		if err == nil || ctx.Err() != nil || !worldChanged(err, world) {
 			return errors.Join(err, world.Close())
 		}
-		s.beginRollback()
 		next, failed := r.rejoin(ctx)
 		if _, impossible := errors.AsType[*comm.NoRejoinError](failed); impossible { // err is the failure, and failed says no more
 			return errors.Join(err, world.Close())
@@ -92,7 +90,6 @@ func (r runner) inWorld(ctx context.Context, s *State, world *comm.Group, f func
 	if err := s.sync(ctx, world, r.round(), layoutOf(r.run, s.items)); err != nil {
 		return err
 	}
-	s.endRollback()
 	s.enter(working, world)
 	defer s.enter(syncing, nil)
 	if err := call(ctx, world, f); err != nil {

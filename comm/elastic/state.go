@@ -1,7 +1,6 @@
 package elastic
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/comm/internal/outstanding"
+	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // A State is a set of variables that have the same contents on all ranks, with a copy of them: the last commit. Its methods may be called
@@ -24,8 +23,7 @@ type State struct {
 	commit  snapshot    // its contents
 	standby []byte      // memory for the packed part of the next commit
 
-	partial  bool      // as in holding
-	rollback *rollback // the one that has begun since Run's function last ran; nil: none has
+	partial bool // as in holding
 }
 
 // A phase says who may change the variables of a State.
@@ -55,7 +53,6 @@ func NewState(items ...Item) (*State, error) {
 		}
 		names[i.name] = true
 	}
-	outstanding.Watch()
 	items = slices.Clone(items)
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.name, b.name) })
 	return &State{items: items}, nil
@@ -65,8 +62,8 @@ func NewState(items ...Item) (*State, error) {
 // waits for no other rank, and sends nothing.
 //
 // Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not completed. It fails as
-// well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded, or that a [comm.Work] which writes to a
-// variable has not ended. If Commit fails, the last commit stays.
+// well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded, or that a [comm.Work] has not ended,
+// which might write to a variable. If Commit fails, the last commit stays.
 func (s *State) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +73,7 @@ func (s *State) Commit() error {
 	if err := failureOf(s.world); err != nil {
 		return fmt.Errorf("elastic: Commit: %w", err)
 	}
-	if err := s.checkWorks("elastic.Commit", false); err != nil {
+	if err := s.checkWorks("elastic.Commit"); err != nil {
 		return err
 	}
 	if err := s.take(); err != nil {
@@ -96,31 +93,20 @@ func (s *State) Restore() error {
 	case s.last == commitID{}:
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
 	}
-	if err := s.checkWorks("elastic.Restore", true); err != nil {
+	if err := s.checkWorks("elastic.Restore"); err != nil {
 		return err
 	}
 	return s.restore()
 }
 
-// checkWorks returns an error if an operation under way writes to a variable, or, if op changes the variables, reads one.
-func (s *State) checkWorks(op string, changes bool) error {
-	if !outstanding.Any() {
+// checkWorks returns an error if an operation of an I-form is under way. Whether it uses a variable does not matter: nobody can tell which
+// memory belongs to a value.
+func (s *State) checkWorks(op string) error {
+	if s.world == nil {
 		return nil
 	}
-	for _, i := range s.items {
-		writer, reader := "", ""
-		i.memory(func(b []byte) {
-			writer = cmp.Or(writer, outstanding.WriterOf(b))
-			if changes {
-				reader = cmp.Or(reader, outstanding.ReaderOf(b))
-			}
-		})
-		switch {
-		case writer != "":
-			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and writes to %v: wait for its Work first", writer, i)}
-		case reader != "":
-			return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way, and reads %v: wait for its Work first", reader, i)}
-		}
+	if names := core.UnderWay(s.world); len(names) > 0 {
+		return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way: wait for its Work first", names[0])}
 	}
 	return nil
 }
@@ -171,7 +157,7 @@ func (s *State) begin() error {
 	}
 	s.commit.packed = packed
 	s.commit.alloc(s.items)
-	s.phase, s.last, s.partial, s.rollback = syncing, commitID{}, false, nil
+	s.phase, s.last, s.partial = syncing, commitID{}, false
 	return nil
 }
 

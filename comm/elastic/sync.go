@@ -82,18 +82,13 @@ func (s *State) syncFirst(ctx context.Context, world *comm.Group, a agreement) e
 
 // syncHolder sends the commit to those that do not have it, makes sure that the other holders have the same, and goes back to it.
 func (s *State) syncHolder(ctx context.Context, world *comm.Group, a agreement) error {
-	s.beginRollback()
-	back := s.rollback
-	back.mayProceed(true)
-	defer func() { <-back.done }()
 	if err := transfer(ctx, world, a, s.commit, nil); err != nil {
 		return err
 	}
-	<-back.done
-	if err := compareCommits(ctx, world, a, s.items, back.sums); err != nil {
+	if err := compareCommits(ctx, world, a, s.items, &s.commit); err != nil {
 		return err
 	}
-	return back.err
+	return s.restore()
 }
 
 // syncReceiver receives the commit, whose packed part has so many bytes.
@@ -101,7 +96,6 @@ func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement
 	if most := maxPacked(s.items); packed < 0 || packed > most {
 		return fmt.Errorf("elastic: rank %d offers a state of %d bytes: the limit is %d", a.holders[0], packed, most)
 	}
-	s.endRollback()
 	large, received := largeSlices(s.items), make([]byte, packed)
 	copies := [][][]byte{large}
 	if s.last == (commitID{}) { // otherwise the old commit is needed if the holders of the newer one die
@@ -127,11 +121,15 @@ func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement
 	return nil
 }
 
-// compareCommits returns an error on all ranks unless all holders have the same checksums, one for each item. A rank that is not a holder
+// compareCommits returns an error on all ranks unless all holders have the same commit, as far as checksums say. A rank that is not a holder
 // has none.
-func compareCommits(ctx context.Context, world *comm.Group, a agreement, items []Item, sums []uint32) error {
+func compareCommits(ctx context.Context, world *comm.Group, a agreement, items []Item, commit *snapshot) error {
 	if len(a.holders) == 1 {
 		return nil
+	}
+	var sums []uint32
+	if commit != nil {
+		sums = commit.checksums(items)
 	}
 	all := make([]uint32, world.Size())
 	if err := comm.AllGather(ctx, world, all, []uint32{combined(sums)}); err != nil {

@@ -199,8 +199,6 @@ func TestSync(t *testing.T) {
 				}
 				wantNoErrors(t, inWorld(t, transport, len(c.ranks), func(ctx context.Context, world *comm.Group) error {
 					h := all[world.Rank()]
-					h.state.beginRollback()
-					defer h.state.endRollback()
 					if err := h.state.sync(ctx, world, 9, layoutOf(1, h.state.items)); err != nil {
 						return err
 					}
@@ -253,7 +251,6 @@ func TestCommitsThatDiffer(t *testing.T) {
 					return err
 				}
 				h.state.last = commitID{8, 5}
-				defer h.state.endRollback()
 				return h.state.sync(ctx, world, 9, layoutOf(1, h.state.items))
 			}) {
 				want := fmt.Sprintf("comm: elastic.Run: commit 5 has other contents of %q on rank 0 than on rank 2: "+
@@ -273,7 +270,6 @@ func TestAPartOfACommitIsNoState(t *testing.T) {
 		h := newcomer
 		if r := world.Rank(); r > 0 {
 			h = newHeld(t, commitID{8, 5}, r) // these differ, so that all fail once it has been sent
-			defer h.state.endRollback()
 		}
 		return h.state.sync(ctx, world, 9, layoutOf(1, h.state.items))
 	}) {

@@ -117,7 +117,7 @@ func besideInherited(t reflect.Type) error {
 	}
 	var fields []string
 	for f := range t.Fields() {
-		if f.Name != "_" && !IsLeftOut(f) {
+		if f.Name != "_" && !isLeftOut(f) {
 			fields = append(fields, f.Name)
 		}
 	}
@@ -138,7 +138,7 @@ type fieldList struct {
 // addAll adds the fields of t, to which path leads from the struct itself.
 func (l *fieldList) addAll(t reflect.Type, path []int, within []reflect.Type) {
 	for i := 0; i < t.NumField() && l.lost == nil; i++ {
-		if f := t.Field(i); f.Name != "_" && !IsLeftOut(f) {
+		if f := t.Field(i); f.Name != "_" && !isLeftOut(f) {
 			l.add(t, f, append(slices.Clip(path), i), within)
 		}
 	}
@@ -199,5 +199,5 @@ func pointee(t reflect.Type) reflect.Type {
 	return t
 }
 
-// IsLeftOut reports whether the tag of f asks to leave it out.
-func IsLeftOut(f reflect.StructField) bool { return tagOf(f) == "-" }
+// isLeftOut reports whether the tag of f asks to leave it out.
+func isLeftOut(f reflect.StructField) bool { return tagOf(f) == "-" }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -79,22 +78,6 @@ func (c *Collective) is(g *Group, kind call.Kind, t reduce.Type, n int) {
 	if g == NoGroup {
 		c.refuse(ErrNoGroup)
 	}
-}
-
-// Name is what c is called in errors.
-func (c *Collective) Name() string { return c.kind().String() }
-
-// Memory returns the buffers in which c leaves its results on this rank, and those that it only reads. It is called before c starts.
-func (c *Collective) Memory() (writes, reads [][]byte) {
-	writes, reads = append(slices.Clone(c.out.Bufs), c.out.Buf), append(slices.Clone(c.in.Bufs), c.in.Buf)
-	isRoot := c.g.rank == int(c.call.Root)
-	switch kind := c.kind(); {
-	case kind == call.KindBroadcast && isRoot, kind == call.KindReduce && !isRoot:
-		return nil, writes
-	case kind == call.KindGather && !isRoot:
-		return nil, reads
-	}
-	return writes, reads
 }
 
 func (c *Collective) kind() call.Kind { return c.call.Kind }

@@ -139,12 +139,29 @@ func (g *Group) Compare() error {
 }
 
 // Unattended returns the collectives that have not ended and that nobody has waited for, unless the group has failed.
-func (g *Group) Unattended() []string {
+func (g *Group) Unattended() (names []string) {
 	if !g.Comm.Usable() {
 		return nil
 	}
-	return g.order.unattended()
+	for _, c := range g.order.underWay() {
+		if !c.attended.Load() {
+			names = append(names, c.name())
+		}
+	}
+	return names
 }
+
+// UnderWay returns the operations of I-forms that have not ended.
+func (g *Group) UnderWay() (names []string) {
+	for _, c := range g.order.underWay() {
+		names = append(names, c.name())
+	}
+	return append(names, g.Comm.UnderWay()...)
+}
+
+// UnderWay returns the operations of I-forms in world, a comm.Group, and in the groups made of it, that have not ended. Package comm sets
+// it for package elastic, which sees no more of a group than any program.
+var UnderWay func(world any) []string
 
 // WireSize returns the bytes of an element in the messages of c.
 func (g *Group) WireSize(c call.Call) int {

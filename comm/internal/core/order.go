@@ -86,22 +86,19 @@ func (t *order) next() *Collective {
 	return c
 }
 
-// unattended returns the collectives that have been started and have not ended, and for which nobody has waited, in words.
-func (t *order) unattended() (names []string) {
+// underWay returns the collectives that have been started and have not ended, oldest first.
+func (t *order) underWay() (all []*Collective) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	note := func(c *Collective) {
-		if c.started && !c.attended.Load() && !c.HasEnded() {
-			names = append(names, fmt.Sprintf("%v #%d", c.kind(), c.seq))
-		}
-	}
-	if t.current != nil {
-		note(t.current)
+	if t.current != nil && !t.current.hasEnded() {
+		all = append(all, t.current)
 	}
 	for c := t.first; c != nil; c = c.next {
-		note(c)
+		if c.started {
+			all = append(all, c)
+		}
 	}
-	return names
+	return all
 }
 
 // more reports whether a collective waits. If not, it makes the order idle.
@@ -229,15 +226,17 @@ func (c *Collective) Done() <-chan struct{} {
 	return c.done
 }
 
-// HasEnded reports whether c, which has been started, has ended.
-func (c *Collective) HasEnded() bool {
+// hasEnded reports whether c, which Start has started, has ended.
+func (c *Collective) hasEnded() bool {
 	select {
 	case <-c.done:
 		return true
 	default:
-		return c.done == nil
+		return false
 	}
 }
+
+func (c *Collective) name() string { return fmt.Sprintf("%v #%d", c.kind(), c.seq) }
 
 // Result is c's error, once it has ended.
 func (c *Collective) Result() error {

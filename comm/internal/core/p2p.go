@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -140,14 +139,6 @@ func (m PointToPoint) Start(t *Transfer) {
 	}
 }
 
-// Memory returns the buffers to which the call writes, and those that it reads.
-func (m PointToPoint) Memory() (writes, reads [][]byte) {
-	if m.Kind == call.KindRecv {
-		return [][]byte{m.buf}, nil
-	}
-	return nil, [][]byte{m.buf}
-}
-
 // checkTime refuses the call if ctx has ended.
 func (m *PointToPoint) checkTime(ctx context.Context) {
 	if err := ctx.Err(); err != nil && m.err == nil {
@@ -228,16 +219,6 @@ func (t *Transfer) Done() <-chan struct{} {
 		t.watched.Do(func() { t.g.Comm.Go(func() { _ = t.Wait(context.Background()) }) })
 	}
 	return t.op.Done()
-}
-
-// HasEnded returns a function that reports whether t, which has been started, has ended. It keeps t's buffer alive no longer than who carries t
-// out, or waits for it.
-func (t *Transfer) HasEnded() func() bool {
-	weakly := weak.Make(t.op)
-	return func() bool {
-		op := weakly.Value()
-		return op == nil || op.Ended()
-	}
 }
 
 // Result is t's error, once it has ended.

@@ -78,7 +78,7 @@ func (c *Communicator) close() {
 // message. The mutex is held.
 func (c *Communicator) abandon(op *Op, f error) {
 	switch {
-	case !op.unattended:
+	case !op.started || op.attended:
 	case op.send:
 		c.abandoned = append(c.abandoned, fmt.Sprintf("%s to rank %d", op.name(), op.peer))
 	case op.source >= 0:
@@ -92,6 +92,18 @@ func (c *Communicator) Abandoned() []string {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
 	return c.abandoned
+}
+
+// UnderWay returns the sends and receives of I-forms that have not ended.
+func (c *Communicator) UnderWay() (names []string) {
+	c.ep.mu.Lock()
+	defer c.ep.mu.Unlock()
+	for _, op := range c.ops {
+		if op.started {
+			names = append(names, op.name())
+		}
+	}
+	return names
 }
 
 // sendLeave tells p that this rank has closed a communicator. The mutex is held.

@@ -26,13 +26,14 @@ type Op struct {
 	number uint64 // of a send, receive or probe among the communicator's; else 0
 
 	// Guarded by the endpoint's mutex until ended is set, then constant.
-	unattended bool   // it has been started, and nobody has waited for it
-	at         int    // where it is in Communicator.ops
-	id         uint64 // rendezvous sends: key in Endpoint.sends
-	source     int    // receives: who sent
-	gotTag     int32  // receives: its tag
-	n          int    // receives: bytes of the message
-	err        error
+	started  bool   // by Start
+	attended bool   // somebody has waited for it since
+	at       int    // where it is in Communicator.ops
+	id       uint64 // rendezvous sends: key in Endpoint.sends
+	source   int    // receives: who sent
+	gotTag   int32  // receives: its tag
+	n        int    // receives: bytes of the message
+	err      error
 
 	progress.Request
 }
@@ -51,15 +52,15 @@ func (op *Op) Free() {
 func (op *Op) Done() <-chan struct{} {
 	op.comm.ep.mu.Lock()
 	defer op.comm.ep.mu.Unlock()
-	op.unattended = false
+	op.attended = true
 	return op.comm.ep.engine.Done(&op.Request, op.conn())
 }
 
-// Start says that op has been started, and that nobody waits for it yet.
+// Start says that op has been started by an I-form, and that nobody waits for it yet.
 func (op *Op) Start() {
 	op.comm.ep.mu.Lock()
 	defer op.comm.ep.mu.Unlock()
-	op.unattended = !op.Ended()
+	op.started = !op.Ended()
 }
 
 // Err is the operation's result once it has ended.

@@ -23,7 +23,7 @@ func (op *Op) Poll() bool {
 	if !op.Ended() {
 		e := op.comm.ep
 		e.mu.Lock()
-		op.unattended = false
+		op.attended = true
 		e.engine.BeginWait()
 		op.poll()
 		e.mu.Unlock()
