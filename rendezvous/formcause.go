@@ -12,40 +12,34 @@ import (
 // while, in case there is another cause.
 const (
 	lossTimeout  = time.Second      // to notice an agent that has left, or that has ended and had a connection to the leader
-	peerTimeout  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure
-	probeTimeout = 10 * time.Second // for agents to call nodes that they may not reach any more, and to say so
+	peerTimeout  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure, or longer: see lossTime
+	reachTimeout = 10 * time.Second // for the agent of a worker that could not reach others, to call them, and to say whether it does
 )
 
 // PeersLimit is the largest number of members of a round that all keep connections to each other.
 const PeersLimit = 32
 
-// probes reports whether the members probe each other when a worker has failed, because they may have lost each other.
-func (f *Formed) probes() bool { return len(f.Members) > 1 && len(f.Members) <= PeersLimit }
+// lossTime is how long it takes to notice that an agent has vanished together with its machine: its lease runs out.
+func (s *State) lossTime() time.Duration { return lossTimeout + s.Lease }
 
 // causeTimeout returns how long the leader waits for news of another cause after the first failure, whose root cause is root as far
-// as is known. Meanwhile the members probe. If an agent has neither probed nor reported on this round, and has no connection to the
-// leader, only its lease shows whether it is alive.
+// as is known. If an agent has not reported on this round, and has no connection to the leader, only its lease shows whether it is
+// alive.
 func (s *State) causeTimeout(root *Failure) time.Duration {
 	limit := lossTimeout
 	if s.awaitsPeer(root) {
-		limit = peerTimeout
+		limit = max(peerTimeout, s.lossTime())
 	}
 	reported := make(map[string]bool)
 	for _, r := range s.Reports {
 		reported[r.Key] = true
 		if _, member := s.nodeRanks[r.Key]; member && r.Failure != nil && len(r.Failure.Unreachable) > 0 {
-			limit = probeTimeout
+			limit = reachTimeout
 		}
 	}
 	for _, n := range s.Nodes {
-		if _, member := s.nodeRanks[n.Key]; !member || n.Probed == s.Last.ID {
-			continue
-		}
-		if s.Last.probes() {
-			limit = max(limit, probeTimeout)
-		}
-		if n.LeaseOnly && !reported[n.Key] {
-			limit = max(limit, lossTimeout+s.Lease)
+		if _, member := s.nodeRanks[n.Key]; member && n.LeaseOnly && !reported[n.Key] {
+			limit = max(limit, s.lossTime())
 		}
 	}
 	return limit
@@ -53,8 +47,8 @@ func (s *State) causeTimeout(root *Failure) time.Duration {
 
 // failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
 // is yet to be reported. What the cause was is known before the next round forms: the cause is a member that is gone by then, or one
-// that others cannot reach, as members find out before they join that round. A restart for such a cause is free of charge. While it is
-// not certain whether a member is gone, no next round forms and the job does not end.
+// that others say by then that they cannot reach. A restart for such a cause is free of charge. While it is not certain whether a member is
+// gone, no next round forms and the job does not end.
 func (s *State) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
@@ -70,9 +64,7 @@ func (s *State) failed(f *Failure) Decision {
 	case restart:
 		return Decision{Over: &Ending{Why: s.restartFor(root), Failure: root, Restarts: s.Last.Restarts + 1}}
 	case len(s.Last.Members) > 1 && f.mayFollow() && !s.expired(s.Last.ID, Cause, s.causeTimeout(root)):
-		d := s.awaitCause(f, s.causeTimeout(root))
-		d.Probe = s.Last.probes()
-		return d
+		return s.awaitCause(f, s.causeTimeout(root))
 	case len(s.uncertain()) > 0:
 		return s.waitForCertainty(s.Last.ID, Cause, fmt.Sprintf("round %d: %s", s.Last.ID, f))
 	default:

@@ -17,7 +17,6 @@ type cluster struct {
 	came   int
 	closed *rendezvous.Outcome
 	formed []rendezvous.Formed
-	slow   bool // agents do not probe at once
 }
 
 // waits is how long it takes until every stage ends.
@@ -99,22 +98,10 @@ func (c *cluster) settle(passed time.Duration) rendezvous.Decision {
 			if d.Stage != c.s.Stage {
 				c.s.Stage, c.s.Waited = d.Stage, 0
 			}
-			if !d.Probe || !c.probe() {
-				return d
-			}
+			return d
 		}
 	}
 	return rendezvous.Decision{}
-}
-
-// probe lets the nodes do what Decision.Probe asks for. It returns false if they had done it before.
-func (c *cluster) probe() (news bool) {
-	for i := range c.s.Nodes {
-		if n := &c.s.Nodes[i]; !c.slow && n.Probed != c.s.Last.ID {
-			n.Probed, news = c.s.Last.ID, true
-		}
-	}
-	return news
 }
 
 func keys(members []rendezvous.Candidate) string {

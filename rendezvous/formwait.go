@@ -109,11 +109,11 @@ func (s *State) size() string {
 }
 
 // lastCall returns how long the leader waits for more nodes once there are Min. If it was a failure that ended the round, it waits for busy ones
-// until they have found out why.
+// until they would be lost: their machines may have vanished, which was the cause.
 func (s *State) lastCall(busy, awaited []Candidate) time.Duration {
 	limit := max(s.LastCall, stopTime(awaited))
-	if len(busy) > 0 && s.Last.probes() && (s.charged() || len(s.Over.Apart) > 0) {
-		limit = max(limit, probeTimeout)
+	if len(busy) > 0 && s.charged() {
+		limit = max(limit, s.lossTime())
 	}
 	return limit
 }

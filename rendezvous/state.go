@@ -35,7 +35,6 @@ type Candidate struct {
 	LeaseOnly bool  // only its lease shows the leader whether the agent has ended
 	Joining   bool  // the last Join waits, or has got its round; otherwise it was cancelled
 	Leaving   bool  // it ends its workers for good, and will not join again
-	Probed    int   // the last round for which its agent was asked to probe, and has
 }
 
 // A Formed is a round on record.
@@ -107,5 +106,4 @@ type Decision struct {
 	Then  string        // what happens After
 	Stage Stage         // for the next Form, with how long it has been the same
 	After time.Duration // 0: ask again on news only
-	Probe bool          // every member is to find out whether it reaches the others, and to report it
 }

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -147,38 +143,6 @@ func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 	j.finish()
 }
 
-// TestProgramsThatGiveUpEarly: workers without package comm fail when they have not heard of each other for three seconds, and name
-// nobody. That uses up no restart either.
-func TestProgramsThatGiveUpEarly(t *testing.T) {
-	t.Parallel()
-	for maxRestarts := range 2 {
-		t.Run(fmt.Sprint("restarts ", maxRestarts), func(t *testing.T) {
-			t.Parallel()
-			j := newApartJob(t, "2:3", maxRestarts, "pings")
-			j.args[4] = strings.Replace(j.args[4], "exec", "LOGLEVEL=debug exec", 1)
-			j.join(0, 1, 2)
-			j.nodes[1].expect("reaches node2 at ")
-			j.nodes[2].expect("reaches node1 at ")
-			j.nodes[0].expect("up: 3 ranks in round 1,")
-			j.check(j.network.Isolate(1, 2))
-			begun := time.Now()
-			for host := range 2 {
-				j.nodes[host].expect("up: 2 ranks in round 2, restarts: 0")
-			}
-			t.Logf("the others go on after %v", time.Since(begun).Round(100*time.Millisecond))
-			j.nodes[2].expect("waiting: round 2 is running with 2 of 2 to 3 nodes; .*cannot reach")
-			j.check(j.network.Rejoin(1, 2))
-			for host := range 3 {
-				j.nodes[host].expect("up: 3 ranks in round 3, restarts: 0")
-			}
-			said := j.finish()
-			for host := range 2 {
-				wantSaid(t, host, said[host], " cannot reach node", " at 10.77.0.", "; going on without node2/")
-			}
-		})
-	}
-}
-
 // TestNodesNeverReachEachOther: it is told after a second whom a rank waits for. The round ends when it has waited for half a
 // minute, which uses up no restart.
 func TestNodesNeverReachEachOther(t *testing.T) {
@@ -207,53 +171,4 @@ func TestNewcomerTakesRankZeroUnreached(t *testing.T) {
 	j.check(j.network.Rejoin(0, 1))
 	j.up(4, 0, 1, 2)
 	j.finish()
-}
-
-// pingUntil sends datagrams to the other ranks, one on each host, and fails when nothing has come from one of them for three seconds.
-// It ends when the file is there.
-func pingUntil(ctx context.Context, file string) error {
-	const port, interval, patience = 7000, 100 * time.Millisecond, 3 * time.Second
-	round := os.Getenv("GORUN_ROUND")
-	rank, err := strconv.Atoi(os.Getenv("RANK"))
-	size, sizeErr := strconv.Atoi(os.Getenv("WORLD_SIZE"))
-	if err := errors.Join(err, sizeErr); err != nil {
-		return err
-	}
-	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp", fmt.Sprint(":", port))
-	if err != nil {
-		return err
-	}
-	heard, up := make([]time.Time, size), false
-	begun, seen := time.Now(), make(map[int]bool)
-	for i := range heard {
-		heard[i] = begun
-	}
-	for text := make([]byte, 100); ; {
-		if _, err := os.Stat(file); err == nil {
-			return nil
-		}
-		heard[rank], seen[rank] = time.Now(), true
-		for other := range heard {
-			if time.Since(heard[other]) > patience {
-				return fmt.Errorf("rank %d has heard nothing of rank %d for %v", rank, other, patience)
-			}
-			to := &net.UDPAddr{IP: net.ParseIP(hosts.Addr(other)), Port: port}
-			_, _ = conn.WriteTo(fmt.Appendf(nil, "%s %d", round, rank), to) // it may be lost
-		}
-		if len(seen) == size && !up {
-			up = true
-			fmt.Printf("up: %d ranks in round %s, restarts: %s\n", size, round, os.Getenv("TORCHELASTIC_RESTART_COUNT"))
-		}
-		for next := time.Now().Add(interval); conn.SetReadDeadline(next) == nil; {
-			n, _, err := conn.ReadFrom(text)
-			if err != nil {
-				break
-			}
-			var its string
-			var from int
-			if _, err := fmt.Sscan(string(text[:n]), &its, &from); err == nil && its == round && from < size {
-				heard[from], seen[from] = time.Now(), true
-			}
-		}
-	}
 }

@@ -228,7 +228,6 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 	},
 
 	// pings: ranks send each other datagrams, without package comm, until a file is there.
-	"pings": func(ctx context.Context, _ int) error { return pingUntil(ctx, os.Args[2]) },
 
 	// flaky: one rank fails in the middle of the first attempt; the second computes.
 	"flaky": func(ctx context.Context, odd int) error {

@@ -108,11 +108,11 @@ func (r *renewLease) done(m *stateMachine, err error) {
 	}
 }
 
-// onEvents takes changes of the job. They cause a read, except those that decide nothing: what is for people, who leads, for which
-// round members are to probe, and the first settings of a job, which etcd checks. It reports whether there is a newer view.
+// onEvents takes changes of the job. They cause a read, except those that decide nothing: what is for people, who leads, and the first
+// settings of a job, which etcd checks. It reports whether there is a newer view.
 func (c *connection) onEvents(events []*clientv3.Event) (newer bool) {
 	now, news, read := *c.view, false, len(events) == 0
-	hints := []string{c.keys.status(), c.keys.leader(), c.keys.probe(), c.keys.refusal()}
+	hints := []string{c.keys.status(), c.keys.leader(), c.keys.refusal()}
 	if now.config.rev == 0 && now.current == nil {
 		hints = append(hints, c.keys.config())
 	}

@@ -39,8 +39,6 @@ func describe(is any) string {
 		what = fmt.Sprintf("%+d", is.more)
 	case peerObserved:
 		what = describeError(is.err)
-	case peersProbed:
-		what = fmt.Sprintf("round %d: %d peers", is.round, len(is.peers))
 	case rank0Called:
 		what = is.err
 
@@ -70,8 +68,6 @@ func describe(is any) string {
 		}
 	case callRank0:
 		what = fmt.Sprintf("of round %d on %s", is.round, is.rank0.Host)
-	case probePeers:
-		what = fmt.Sprintf("round %d: %d", is.round, len(is.peers))
 	case confirmPeers:
 		what = fmt.Sprintf("round %d: %d", is.round, len(is.named))
 	case *readJob:

@@ -177,11 +177,6 @@ func (d *drainDoc) check() error {
 	return nil
 }
 
-// probeDoc is what job/probe says.
-type probeDoc struct {
-	Round int `json:"round"`
-}
-
 // nodeDoc is what nodes/<key> says.
 type nodeDoc struct {
 	Node      rendezvous.Node `json:"node"`
@@ -192,7 +187,6 @@ type nodeDoc struct {
 	Leaving   bool            `json:"leaving,omitempty"` // it ends its workers for good, and will not join again
 
 	Unreached []unreachedDoc `json:"unreached,omitempty"` // nodes that this one cannot reach
-	Probed    int            `json:"probed,omitempty"`    // the last round of job/probe for which this node has probed
 }
 
 type unreachedDoc struct {

@@ -51,7 +51,7 @@ func TestJoinWithdrawnTooLate(t *testing.T) {
 func TestLate(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 3)
-	j.config.LastCall, j.config.Lease = 3*time.Second, time.Hour
+	j.config.LastCall, j.config.Lease = 3*time.Second, 10*time.Second
 	j.size = 3
 	agents := j.agents(3)
 	first := together(t, agents)

@@ -77,8 +77,6 @@ type (
 	}
 	// peersConfirmed answers confirmPeers.
 	peersConfirmed struct{ unreached []unreachedWorker }
-	// peersProbed answers probePeers.
-	peersProbed struct{ probePeers }
 	// rank0Called: the agent of rank 0 has answered, or has not answered so far.
 	rank0Called struct {
 		callRank0

@@ -17,7 +17,6 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/leader         leased: who decides
 //	job/current        which round is the newest, and whether it is over
 //	job/established    the job has lasted: another of its name does not take its place
-//	job/probe          the round whose members are to find out whether they reach each other
 //	job/state          how the job has ended; missing: it has not
 //	job/limits         how many nodes a round may have, if that has changed since the job began
 //	job/refusal        why a node has got no place in the job, for people who wait for it
@@ -32,7 +31,7 @@ const DefaultPrefix = "/gorun/v1/"
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
 // Any node writes limits and drain, if somebody asks it to, and refusal, if it is refused. Only the leader writes to current, established,
-// probe, state, status and rounds, and only while job/leader is what it has written. Any node puts back what etcd has lost.
+// state, status and rounds, and only while job/leader is what it has written. Any node puts back what etcd has lost.
 type keys struct{ root string }
 
 func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }
@@ -43,7 +42,6 @@ func (k keys) leader() string  { return k.job() + "leader" }
 func (k keys) current() string { return k.job() + "current" }
 func (k keys) state() string   { return k.job() + "state" }
 func (k keys) status() string  { return k.job() + "status" }
-func (k keys) probe() string   { return k.job() + "probe" }
 func (k keys) limits() string  { return k.job() + "limits" }
 func (k keys) refusal() string { return k.job() + "refusal" }
 

@@ -232,8 +232,6 @@ func (l *leader) act(d rendezvous.Decision) {
 	case d.Close != nil || d.Over != nil || d.Form != nil:
 		l.attempts.pending = v
 		l.request(deciding, &writeDecision{v, d, l.now})
-	case d.Probe && v.probe.Round != v.current.Round:
-		l.request(deciding, &writeDecision{v, d, l.now})
 	default:
 		if d.Stage.For == rendezvous.News { // not on the way to the next attempt
 			l.attempts = attempts{}
@@ -257,10 +255,8 @@ func (r *writeDecision) do(ctx context.Context, x *executor) error {
 		current := *r.view.current
 		current.Over = d.Over
 		return x.asLeader(r.view).put(x.keys.current(), current, r.view.config.lease).try(ctx)
-	case d.Form != nil:
-		return x.form(ctx, r.view, *d.Form, x.newToken())
 	default:
-		return x.asLeader(r.view).put(x.keys.probe(), probeDoc{r.view.current.Round}, r.view.config.lease).try(ctx)
+		return x.form(ctx, r.view, *d.Form, x.newToken())
 	}
 }
 

@@ -23,7 +23,6 @@ type member struct {
 	enrolledLease clientv3.LeaseID // under which etcd knows of the node; 0: it does not
 	enrolledTry   int              // self.Try that etcd knows of
 	claimed       []unreachedDoc   // self.Unreached that it knows of
-	sentProbed    int              // self.Probed that it knows of
 	sentLeaving   bool             // self.Leaving that it knows of
 	nodeRev       int64            // at which that was written
 	refused       *refusalDoc      // why there is no place for the node in the job; nil: none is refused
@@ -41,8 +40,6 @@ type member struct {
 	peers      map[string]*peer
 	warned     bool   // people have been warned of one that could never be reached
 	confirming int    // confirmPeers that are under way
-	probing    bool   // probePeers is under way
-	probed     int    // the last round for which this node has probed
 	rank0      string // key of the last agent that was called there, and has answered
 }
 
@@ -168,7 +165,7 @@ func (b *member) follow(v *view) {
 func (b *member) startOver() {
 	b.stopCalling()
 	b.endRound(rendezvous.ErrNewRound)
-	b.enrolledLease, b.probed, b.sentProbed, b.sentLeaving = 0, 0, 0, false
+	b.enrolledLease, b.sentLeaving = 0, false
 }
 
 // leaves is the round that must do without this node if it leaves now, and its report on that: why it leaves, unless all its workers

@@ -16,12 +16,11 @@ const rankInterval = time.Second
 // enrol lets etcd know what self says.
 func (b *member) enrol() {
 	c, self := b.conn, b.self
-	self.Unreached, self.Probed = b.unreached(), b.sentProbed
-	if b.probed == c.view.probe.Round { // the leader has asked for that
-		self.Probed = b.probed
-	}
-	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentProbed == self.Probed && b.sentLeaving == self.Leaving && slices.Equal(b.claimed, self.Unreached)
-	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale && b.confirming == 0 && b.probeDue() == 0
+	self.Unreached = b.unreached()
+	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentLeaving == self.Leaving &&
+		slices.Equal(b.claimed, self.Unreached)
+	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale &&
+		b.confirming == 0
 	if known || b.refused != nil || !ready {
 		return
 	}
@@ -78,7 +77,7 @@ func (r *enrolNode) done(m *stateMachine, err error) {
 		c.dirty, c.stale = true, true
 		return
 	}
-	b.enrolledTry, b.claimed, b.sentProbed, b.sentLeaving = r.self.Try, r.self.Unreached, r.self.Probed, r.self.Leaving
+	b.enrolledTry, b.claimed, b.sentLeaving = r.self.Try, r.self.Unreached, r.self.Leaving
 	b.enrolledLease, b.nodeRev = r.lease, in.rev
 	c.seen = max(c.seen, in.rev)
 	if r.anew {

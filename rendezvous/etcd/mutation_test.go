@@ -79,7 +79,7 @@ func TestSimulationFinds(t *testing.T) {
 			return act
 		}),
 	} {
-		if seed, err := playSeeds(1500, change); err == nil {
+		if seed, err := playSeeds(4000, change); err == nil {
 			t.Errorf("%s: no job goes wrong", what)
 		} else {
 			text, _, _ := strings.Cut(err.Error(), "\n")

@@ -112,7 +112,7 @@ func (t *nodeTable) candidates() (all []rendezvous.Candidate, unreachable []rend
 			continue
 		}
 		all = append(all, rendezvous.Candidate{
-			Key: key, Since: n.since, Node: d.Node, Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Leaving: d.Leaving, Probed: d.Probed,
+			Key: key, Since: n.since, Node: d.Node, Port: d.Port, AgentPort: d.AgentPort, Try: d.Try, Joining: d.Joining, Leaving: d.Leaving,
 		})
 		for _, u := range d.Unreached {
 			unreachable = append(unreachable, rendezvous.Unreachable{From: key, To: u.Key, Addr: u.Addr})

@@ -293,15 +293,20 @@ func (a *simAgent) fail(r *simRound, final bool) {
 	}
 }
 
-// losePeers has workers of other agents fail because those of this one are gone.
+// losePeers has workers of other agents fail because those of this one are gone. If its machine has vanished, those that cannot tell
+// because of whom they fail take longer to notice it than its lease lasts.
 func (a *simAgent) losePeers(r *simRound) {
 	w := a.world
 	for _, other := range w.agents {
 		if other.entered != nil && other.entered.Token == r.Token && other != a && w.chance(60) {
 			at := other.entered
-			w.after(w.between(0, 500*time.Millisecond), func() {
+			tells, after := w.chance(70), w.between(0, 500*time.Millisecond)
+			if a.vanished && !tells {
+				after += w.config.failureTimeout()
+			}
+			w.after(after, func() {
 				f := other.failure(at, false)
-				if w.chance(70) { // its program can tell
+				if tells {
 					f.FailedPeer = &rendezvous.FailedPeer{Rank: r.Place.FirstRank, Finder: f.Rank}
 				}
 				other.report(at, f)

@@ -290,14 +290,6 @@ func (a *simAgent) run(t task) {
 		a.call(&act, w.now)
 	case confirmPeers:
 		w.after(w.latency(), func() { a.step(peersConfirmed{}) })
-	case probePeers:
-		took := w.latency()
-		for i, p := range act.peers {
-			if l := a.peers[p.id]; l != nil && (l.to == nil || l.to.vanished) {
-				act.peers[i].err, took = silence, 3800*time.Millisecond
-			}
-		}
-		w.after(took, func() { a.step(peersProbed{act}) })
 	}
 }
 
@@ -388,8 +380,9 @@ func (a *simAgent) exit(vanishes bool) {
 	if a.gone {
 		return
 	}
+	a.vanished = vanishes
 	a.goFrom(a.entered)
-	a.gone, a.vanished = true, vanishes
+	a.gone = true
 	a.running, a.entered = nil, nil
 	w.say("%s ends", a.name)
 	for _, other := range w.agents {

@@ -72,7 +72,6 @@ func (m *stateMachine) advance() {
 		return
 	}
 	m.restore()
-	m.member.probe()
 	m.member.enrol()
 	m.leader.campaign()
 	m.leader.lead()

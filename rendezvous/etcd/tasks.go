@@ -176,45 +176,6 @@ func (w *writer) owners(ctx context.Context, round int, named []rendezvous.Peer)
 	return owners, nil
 }
 
-// probePeers finds out whether peers still answer, all at once.
-type probePeers struct {
-	job   string
-	round int
-	begun time.Time
-	peers []probedPeer
-}
-
-// A probedPeer is one that is probed.
-type probedPeer struct {
-	id, addr string
-	err      error // nil: it answers
-}
-
-func (t probePeers) run(ctx context.Context, d *driver, post func(event)) {
-	var all sync.WaitGroup
-	for i := range t.peers {
-		p := &t.peers[i]
-		all.Go(func() { p.err = d.config.probe(ctx, p.addr) })
-	}
-	all.Wait()
-	post(peersProbed{t})
-}
-
-// probe calls addr again and again, until somebody answers or probeCalls have had no answer: then isUnreachable is true of the
-// error. Several calls are needed, since a lost packet or a pause of this process can cost one of them its answer.
-func (c *Config) probe(ctx context.Context, addr string) (err error) {
-	timeout := firstProbeTimeout
-	for range probeCalls {
-		begun := time.Now()
-		if err = c.call(ctx, addr, timeout); !isUnreachable(err) {
-			return err
-		}
-		pause(ctx, timeout-time.Since(begun)) // also after an error that came at once, such as a missing route
-		timeout = min(2*timeout, longestProbeTimeout)
-	}
-	return err
-}
-
 // call fails if nobody answers at an address. A refusal is an answer.
 func (c *Config) call(ctx context.Context, at string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

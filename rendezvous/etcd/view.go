@@ -23,7 +23,6 @@ type view struct {
 	status      statusDoc
 	limits      *limitsDoc // nil: those of the nodes' flags
 	refusal     refusalDoc // the last one; zero: none
-	probe       probeDoc   // the round whose members are to find out whether they reach each other; 0: none
 	ownRev      int64      // at which this node was written; 0: it is not
 	round       *roundDoc  // the current one, for nodes like this one; nil: none of them is in it, or the job is closed
 
@@ -108,8 +107,6 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.limits, err = pointer(decode[limitsDoc](kv))
 	case k.refusal():
 		v.refusal, _ = decode[refusalDoc](kv) // for people: nothing depends on it
-	case k.probe():
-		v.probe, err = decode[probeDoc](kv)
 	}
 	return err
 }

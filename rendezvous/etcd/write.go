@@ -96,7 +96,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 // deleteRounds deletes what rounds leave.
 func (t *txn) deleteRounds() *txn {
 	k := t.w.keys
-	return t.delete(k.established(), k.current(), k.status(), k.probe(), k.limits(), k.refusal(), k.drain()).deleteBelow(k.rounds(), k.reports())
+	return t.delete(k.established(), k.current(), k.status(), k.limits(), k.refusal(), k.drain()).deleteBelow(k.rounds(), k.reports())
 }
 
 // revision is etcd's. It is asked for as what would write is, which no member answers from an older state.
