@@ -208,13 +208,8 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		return computeAndThen(ctx, odd, func() error { return exit(0) })
 	},
 
-	// steady: all ranks compute until a file is there, and tell how long it took them to begin.
-	"steady": func(ctx context.Context, _ int) error {
-		begun := time.Now()
-		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error { return computeUntil(ctx, g, os.Args[2], begun) })
-	},
-
-	// patient: the same with the time for each operation that programs have who say nothing of it.
+	// patient: all ranks compute until a file is there, and tell how long it took them to begin. Each operation has the time that programs have
+	// who say nothing of it.
 	"patient": func(ctx context.Context, _ int) error {
 		begun := time.Now()
 		g, err := comm.Init(ctx)
