@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -28,7 +28,7 @@ func TestUnreachableRendezvous(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestbed(t, 3, []script{{after: time.Minute, code: code}})
 				s.config.Rendezvous = unreachable{s.config.Rendezvous}
-				s.config.Logger = logtest.Lines(s, slog.LevelInfo)
+				s.config.Logger = testkit.LogLines(s, slog.LevelInfo)
 				if got := exitOfJob(Run(t.Context(), s.config)); got != code {
 					t.Errorf("exit code %d, want %d", got, code)
 				}
@@ -95,7 +95,7 @@ func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestbed(t, 1, []script{{after: time.Second, code: 3}}, []script{{after: time.Hour}})
 		s.config.Rendezvous = &late{Rendezvous: s.config.Rendezvous, t: t}
-		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
+		s.config.Logger = testkit.LogLines(s, slog.LevelInfo)
 		if err := Run(t.Context(), s.config); err != nil {
 			t.Errorf("Run: %v", err)
 		}

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -26,7 +26,7 @@ func TestRunTells(t *testing.T) {
 			[]script{{after: time.Hour, code: 7}, {obeys: -1}},
 			[]script{{after: time.Second}, {after: time.Minute, code: 1}},
 			[]script{{obeys: 0}, {after: time.Minute, code: NoRestart}})
-		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
+		s.config.Logger = testkit.LogLines(s, slog.LevelInfo)
 		if err := Run(t.Context(), s.config); !strings.HasPrefix(text(err), "rank 1 ") {
 			t.Errorf("Run: %v", err)
 		}
@@ -64,7 +64,7 @@ func TestRunTellsTheCause(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestbed(t, 1, c.first, []script{{after: time.Second}, {after: time.Second}})
 				s.config.ErrorDir = dir
-				s.config.Logger = logtest.Lines(s, slog.LevelWarn)
+				s.config.Logger = testkit.LogLines(s, slog.LevelWarn)
 				if err := Run(t.Context(), s.config); err != nil {
 					t.Errorf("Run: %v", err)
 				}
@@ -169,7 +169,7 @@ func TestRunWarnsOfReports(t *testing.T) {
 		}
 		defer func() { _ = full.Close() }()
 		s.config.ErrorDir, s.config.ErrorFile, s.config.Events = blocked, filepath.Join(blocked, "own.json"), full
-		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
+		s.config.Logger = testkit.LogLines(s, slog.LevelInfo)
 		if err := Run(t.Context(), s.config); text(err) != "rank 0 (local rank 0, pid 100): exit code 7" {
 			t.Errorf("Run: %v", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -107,7 +107,7 @@ func FuzzReport(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		alloctest.AtMost(t, 64*len(data), func() { parseErrorFile(data) })
+		testkit.AllocatesAtMost(t, 64*len(data), func() { parseErrorFile(data) })
 		r := parseErrorFile(data)
 		if !utf8.ValidString(r.Message + r.Callstack + string(r.Document)) {
 			t.Errorf("%+v is not UTF-8", r)

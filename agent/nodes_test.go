@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -26,7 +26,7 @@ func newTestbeds(t *testing.T, maxRestarts int, attempts ...[][]script) []*testb
 		s, name := newTestbed(t, maxRestarts, list...), string(rune('a'+i))
 		s.config.Node.ID, s.config.Node.Host = name, name
 		s.config.Rendezvous, s.config.ExitBarrier = &seat{hub: h}, time.Hour
-		s.config.Logger = logtest.Lines(s, slog.LevelInfo)
+		s.config.Logger = testkit.LogLines(s, slog.LevelInfo)
 		stages = append(stages, s)
 	}
 	return stages

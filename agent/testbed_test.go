@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -122,7 +122,7 @@ func newTestbed(t *testing.T, maxRestarts int, attempts ...[]script) *testbed {
 		Spec:          launcher.Spec{Argv: []string{"prog"}, Grace: 30 * time.Second},
 		Rendezvous:    rendezvous.NewLocal(rendezvous.StaticConfig{Reserve: s.reserve, MaxRestarts: maxRestarts}),
 		Start:         s.startGang, Signals: s.signals, Interrupts: s.interrupts,
-		Logger: logtest.Lines(t.Output(), slog.LevelDebug),
+		Logger: testkit.LogLines(t.Output(), slog.LevelDebug),
 	}
 	return s
 }

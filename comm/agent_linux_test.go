@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env"
-	"github.com/gorun/gorun/env/hosttest"
-	"github.com/gorun/gorun/env/porttest"
 	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A testAgent plays gorun's agent with --on-failure=replace to worker processes, which are survivors: it starts them, says that a round is
@@ -127,7 +127,7 @@ func (a *testAgent) begin(size int, starts func(rank int) bool) {
 	if a.hosts != nil {
 		master, port = a.hosts.Host(0).Addr, 20_000+a.round // nobody else is there
 	} else {
-		port = porttest.Pair(a.t)
+		port = testkit.ReservedPort(a.t)
 	}
 	for len(a.workers) < size {
 		a.workers = append(a.workers, nil)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // The benchmarks run two ranks as goroutines of one process, over loopback TCP. They print figures and judge none.
@@ -70,7 +70,7 @@ func BenchmarkInit(b *testing.B) {
 			for r := range ranks {
 				ranks[r] = r
 			}
-			way := WithInitMethod("tcp://" + porttest.Addr(b))
+			way := WithInitMethod("tcp://" + testkit.ReservedAddr(b))
 			for b.Loop() {
 				groups, errs := initAll(b, ranks, size, way)
 				wantWorld(b, groups, errs)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // However many short messages have gone both ways, the next one still goes before anybody asks for it.
@@ -15,7 +15,7 @@ func TestShortMessagesGoAheadForEver(t *testing.T) {
 		sent := make(chan struct{})
 		w.run(func(ctx context.Context, g *Group) error {
 			buf, peer := make([]byte, 8), 1-g.Rank()
-			for range fulltest.Else(10_000, 3_000) {
+			for range testkit.Else(10_000, 3_000) {
 				if err := pingPong(ctx, g, buf); err != nil {
 					return err
 				}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // operations are the calls that a failure may interrupt; each is repeated until it fails.
@@ -106,7 +106,7 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 		_, transport, _ := strings.Cut(t.Name(), "/")
 		variant := slices.Index(variants, transport)
 		for i, name := range names {
-			if variant >= 0 && i%len(variants) != variant && !fulltest.Full() {
+			if variant >= 0 && i%len(variants) != variant && !testkit.Full() {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestEndingRightAfterTheLastOperation(t *testing.T) {
 		for name, operation := range operations {
 			for _, way := range []string{"closed", "not closed"} {
 				t.Run(name+" "+way, func(t *testing.T) {
-					for range fulltest.Else(6, 2) {
+					for range testkit.Else(6, 2) {
 						w := world(4)
 						w.t = t
 						w.run(func(ctx context.Context, g *Group) error {

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // No honest program comes to the limits of what may be sent before anybody wants it, however far ahead one rank is: with
 // messages, with collectives, and with groups.
 func TestARankFarAhead(t *testing.T) {
-	onTransports(t, fulltest.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, testkit.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
 		w := world(2)
 		defer w.close()
 		const messages, collectives, groups = 10_000, 2000, 20
@@ -86,7 +86,7 @@ func TestARankFarAhead(t *testing.T) {
 func TestCollectivesOfRanksThatAreFarAhead(t *testing.T) {
 	const calls = 8192 // as many empty messages as the credit of a rank allows
 	const size = 20
-	if raceEnabled && !fulltest.Full() {
+	if raceEnabled && !testkit.Full() {
 		t.Skip("takes long with the race detector")
 	}
 	synctest.Test(t, func(t *testing.T) {

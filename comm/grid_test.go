@@ -10,7 +10,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // The grid: every collective against a sequential reference, for numbers of ranks, lengths, element types and
@@ -21,7 +21,7 @@ import (
 // no more than with few.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
-	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && !fulltest.Full() {
+	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && !testkit.Full() {
 		list = list[:5]
 	}
 	return list
@@ -258,7 +258,7 @@ func TestReductions(t *testing.T) {
 	}
 	onGrid(t, func(ctx context.Context, g *Group) error {
 		for i, check := range usual {
-			if i > 0 && g.Size() > 5 && !fulltest.Full() {
+			if i > 0 && g.Size() > 5 && !testkit.Full() {
 				continue
 			}
 			if err := check(ctx, g, lengths(g)); err != nil {
@@ -284,13 +284,13 @@ func onGrid(t *testing.T, program func(ctx context.Context, g *Group) error) {
 		switch _, transport, _ := strings.Cut(t.Name(), "/"); transport {
 		case "mem":
 		case "shm":
-			sizes = fulltest.Else(sizes, sizesOn(transport))
+			sizes = testkit.Else(sizes, sizesOn(transport))
 		case "tcp":
 			sizes = []int{2, 5}
 		default:
 			sizes = []int{4, 7}
 		}
-		if raceEnabled && !fulltest.Full() { // scripts/check runs the grid without the race detector too
+		if raceEnabled && !testkit.Full() { // scripts/check runs the grid without the race detector too
 			sizes = slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > 5 })
 		}
 		for _, size := range sizes {

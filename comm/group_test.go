@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestGroupRanks(t *testing.T) {
@@ -118,7 +118,7 @@ func TestManyGroupsOneAfterTheOther(t *testing.T) {
 		w := world(3)
 		defer w.close()
 		w.run(func(ctx context.Context, g *Group) error {
-			for i := range fulltest.Else(1000, 300) {
+			for i := range testkit.Else(1000, 300) {
 				sub, err := NewGroup(ctx, g, []int{0, 1, 2})
 				if err != nil {
 					return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A sample is a call of some kind, in numbers that may differ between ranks.
@@ -159,13 +159,13 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 	for at, transport := range []string{"shm", "mem", "tcp", "mixed"} {
 		for kind, ways := range sampleKinds {
 			for _, length := range []int{8, 3000} {
-				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !fulltest.Full() { // above their streams, mem and tcp are the same
+				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !testkit.Full() { // above their streams, mem and tcp are the same
 					continue
 				}
 				usual := sample{kind: kind, typ: "int32", op: Sum, length: length}
 				want := usual.inOrder(t, transport)
 				for i, way := range ways {
-					if i > 0 && transport != "shm" && (i+at)%3 != 0 && !fulltest.Full() { // each way in memory, and on one of the others
+					if i > 0 && transport != "shm" && (i+at)%3 != 0 && !testkit.Full() { // each way in memory, and on one of the others
 						continue
 					}
 					strange := usual
@@ -174,7 +174,7 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 					aheads := []int{alone, 0}
 					if slices.Contains(oneWay, kind) && length == 8 {
 						far := []int{130, 200, 600} // the last calls are remembered, but fewer than these
-						aheads = append(aheads, fulltest.Else(far, far[i%3:][:1])...)
+						aheads = append(aheads, testkit.Else(far, far[i%3:][:1])...)
 					}
 					for _, ahead := range aheads {
 						d := d

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // initAll calls Init as every rank in ranks of size at once and returns the groups and errors by place in ranks.
@@ -61,17 +61,17 @@ func upTo(n int) []int {
 func TestWaysToMeet(t *testing.T) {
 	for _, size := range []int{1, 2, 4} {
 		ways := map[string][]Option{
-			"tcp":   {WithInitMethod("tcp://" + porttest.Addr(t))},
+			"tcp":   {WithInitMethod("tcp://" + testkit.ReservedAddr(t))},
 			"file":  {WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))},
 			"store": {WithStore(NewMemStore())},
-			"token": {WithInitMethod("tcp://" + porttest.Addr(t)), WithToken(longToken)},
-			"tls":   {WithInitMethod("tcp://" + porttest.Addr(t)), WithToken(longToken), WithTLS()},
+			"token": {WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken)},
+			"tls":   {WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTLS()},
 			"tls from machine to machine": {
-				WithInitMethod("tcp://" + porttest.Addr(t)), WithToken(longToken), WithTLS(), notNear,
+				WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTLS(), notNear,
 			},
 			"several connections": {WithStore(NewMemStore()), WithTransport("tcp"), WithConnections(3)},
 			"from machine to machine": {
-				WithInitMethod("tcp://" + porttest.Addr(t)), WithToken(longToken), WithTransport("tcp"), notNear,
+				WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTransport("tcp"), notNear,
 			},
 		}
 		for name, opts := range ways {
@@ -89,7 +89,7 @@ const longToken = "a secret that all know"
 func notNear(c *config) { c.Near = func(net.Conn) bool { return false } }
 
 func TestRankFromTheURL(t *testing.T) {
-	url := "tcp://" + porttest.Addr(t) + "?world_size=2&rank="
+	url := "tcp://" + testkit.ReservedAddr(t) + "?world_size=2&rank="
 	groups, errs := make([]*Group, 2), make([]error, 2)
 	var wg sync.WaitGroup
 	for r := range 2 {
@@ -126,7 +126,7 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 		come, missing []int
 		opts          []Option
 	}{
-		"at rank 0's store": {[]int{0, 2}, []int{1, 3}, []Option{WithInitMethod("tcp://" + porttest.Addr(t))}},
+		"at rank 0's store": {[]int{0, 2}, []int{1, 3}, []Option{WithInitMethod("tcp://" + testkit.ReservedAddr(t))}},
 		"in a file":         {[]int{0, 1, 3}, []int{2}, []Option{WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))}},
 		"rank 0, in a file": {[]int{1, 2}, []int{0, 3}, []Option{WithInitMethod("file://" + filepath.Join(t.TempDir(), "meet"))}},
 	} {
@@ -146,7 +146,7 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 		})
 	}
 	t.Run("rank 0, who serves the store", func(t *testing.T) {
-		way := "tcp://" + porttest.Addr(t)
+		way := "tcp://" + testkit.ReservedAddr(t)
 		_, errs := initAll(t, []int{1}, 2, WithInitMethod(way), WithTimeout(500*time.Millisecond))
 		var missing *MissingRanksError
 		if !errors.As(errs[0], &missing) || !slices.Equal(missing.Missing, []int{0}) || missing.Size != 2 || missing.After < 500*time.Millisecond || !errors.Is(missing, context.DeadlineExceeded) {
@@ -253,7 +253,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			way := WithInitMethod("tcp://" + porttest.Addr(t))
+			way := WithInitMethod("tcp://" + testkit.ReservedAddr(t))
 			var zero sync.WaitGroup
 			zero.Go(func() {
 				opts := []Option{way, WithRank(0, 2), WithTimeout(20 * time.Second), WithToken(longToken), WithTLS()}
@@ -332,7 +332,7 @@ func TestAWorldOfOneFromTheEnvironment(t *testing.T) {
 }
 
 func TestAWorldFromTheEnvironment(t *testing.T) {
-	host, port, _ := strings.Cut(porttest.Addr(t), ":")
+	host, port, _ := strings.Cut(testkit.ReservedAddr(t), ":")
 	for k, v := range map[string]string{"WORLD_SIZE": "2", "MASTER_ADDR": host, "MASTER_PORT": port, "GORUN_STORE_ADDR": ""} {
 		t.Setenv(k, v)
 	}

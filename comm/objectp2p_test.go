@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestObjectsFromRankToRank(t *testing.T) {
@@ -132,7 +132,7 @@ func FuzzOpenList(f *testing.F) {
 	f.Add([]byte{200, 200, 200, 200, 1})
 	f.Add(append([]byte{0x80, 0x80, 0x40}, make([]byte, 1<<20)...)) // a million objects of nothing
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 0, func() {
+		testkit.AllocatesAtMost(t, 0, func() {
 			list, err := openList(b)
 			total := list.count
 			for range list.count {
@@ -163,7 +163,7 @@ func FuzzDecodeObject(f *testing.F) {
 		for _, into := range []func() any{
 			func() any { return new(any) }, func() any { return new(shard) }, func() any { return new([]string) }, func() any { return new(map[string][]int) },
 		} {
-			alloctest.AtMost(t, 256*len(b), func() { _ = defaultCodec.Unmarshal(b, into()) })
+			testkit.AllocatesAtMost(t, 256*len(b), func() { _ = defaultCodec.Unmarshal(b, into()) })
 		}
 	})
 }

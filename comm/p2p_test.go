@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
@@ -19,7 +19,7 @@ func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
 	}
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{0, 1, 1000, eager - 1, eager, eager + 1, longest} {
-			if n > eager+1 && g.Size() > 4 && !fulltest.Full() { // more ranks show nothing new
+			if n > eager+1 && g.Size() > 4 && !testkit.Full() { // more ranks show nothing new
 				continue
 			}
 			out := all[g.Rank()*n:][:n]
@@ -99,7 +99,7 @@ func TestAnySourceTellsWhoSent(t *testing.T) {
 }
 
 func TestTenThousandSendsUnderWay(t *testing.T) {
-	onTransports(t, fulltest.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
+	onTransports(t, testkit.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
 		const n = 10_000
 		w := world(2)
 		defer w.close()

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 var errOwn = errors.New("no such unit")
@@ -142,7 +142,7 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
 		for i, name := range names {
 			call := brokenCalls[name]
-			if strings.HasSuffix(t.Name(), "/mixed") && i%3 != 0 && !fulltest.Full() { // its parts are those of tcp and of shm
+			if strings.HasSuffix(t.Name(), "/mixed") && i%3 != 0 && !testkit.Full() { // its parts are those of tcp and of shm
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 				defer w.close()
 				for how := range endings {
 					for _, n := range []int{1, 40_000} {
-						if variant := how == "error" || how == "fault"; n > 1 && variant && !fulltest.Full() { // which are panics too
+						if variant := how == "error" || how == "fault"; n > 1 && variant && !testkit.Full() { // which are panics too
 							continue
 						}
 						t.Run(fmt.Sprintf("%s/%d", how, n), func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // asWorker names the program that the test binary is when it runs as a worker process.
@@ -172,7 +172,7 @@ func startProcesses(t *testing.T, program string, size int) []*process {
 // startProcessesAs is startProcesses of commands that change has had a look at. Where the system refuses them the test is skipped.
 func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*process {
 	t.Helper()
-	host, port, err := net.SplitHostPort(porttest.Addr(t))
+	host, port, err := net.SplitHostPort(testkit.ReservedAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // networks are the ways in which the ranks of rejoin's tests reach each other.
@@ -32,7 +32,7 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 				}
 			}
 			slices.Sort(names)
-			if !fulltest.Full() { // every operation on one of the networks
+			if !testkit.Full() { // every operation on one of the networks
 				var some []string
 				for i := n; i < len(names); i += len(networks) {
 					some = append(some, names[i])

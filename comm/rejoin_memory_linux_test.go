@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestMemoryOutlivesARound: the buffers of survivors stay where they are, with what is in them, and collectives use them as before. What the
@@ -78,7 +78,7 @@ func TestAStoppedRankWritesNothingLater(t *testing.T) {
 	a := newTestAgent(t, "shm", 3)
 	a.join()
 	odd := a.workers[2]
-	for range fulltest.Else(10, 4) {
+	for range testkit.Else(10, 4) {
 		for _, w := range a.workers {
 			w.joined = true
 		}

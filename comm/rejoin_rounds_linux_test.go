@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // onNetworks runs test as a subtest for each way in which ranks reach each other.
@@ -198,7 +198,7 @@ func TestRejoinLeaksNothing(t *testing.T) {
 			return goroutines, descriptors, mappings, heap
 		}
 		var goroutines, descriptors, mappings, heap int
-		rejoins := fulltest.Else(200, 40)
+		rejoins := testkit.Else(200, 40)
 		for i := range rejoins {
 			if i == 20 {
 				goroutines, descriptors, mappings, heap = measure()

@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestManyRanks(t *testing.T) {
 	for transport, size := range map[string]int{
-		"mem": 256, "shm": 256, "tcp": fulltest.Else(256, 64), "mixed": fulltest.Else(256, 64),
+		"mem": 256, "shm": 256, "tcp": testkit.Else(256, 64), "mixed": testkit.Else(256, 64),
 	} {
 		t.Run(transport, func(t *testing.T) {
 			w := worldOver(t, transport, size)
@@ -116,8 +116,8 @@ func TestGroupsLeaveNothingBehind(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return runtime.NumGoroutine(), m.HeapAlloc
 		}
-		goroutines, heap := makeGroups(fulltest.Else(1000, 60))
-		streams, more := w.mortal[0].Streams(), fulltest.Else(1000, 140)
+		goroutines, heap := makeGroups(testkit.Else(1000, 60))
+		streams, more := w.mortal[0].Streams(), testkit.Else(1000, 140)
 		goroutines2, heap2 := makeGroups(more)
 		if n := w.mortal[0].Streams(); n != streams || goroutines2 > goroutines+100 {
 			t.Errorf("from %d streams and %d goroutines to %d and %d", streams, goroutines, n, goroutines2)

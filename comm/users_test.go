@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/auth/tokenfile"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // asReader is the variable with the address of a store. The test binary connects to it without a token, reads a key and sets it.
@@ -144,7 +144,7 @@ func TestAnotherUserDoesNotJoin(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			at := porttest.Addr(t)
+			at := testkit.ReservedAddr(t)
 			var zero sync.WaitGroup
 			zero.Go(func() {
 				g, err := Init(ctx, WithInitMethod("tcp://"+at), WithRank(0, 2), WithToken(c.token), WithLogger(nil))

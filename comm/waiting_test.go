@@ -10,8 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Who waits in Init says after a second for whom: the first rank, for all who have come; the others leave it to that one.
@@ -21,7 +20,7 @@ func TestInitSaysForWhomItWaits(t *testing.T) {
 		defer store.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
-		var said [5]logtest.Log
+		var said [5]testkit.Log
 		var wg sync.WaitGroup
 		for _, rank := range []int{0, 2} {
 			wg.Go(func() {
@@ -52,7 +51,7 @@ func TestInitSaysForWhomItWaits(t *testing.T) {
 
 // A master that does not answer, and a name that means nothing, are told after a second.
 func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
-	host, port, err := net.SplitHostPort(porttest.Addr(t))
+	host, port, err := net.SplitHostPort(testkit.ReservedAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +60,7 @@ func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
 		"tcp://no-such-host.invalid:1":          "comm: Init waits for rank 0, which serves the store at no-such-host.invalid:1: ",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		var said logtest.Log
+		var said testkit.Log
 		done := make(chan error)
 		go func() {
 			_, err := Init(ctx, WithInitMethod(url), WithRank(1, 2), WithToken("a secret of 16 bytes and more"), WithLogger(said.Logger()))

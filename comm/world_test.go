@@ -24,8 +24,7 @@ import (
 	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/configtest"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 		debug.SetGCPercent(400) // collections are slow under the race detector
 		debug.SetMemoryLimit(1 << 30)
 	}
-	goleak.VerifyTestMain(configtest.With(m))
+	goleak.VerifyTestMain(testkit.OwnSettings(m))
 }
 
 var testToken = []byte("a secret of 16 bytes and more")
@@ -210,7 +209,7 @@ var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 // sizesOn returns the sizes for a transport. The choice of an algorithm and its steps follow from the number of ranks alone, and
 // are the same on all transports. So one of them has every size, and the others have each kind of size.
 func sizesOn(transport string) []int {
-	if transport == "mem" || fulltest.Full() {
+	if transport == "mem" || testkit.Full() {
 		return sizes
 	}
 	return map[string][]int{"tcp": {2, 5}, "shm": {1, 2, 3, 5, 8}, "mixed": {2, 3, 4, 7}, "chunks": {4, 7}}[transport]

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/fdtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/spool"
 )
 
@@ -35,7 +35,7 @@ func TestBlockedOutputHidesNothing(t *testing.T) {
 			s.Argv = []string{"/bin/sh", "-c", floodsAndFails}
 			s.Workers[0].Env, s.Workers[1].Env = append(s.Workers[0].Env, os.Environ()...), append(s.Workers[1].Env, os.Environ()...)
 			s.Spool, s.Pty = spool.New(), func(int) bool { return c.pty }
-			r, w := fdtest.Pipe(t)
+			r, w := testkit.Pipe(t)
 			if c.stdout {
 				s.Stdout = w
 			}
@@ -92,7 +92,7 @@ func TestFloodOfOneDelaysNobody(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	fifo(t, gate)
 	s.Argv = []string{"/bin/sh", "-c", `if [ $RANK = 0 ]; then exec yes "a line of rank 0"; fi; read x <` + gate + `; echo here; echo >` + gate + `; read x <` + gate}
-	r, w := fdtest.Pipe(t)
+	r, w := testkit.Pipe(t)
 	s.Stdout, s.Spool = w, spool.New()
 	g := start(t, s)
 	first := make([]byte, 1<<20) // rank 0 is under way, and everything is full
@@ -137,7 +137,7 @@ func testLastWords(t *testing.T, pty bool) {
 	fifo(t, gate)
 	s.Argv = []string{"/bin/sh", "-c", fmt.Sprintf(`trap 'yes words | head -c %d; exit 7' TERM; echo >%s; while :; do sleep 0.01; done`, 400<<10, gate)}
 	s.Workers[0].Env = append(s.Workers[0].Env, os.Environ()...)
-	r, w := fdtest.Pipe(t)
+	r, w := testkit.Pipe(t)
 	s.Stdout, s.Spool = w, spool.New()
 	g := start(t, s)
 	if _, err := os.ReadFile(gate); err != nil {

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun/gorun/env/disktest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Every line of every worker is on the disk as far as it goes, on the console, or on both.
-func TestFullDisk(t *testing.T) { disktest.Small(t, fillDisk) }
+func TestFullDisk(t *testing.T) { testkit.SmallDisk(t, fillDisk) }
 
 func fillDisk(t *testing.T, dir string) {
 	const workers, count = 3, 4000

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/disktest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestExplain: what is known of a file says why the system does not execute it.
@@ -55,7 +55,7 @@ func TestExplain(t *testing.T) {
 // TestNoexec: nothing on a file system that is mounted with noexec can be executed, and the error says so: of a program, by its path or in
 // PATH, of an interpreter, and of Go programs that gorun would build there.
 func TestNoexec(t *testing.T) {
-	disktest.Small(t, func(t *testing.T, dir string) {
+	testkit.SmallDisk(t, func(t *testing.T, dir string) {
 		program := filepath.Join(dir, "program")
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestParseEndpoint(t *testing.T) {
@@ -96,7 +96,7 @@ func FuzzParseEndpoint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var e Endpoint
 		var err error
-		alloctest.AtMost(t, 64*len(text), func() { e, err = ParseEndpoint(text, EtcdPort) })
+		testkit.AllocatesAtMost(t, 64*len(text), func() { e, err = ParseEndpoint(text, EtcdPort) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\r\n\x00\x1b") {
 				t.Errorf("%q: %q", text, err)

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/ports"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
@@ -62,7 +62,7 @@ func TestLocalConformance(t *testing.T) {
 func TestStaticConformance(t *testing.T) {
 	rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 		s, err := rendezvous.NewStatic(rendezvous.StaticConfig{
-			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: porttest.Pair(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
+			Nodes: 1, Master: rendezvous.Master{Addr: "127.0.0.1", Port: testkit.ReservedPort(t)}, MaxRestarts: maxRestarts, Reserve: newPorts(t).reserve,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestLocalRoundsAreFresh(t *testing.T) {
 }
 
 func TestLocalKeepsAGivenMaster(t *testing.T) {
-	master := rendezvous.Master{Addr: "10.9.8.7", Port: porttest.Pair(t)}
+	master := rendezvous.Master{Addr: "10.9.8.7", Port: testkit.ReservedPort(t)}
 	l := rendezvous.NewLocal(rendezvous.StaticConfig{Master: master, Reserve: newPorts(t).reserve})
 	for range 2 {
 		if round := mustJoin(t, l); round.Master != master {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/disktest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher"
 	_ "github.com/gorun/gorun/launcher/guard/reexec" // the test binary is also the guard of a command
 	"github.com/gorun/gorun/launcher/spool"
@@ -136,7 +136,7 @@ func TestDisk(t *testing.T) {
 }
 
 func TestDiskIsFull(t *testing.T) {
-	disktest.Small(t, func(t *testing.T, dir string) {
+	testkit.SmallDisk(t, func(t *testing.T, dir string) {
 		if err := Disk(dir).Run(t.Context()); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("a full disk: %v", err)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 var departSeed = flag.Uint64("depart-seed", 0, "seed of how ranks depart; 0: a new one")
@@ -82,7 +82,7 @@ func TestRanksDepart(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	attempts := fulltest.Else(60, 12)
+	attempts := testkit.Else(60, 12)
 	t.Logf("-depart-seed=%d", seed)
 	program := fmt.Sprintf("departs %d %d", attempts, seed)
 	restarts := fmt.Sprintf("--max-restarts=%d", 2*attempts) // more than one rank may depart, one after the other

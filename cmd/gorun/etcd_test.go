@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/env/fdtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
@@ -150,7 +150,7 @@ func leaderless(ts *testscript.TestScript, _ bool, args []string) {
 
 // deaf NAME sets a variable to a port that answers nobody: more wait to be accepted than may.
 func deaf(ts *testscript.TestScript, _ bool, args []string) {
-	fd, err := fdtest.Socket()
+	fd, err := testkit.Socket()
 	ts.Check(err)
 	ts.Defer(func() { _ = syscall.Close(fd) })
 	ts.Check(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))

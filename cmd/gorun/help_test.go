@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestHelpExamples does what the help shows first, in its order, with programs that use package comm and a node0 that other machines
@@ -20,8 +20,8 @@ func TestHelpExamples(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	dir, token := t.TempDir(), false
-	master := porttest.Pair(t)
-	endpoint := porttest.Pair(t)
+	master := testkit.ReservedPort(t)
+	endpoint := testkit.ReservedPort(t)
 	node0, ok := ownAddress()
 	if !ok {
 		node0 = "127.0.0.1"

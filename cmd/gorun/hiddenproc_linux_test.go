@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // TestUnknownUser: a job runs as a user without a name and with HOME=/, as on OpenShift, also where /proc hides the processes of others. Nothing

@@ -18,7 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 const secretToken = "5ecre7-0f-7he-n0de5-0f-7h15-j0b"
@@ -27,7 +27,7 @@ const secretToken = "5ecre7-0f-7he-n0de5-0f-7h15-j0b"
 func loopback(t *testing.T, n int) string {
 	var list []string
 	for range n {
-		list = append(list, porttest.Addr(t))
+		list = append(list, testkit.ReservedAddr(t))
 	}
 	return strings.Join(list, ",")
 }

@@ -13,18 +13,18 @@ import (
 	"time"
 
 	version "github.com/gorun/gorun/cmd/gorun/internal/release"
-	"github.com/gorun/gorun/env/hosttest"
-	"github.com/gorun/gorun/env/sshtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // launch starts gorun launch on the client of hosts. --remote-path is this test's gorun.
-func launch(t *testing.T, h *sshtest.Hosts, args ...string) *node {
+func launch(t *testing.T, h *clustertest.Hosts, args ...string) *node {
 	t.Helper()
 	return launchWith(t, h, nil, args...)
 }
 
 // launchWith does that with more variables.
-func launchWith(t *testing.T, h *sshtest.Hosts, environ []string, args ...string) *node {
+func launchWith(t *testing.T, h *clustertest.Hosts, environ []string, args ...string) *node {
 	t.Helper()
 	gorun, err := exec.LookPath("gorun")
 	if err != nil {
@@ -70,7 +70,7 @@ var shellArgs = []string{"", " ", "!x", "a b", "$HOME", "`id`", "'", `"`, `\`, `
 // TestLaunchShells: no login shell changes an argument, a variable or what goes through stdin and stdout.
 func TestLaunchShells(t *testing.T) {
 	t.Parallel()
-	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	// The noise of a login shell comes before gorun.
 	for _, i := range []int{1, 2, 3} {
 		h.List[i].Run(t, "sh", "-c", `mkdir -p ~/.config/fish; for f in .bashrc .tcshrc .config/fish/config.fish; do echo "echo Welcome to $(hostname)" >~/$f; done`)
@@ -103,24 +103,24 @@ func TestLaunchEnds(t *testing.T) {
 	skipIfShort(t, "takes 10 s and more")
 	const worker = "sleep 9753"
 	for name, c := range map[string]struct {
-		do   func(h *sshtest.Hosts, n *node)
+		do   func(h *clustertest.Hosts, n *node)
 		code int
 		says string
 	}{
-		"interrupt":       {func(_ *sshtest.Hosts, n *node) { n.signal(syscall.SIGINT) }, 130, "gorun: stopped by signal 2 (SIGINT)"},
-		"killed launcher": {func(_ *sshtest.Hosts, n *node) { n.signal(syscall.SIGKILL) }, -1, ""},
-		"dead host":       {func(h *sshtest.Hosts, _ *node) { h.List[2].Kill() }, 1, "gorun: host h3: running the job: the host is lost: the connection has ended"},
-		"cut host":        {func(h *sshtest.Hosts, _ *node) { h.List[2].Cut() }, 1, "gorun: host h3: running the job: the host is lost: no sign of life for 2s"},
-		"killed agent": {func(h *sshtest.Hosts, _ *node) {
+		"interrupt":       {func(_ *clustertest.Hosts, n *node) { n.signal(syscall.SIGINT) }, 130, "gorun: stopped by signal 2 (SIGINT)"},
+		"killed launcher": {func(_ *clustertest.Hosts, n *node) { n.signal(syscall.SIGKILL) }, -1, ""},
+		"dead host":       {func(h *clustertest.Hosts, _ *node) { h.List[2].Kill() }, 1, "gorun: host h3: running the job: the host is lost: the connection has ended"},
+		"cut host":        {func(h *clustertest.Hosts, _ *node) { h.List[2].Cut() }, 1, "gorun: host h3: running the job: the host is lost: no sign of life for 2s"},
+		"killed agent": {func(h *clustertest.Hosts, _ *node) {
 			killProcess(t, h.List[1], "KILL", "gorun agent $")
 		}, 1, "gorun: host h2: running the job: the host is lost: the connection has ended"},
-		"killed node": {func(h *sshtest.Hosts, _ *node) {
+		"killed node": {func(h *clustertest.Hosts, _ *node) {
 			killProcess(t, h.List[1], "KILL", "^gorun launched-node")
 		}, 137, "gorun: host h2: gorun has died (signal: killed)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := sshtest.Start(t, sshtest.Config{Hosts: 3})
+			h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 3})
 			n := launch(t, h, "--heartbeat-timeout=2", "--hosts=h[1-3]:2", "sh", "-c", "echo ready; exec "+worker)
 			for range 6 {
 				n.expect("ready")
@@ -145,7 +145,7 @@ func TestLaunchEnds(t *testing.T) {
 func TestLaunchElastic(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t, "takes 10 s and more")
-	h := sshtest.Start(t, sshtest.Config{Hosts: 4})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
 	release := newRelease(t)
 	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
 	for range 4 {
@@ -162,7 +162,7 @@ func TestLaunchElastic(t *testing.T) {
 func TestLaunchBadHosts(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t, "takes 10 s and more")
-	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	dir := t.TempDir()
 	for name, script := range map[string]string{
 		"older":  `printf '\001gorun-agent {"protocol":1,"version":"0.0.9"}\n'; exec cat >/dev/null`,
@@ -226,7 +226,7 @@ func TestLaunchBadHosts(t *testing.T) {
 func TestLaunchCopy(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t, "takes 10 s and more")
-	h := sshtest.Start(t, sshtest.Config{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	for turn := range 2 {
 		n := launch(t, h, "--copy", "--hosts=h[1-4]", "sh", "-c", "echo rank $RANK")
 		out := n.end(0)

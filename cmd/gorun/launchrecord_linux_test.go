@@ -10,21 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/hosttest"
-	"github.com/gorun/gorun/env/sshtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // A client is the machine on which gorun launch and the commands about its job run.
 type client struct {
 	t       *testing.T
-	hosts   *sshtest.Hosts
+	hosts   *clustertest.Hosts
 	program string // gorun
 	environ []string
 	records string // the directory of records there
 }
 
 // newClient returns the client of hosts. Each machine gets own directories of sockets: all have the same /tmp.
-func newClient(t *testing.T, h *sshtest.Hosts) *client {
+func newClient(t *testing.T, h *clustertest.Hosts) *client {
 	t.Helper()
 	program, err := exec.LookPath("gorun")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestLaunchedJob(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t, "takes 10 s and more")
 	const worker = "sleep 9755"
-	h := sshtest.Start(t, sshtest.Config{Hosts: 2})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 2})
 	c := newClient(t, h)
 	want, dir := c.want, c.records
 	start := func(id string) *node {
@@ -145,7 +145,7 @@ func TestLaunchedJob(t *testing.T) {
 // TestLaunchedHere: a job whose agents have sockets on this machine is not listed twice.
 func TestLaunchedHere(t *testing.T) {
 	t.Parallel()
-	h := sshtest.Start(t, sshtest.Config{Hosts: 1})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 1})
 	c := newClient(t, h)
 	release := newRelease(t)
 	for hosts, count := range map[string]int{"localhost": 1, "h1": 0, "localhost,h1": 2, "localhost,h1 --rdzv-backend=static": 1} {
@@ -173,7 +173,7 @@ func TestLaunchedHere(t *testing.T) {
 // TestLaunchedDrain: gorun scale and gorun drain on the machine of gorun launch, which goes on with fewer hosts than its job had at first.
 func TestLaunchedDrain(t *testing.T) {
 	t.Parallel()
-	h := sshtest.Start(t, sshtest.Config{Hosts: 3})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 3})
 	c := newClient(t, h)
 	want, release := c.want, newRelease(t)
 	n := c.launch("--hosts=h[1-3]", "--rdzv-id=train", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
@@ -200,7 +200,7 @@ func TestLaunchedScale(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t, "takes 10 s and more")
 	const worker = "sleep 9757"
-	h := sshtest.Start(t, sshtest.Config{Hosts: 4})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
 	c, release := newClient(t, h), newRelease(t)
 	n := c.launch("--hosts=h[1-4]", "--rdzv-id=train", "--heartbeat-timeout=5", "--rdzv-conf=ttl=3,last_call_timeout=1",
 		"sh", "-c", "echo ready $WORLD_SIZE; "+worker+" & "+release.await())
@@ -237,7 +237,7 @@ func TestLaunchedScale(t *testing.T) {
 func TestLaunchedScaleUp(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t, "takes 10 s and more")
-	h := sshtest.Start(t, sshtest.Config{Hosts: 3})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 3})
 	c, release := newClient(t, h), newRelease(t)
 	n := c.launch("--hosts=h[1-3]", "--nnodes=1:3", "--rdzv-id=train", "--heartbeat-timeout=9", "--rdzv-conf=ttl=3,last_call_timeout=1",
 		"sh", "-c", "echo ready $WORLD_SIZE; "+release.await())

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/hosttest"
-	"github.com/gorun/gorun/env/sshtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 var (
@@ -34,7 +34,7 @@ func TestLaunchSpeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(text, func(t *testing.T) {
-			h := sshtest.Start(t, sshtest.Config{Hosts: n})
+			h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: n})
 			names := make([]string, n)
 			for i, m := range h.List {
 				names[i] = m.Name

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/fdtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
@@ -78,7 +78,7 @@ func trace(t *testing.T, args []string, code int) (inits, before string) {
 	file := filepath.Join(t.TempDir(), "before")
 	var stderr strings.Builder
 	cmd := exec.CommandContext(ctx, exe)
-	cmd.Args, cmd.ExtraFiles, cmd.Stderr = args, []*os.File{fdtest.HungUp(t)}, &stderr
+	cmd.Args, cmd.ExtraFiles, cmd.Stderr = args, []*os.File{testkit.HungUp(t)}, &stderr
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1", raceExitsAtOnce, beforeMain+"="+file)
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != code {
 		t.Fatalf("%v: %s", err, &stderr)

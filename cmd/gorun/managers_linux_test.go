@@ -10,28 +10,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
 	"github.com/gorun/gorun/env/manager"
-	"github.com/gorun/gorun/env/mungetest"
-	"github.com/gorun/gorun/env/slurmtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // A slurmUser runs commands on the login node of a cluster, whose nodes have MUNGE if it says so.
 type slurmUser struct {
-	*slurmtest.Cluster
+	*clustertest.Slurm
 	path string // with munge and unmunge
 }
 
 func newSlurmUser(t *testing.T, nodes int) slurmUser {
 	t.Helper()
 	hosttest.Need(t, "unmunge", "munge")
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: nodes})
+	c := clustertest.StartSlurm(t, clustertest.SlurmConfig{Nodes: nodes})
 	said := c.Run(t, "sh", "-c", "scontrol show config | grep ^AuthInfo")
 	_, socket, ok := strings.Cut(said, "socket=")
 	if !ok {
 		t.Fatalf("no socket of MUNGE in %q", said)
 	}
-	return slurmUser{c, mungetest.Programs(t, strings.TrimSpace(socket)) + ":" + os.Getenv("PATH")}
+	return slurmUser{c, clustertest.MUNGEPrograms(t, strings.TrimSpace(socket)) + ":" + os.Getenv("PATH")}
 }
 
 // run runs a command of the shell, and returns its output and its exit code.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/fdtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // An unreadJob is a running gorun whose output nobody reads.
@@ -33,7 +33,7 @@ func startUnread(t *testing.T, stderr bool, script string, flags ...string) *unr
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, writer := fdtest.Pipe(t)
+	reader, writer := testkit.Pipe(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 	j := &unreadJob{t: t, cmd: exec.CommandContext(ctx, exe), reader: reader, writer: writer}

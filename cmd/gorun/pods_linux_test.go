@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // A pod is a machine that has the name, the names of others and the files of a pod of an Indexed Job.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // TestProxies: nodes, and the members of the etcd that they host, use no proxy, whatever the environment says; workers have the variables.

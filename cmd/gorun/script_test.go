@@ -15,14 +15,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/gorun/gorun/env/configtest"
-	"github.com/gorun/gorun/env/fulltest"
 	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestMain lets this test binary be gorun, under that name. The guard that gorun starts from its own binary does not come
 // as far.
-func TestMain(m *testing.M) { testscript.Main(configtest.With(m), commands) }
+func TestMain(m *testing.M) { testscript.Main(testkit.OwnSettings(m), commands) }
 
 // commands are what this test binary can be, by the name under which it is started.
 var commands = map[string]func(){"gorun": main, "ranks": ranks}
@@ -55,7 +54,7 @@ func TestScripts(t *testing.T) {
 		Condition: func(name string) (bool, error) {
 			switch name {
 			case "full":
-				return fulltest.Full(), nil
+				return testkit.Full(), nil
 			case "torch":
 				return pythonWithTorch() != "", nil
 			case "ipv6":

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
-	"github.com/gorun/gorun/env/slurmtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // signalLog is a worker that writes which signals it gets, and from whom: its guard, or somebody else. It ends $1 seconds after SIGTERM.
@@ -37,14 +37,14 @@ while True:
 // A slurmJob is a running srun or salloc on the login node of a cluster.
 type slurmJob struct {
 	t              *testing.T
-	cluster        *slurmtest.Cluster
+	cluster        *clustertest.Slurm
 	name           string
 	cmd            *exec.Cmd
-	stdout, stderr logtest.Log
+	stdout, stderr testkit.Log
 }
 
 // startSlurm starts srun with gorun and two workers on each node, and returns when all of them are ready.
-func startSlurm(t *testing.T, c *slurmtest.Cluster, nodes int, srun, gorun []string, worker ...string) *slurmJob {
+func startSlurm(t *testing.T, c *clustertest.Slurm, nodes int, srun, gorun []string, worker ...string) *slurmJob {
 	t.Helper()
 	j := &slurmJob{t: t, cluster: c, name: strings.ReplaceAll(t.Name(), "/", "-")}
 	args := slices.Concat([]string{"--job-name=" + j.name, fmt.Sprint("--nodes=", nodes), "--ntasks-per-node=1"}, srun, []string{"gorun", "--nproc-per-node=2"}, gorun, worker)
@@ -108,7 +108,7 @@ func (j *slurmJob) wantSignals(workers int, names ...string) {
 // TestSlurmSignals: what Slurm sends, gorun does not repeat; it ends before Slurm kills it, and says how.
 func TestSlurmSignals(t *testing.T) {
 	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: 2, KillWait: 6 * time.Second})
+	c := clustertest.StartSlurm(t, clustertest.SlurmConfig{Nodes: 2, KillWait: 6 * time.Second})
 	logger := filepath.Join(t.TempDir(), "signals.py")
 	if err := os.WriteFile(logger, []byte(signalLog), 0o600); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestSlurmSignals(t *testing.T) {
 // TestSlurmSignalsTasks: if Slurm signals only the tasks that it has started, gorun passes the signals on.
 func TestSlurmSignalsTasks(t *testing.T) {
 	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: 1, ProctrackType: "proctrack/pgid"})
+	c := clustertest.StartSlurm(t, clustertest.SlurmConfig{Nodes: 1, ProctrackType: "proctrack/pgid"})
 	logger := filepath.Join(t.TempDir(), "signals.py")
 	if err := os.WriteFile(logger, []byte(signalLog), 0o600); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestSlurmSignalsTasks(t *testing.T) {
 // those of the first.
 func TestSlurmRequeue(t *testing.T) {
 	t.Parallel()
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: 2, KillWait: 4 * time.Second})
+	c := clustertest.StartSlurm(t, clustertest.SlurmConfig{Nodes: 2, KillWait: 4 * time.Second})
 	dir := t.TempDir()
 	logger, batch, output := filepath.Join(dir, "signals.py"), filepath.Join(dir, "batch"), filepath.Join(dir, "output")
 	for file, text := range map[string]string{
@@ -241,7 +241,7 @@ while not os.path.exists('release'):
 	if err := os.WriteFile(filepath.Join(dir, "train.py"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: 4, KillWait: 4 * time.Second, NodeTimeout: 2 * time.Second})
+	c := clustertest.StartSlurm(t, clustertest.SlurmConfig{Nodes: 4, KillWait: 4 * time.Second, NodeTimeout: 2 * time.Second})
 	submit := func(name string) (id string, await func(text string, times int)) {
 		t.Helper()
 		text, err := os.ReadFile("../../docs/clusters/" + name)

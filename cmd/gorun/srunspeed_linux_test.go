@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/slurmtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
 )
 
 var (
@@ -30,7 +30,7 @@ func TestSrunSpeed(t *testing.T) {
 		ways = append(ways, ways[1])
 		ways[2].name, ways[2].argv = "other gorun true", []string{*srunOther, "true"}
 	}
-	c := slurmtest.Start(t, slurmtest.Config{Nodes: 4})
+	c := clustertest.StartSlurm(t, clustertest.SlurmConfig{Nodes: 4})
 	for _, nodes := range []int{1, 2, 4} {
 		times := make([][]time.Duration, len(ways))
 		for range *srunRounds {

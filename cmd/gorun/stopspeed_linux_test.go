@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 var stopNodes = flag.Int("stop-nodes", 0, "how many nodes TestStopSpeed runs on this machine; 0: it does not run")
@@ -23,7 +23,7 @@ func TestStopSpeed(t *testing.T) {
 	}
 	const grace = 2 * time.Second
 	gorun := buildGorun(t)
-	port := porttest.Pair(t)
+	port := testkit.ReservedPort(t)
 	dir, id := t.TempDir(), fmt.Sprint("stop-speed-", os.Getpid())
 	token := "GORUN_TOKEN=" + strings.Repeat("0123456789abcdef", 2)
 	nodes := make([]*exec.Cmd, *stopNodes)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/unit"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // readUnit reads the unit of docs/clusters.

@@ -15,8 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/env/configtest"
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	runtime.GOMAXPROCS(2 * maxSources) // also where there are fewer processors, a commit is to come from several ranks
-	goleak.VerifyTestMain(configtest.With(m))
+	goleak.VerifyTestMain(testkit.OwnSettings(m))
 }
 
 // errKilled ends a rank of a testJob as a kill does: it is started again, with nothing of what it had.
@@ -129,7 +128,7 @@ type testRank struct {
 	rank  int
 	round *testRound
 
-	log logtest.Log // of its worlds
+	log testkit.Log // of its worlds
 
 	mu       sync.Mutex
 	world    *comm.Group

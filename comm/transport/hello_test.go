@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // FuzzHello lets a caller that knows the token say anything.
@@ -17,7 +17,7 @@ func FuzzHello(f *testing.F) {
 		if len(b) < HelloSize {
 			return
 		}
-		alloctest.AtMost(t, 1<<10, func() { _, _ = ParseHello(b, world, rank, ranks) })
+		testkit.AllocatesAtMost(t, 1<<10, func() { _, _ = ParseHello(b, world, rank, ranks) })
 		h, err := ParseHello(b, world, rank, ranks)
 		if err == nil && (h.From >= ranks || h.From == rank || !bytes.Equal(b[:HelloSize], h.Bytes())) {
 			t.Errorf("%x was read as %+v", b, h)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 const root = "../.."
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		gorun = dir
-		return configtest.With(m).Run()
+		return testkit.OwnSettings(m).Run()
 	}())
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // recorder keeps what was written through it.
@@ -192,7 +192,7 @@ func FuzzAccept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var hello []byte
 		var err error
-		alloctest.AtMost(t, 0, func() {
+		testkit.AllocatesAtMost(t, 0, func() {
 			hello, err = Accept(&scripted{in: in}, token, func([]byte) ([]byte, error) {
 				t.Error("hostile bytes reached decide")
 				return nil, nil
@@ -208,7 +208,7 @@ func FuzzDial(f *testing.F) {
 	f.Add([]byte(magic), []byte("hello"))
 	f.Add(append([]byte(magic), make([]byte, nonceSize+macSize+1+2+macSize)...), []byte{})
 	f.Fuzz(func(t *testing.T, in, hello []byte) {
-		alloctest.AtMost(t, 0, func() {
+		testkit.AllocatesAtMost(t, 0, func() {
 			if reply, err := Dial(&scripted{in: in}, token, hello); err == nil || reply != nil {
 				t.Errorf("Dial = %q, %v", reply, err)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestExpand(t *testing.T) {
@@ -199,7 +199,7 @@ func FuzzExpand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		var hosts []string
 		var err error
-		alloctest.AtMost(t, 64<<20, func() { hosts, err = Expand(list) })
+		testkit.AllocatesAtMost(t, 64<<20, func() { hosts, err = Expand(list) })
 		if err != nil {
 			if hosts != nil || len(err.Error()) > 600 {
 				t.Fatalf("%d hosts and an error of %d bytes", len(hosts), len(err.Error()))

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // captured returns the environment that a manager has set, from testdata, with changes: NAME=value, or NAME for a variable that is not set.
@@ -203,7 +203,7 @@ func FuzzFind(f *testing.F) {
 				changed[name] = value
 				var task *Task
 				var err error
-				alloctest.AtMost(t, 8<<20, func() { task, err = Find(lookupIn(changed)) })
+				testkit.AllocatesAtMost(t, 8<<20, func() { task, err = Find(lookupIn(changed)) })
 				if err != nil {
 					if len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\n\x00") {
 						t.Errorf("%s=%.100q: %q", name, value, err)

@@ -11,8 +11,8 @@ import (
 	"testing/iotest"
 
 	"github.com/gorun/gorun/env"
-	"github.com/gorun/gorun/env/alloctest"
 	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 var died = []rounds.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, ExitCode: -9, OutOfMemory: true, Hung: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}}
@@ -100,7 +100,7 @@ func TestBadDocuments(t *testing.T) {
 		{"nonsense\n", "invalid character"},
 		{strings.Repeat("x", rounds.MaxLine+1), "more than 1048576 bytes"},
 	} {
-		alloctest.AtMost(t, 8*rounds.MaxLine, func() {
+		testkit.AllocatesAtMost(t, 8*rounds.MaxLine, func() {
 			if _, err := rounds.NewReader[rounds.Round](strings.NewReader(c.text)).Read(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
 			}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/fdtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A reader takes what is written to it when it is told to.
@@ -184,7 +184,7 @@ func TestMessagesNeverWait(t *testing.T) {
 // TestOneOpenFile: stdout and stderr that are one pipe get whole lines in the order in which they were put, whatever
 // fits into a pipe at once.
 func TestOneOpenFile(t *testing.T) {
-	r, w := fdtest.Pipe(t)
+	r, w := testkit.Pipe(t)
 	fd, err := unix.Dup(int(w.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestOneOpenFile(t *testing.T) {
 
 // TestNonBlocking: somebody who shares the open file may make it non-blocking, which loses nothing.
 func TestNonBlocking(t *testing.T) {
-	r, w := fdtest.Pipe(t)
+	r, w := testkit.Pipe(t)
 	if err := unix.SetNonblock(int(w.Fd()), true); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/ports"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -74,7 +74,7 @@ func TestAskedWhileItWaits(t *testing.T) {
 // TestHostsWhenThePortIsFree: a node at whose endpoint another process listens at first hosts the etcd when that process has ended.
 func TestHostsWhenThePortIsFree(t *testing.T) {
 	t.Parallel()
-	port := porttest.Pair(t)
+	port := testkit.ReservedPort(t)
 	other, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		t.Fatal(err)

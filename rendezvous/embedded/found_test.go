@@ -11,7 +11,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -21,7 +21,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`[{"id":1,"peerURLs":["http://a:1"],"name":"n"},null,{}]`))
 	f.Add(bytes.Repeat([]byte("[{},"), 100))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		alloctest.AtMost(t, 512*len(text), func() {
+		testkit.AllocatesAtMost(t, 512*len(text), func() {
 			var is founding
 			_ = readAnswer(bytes.NewReader(text), &is)
 			var members []*membership.Member
@@ -33,7 +33,7 @@ func FuzzAnswer(f *testing.F) {
 // TestAnswerWithoutEnd is read up to its limit.
 func TestAnswerWithoutEnd(t *testing.T) {
 	endless := io.MultiReader(bytes.NewReader([]byte(`"`)), repeat('x'))
-	alloctest.AtMost(t, 16*maxSurvey, func() {
+	testkit.AllocatesAtMost(t, 16*maxSurvey, func() {
 		if err := readAnswer(endless, new(founding)); err == nil {
 			t.Error("an answer without end is read")
 		}

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestLog: what etcd says, as the agent does.
@@ -21,7 +21,7 @@ func TestLog(t *testing.T) {
 		slog.LevelError: "",
 	} {
 		var out strings.Builder
-		l := newLogger(logtest.Lines(&out, level), func(error) {})
+		l := newLogger(testkit.LogLines(&out, level), func(error) {})
 		l.Debug("small", zap.Int("n", 1))
 		l = l.With(zap.String("a", "x"))
 		l.Info("news", zap.Ints("b", []int{1, 2}))
@@ -36,7 +36,7 @@ func TestLog(t *testing.T) {
 // TestHarmless: what etcd calls an error when a learner gets its vote is no warning.
 func TestHarmless(t *testing.T) {
 	var out strings.Builder
-	l := newLogger(logtest.Lines(&out, slog.LevelInfo), func(error) {})
+	l := newLogger(testkit.LogLines(&out, slog.LevelInfo), func(error) {})
 	l.Error("failed to update storage version")
 	l.Error("rejecting promote learner: learner is not ready", zap.Float64("learner-ready-percent", 0))
 	l.Error("Validation on configuration change failed", zap.Error(membership.ErrMemberNotLearner))

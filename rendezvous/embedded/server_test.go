@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -23,7 +23,7 @@ var secret = []byte("correct horse battery staple")
 // listen returns a listener on host, and the endpoint that it is.
 func listen(t testing.TB, host string) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
-	self := rendezvous.Endpoint{Host: host, Port: porttest.Pair(t)}
+	self := rendezvous.Endpoint{Host: host, Port: testkit.ReservedPort(t)}
 	l, err := net.Listen("tcp", self.String())
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/env/ports"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/rendezvoustest"
 )
@@ -15,7 +15,7 @@ func reserve(_ string, number int) (rendezvous.Port, error) { return ports.Reser
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
-	for name, port := range map[string]int{"any port": 0, "a fixed port": porttest.Pair(t)} {
+	for name, port := range map[string]int{"any port": 0, "a fixed port": testkit.ReservedPort(t)} {
 		t.Run(name, func(t *testing.T) {
 			rendezvoustest.Run(t, func(t *testing.T, maxRestarts int) rendezvous.Rendezvous {
 				r, err := New(Config{

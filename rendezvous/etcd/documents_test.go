@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -210,14 +210,14 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		kv := &mvccpb.KeyValue{Key: []byte("k"), Value: text}
 		of := 64 * len(text)
-		alloctest.AtMost(t, of+nodesLimit*512, func() {
+		testkit.AllocatesAtMost(t, of+nodesLimit*512, func() {
 			if doc, err := decode[roundDoc](kv); err == nil {
 				if f, err := formed([]roundDoc{doc}, true); err == nil && doc.Assignments[f.Members[0].Key].Rank != 0 {
 					t.Errorf("%q is a round of %+v", text, f.Members)
 				}
 			}
 		})
-		alloctest.AtMost(t, 8*of, func() {
+		testkit.AllocatesAtMost(t, 8*of, func() {
 			_, _ = decode[nodeDoc](kv)
 			_, _ = decode[reportDoc](kv)
 			_, _ = decode[stateDoc](kv)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -48,7 +48,7 @@ func TestFirewall(t *testing.T) {
 func TestUnreachableMaster(t *testing.T) {
 	t.Parallel()
 	client := startServer(t).client()
-	refusing := porttest.Addr(t) // what a name means to other nodes
+	refusing := testkit.ReservedAddr(t) // what a name means to other nodes
 	for name, c := range map[string]struct {
 		dial func(ctx context.Context, network, addr string) (net.Conn, error)
 		want string
@@ -173,7 +173,7 @@ func TestMasterDiesFirst(t *testing.T) {
 func TestMasterPort(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 2)
-	j.config.MasterPort = porttest.Pair(t)
+	j.config.MasterPort = testkit.ReservedPort(t)
 	var busy sync.Map // by the number of the agent
 	agents := make([]*agent, 2)
 	for i := range agents {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -151,10 +151,10 @@ func TestLeavingForAReasonEndsTheJob(t *testing.T) {
 func TestSettingsConflict(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
-	var log logtest.Log
+	var log testkit.Log
 	first := j.agent("first", func(c *Config) {
 		c.Settings = map[string]string{"version": "1.0"}
-		c.Logger = logtest.Lines(&log, slog.LevelWarn)
+		c.Logger = testkit.LogLines(&log, slog.LevelWarn)
 	})
 	joined := later(first)
 	awaitKeys(t, j, "nodes/", 1)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -174,7 +174,7 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 	server := startServer(t)
 	j := newJob(t, server.client(), 1, 3)
 	j.config.Lease = time.Hour
-	var log logtest.Log
+	var log testkit.Log
 	j.config.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	agents, ways := j.agentsBehindRelays(server, 3)
 	rounds := together(t, agents)

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -44,7 +44,7 @@ func startServer(t *testing.T) *server {
 	any := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	c.ListenPeerUrls = any
 	// It comes back where it was.
-	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: porttest.Addr(t)}}
+	c.ListenClientUrls = []url.URL{{Scheme: "http", Host: testkit.ReservedAddr(t)}}
 	c.AdvertiseClientUrls, c.AdvertisePeerUrls = any, any
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	s := &server{t: t, config: c}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -36,7 +36,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	seeds := fulltest.Else(100_000, 2500)
+	seeds := testkit.Else(100_000, 2500)
 	switch {
 	case *simSeeds > 0:
 		seeds = *simSeeds

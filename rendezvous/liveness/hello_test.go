@@ -3,7 +3,7 @@ package liveness
 import (
 	"testing"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // FuzzHello: what a caller says is kept within bounds.
@@ -16,7 +16,7 @@ func FuzzHello(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var h hello
 		var err error
-		alloctest.AtMost(t, 64*len(text), func() { h, err = parseHello(text) })
+		testkit.AllocatesAtMost(t, 64*len(text), func() { h, err = parseHello(text) })
 		if err == nil && (len(h.From) > maxKey || h.Port < 0 || h.Port > 65535 || h.Stay && h.Port == 0) || err != nil && h != (hello{}) {
 			t.Errorf("%q is %+v, %v", text, h, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // A connection to a machine that has vanished breaks at both ends, so that nobody is said to be reached by it. Nobody has ended for that.

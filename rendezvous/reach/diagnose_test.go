@@ -27,7 +27,7 @@ import (
 	grpccredentials "google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/reach"
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func listen(t *testing.T) (net.Listener, rendezvous.Endpoint) {
 	t.Helper()
-	e := rendezvous.Endpoint{Host: "127.0.0.1", Port: porttest.Pair(t)}
+	e := rendezvous.Endpoint{Host: "127.0.0.1", Port: testkit.ReservedPort(t)}
 	l, err := net.Listen("tcp", e.String())
 	if err != nil {
 		t.Fatal(err)

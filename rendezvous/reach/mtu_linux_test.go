@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // TestSilentBehindJumboFrames: a machine that sends longer packets than those of Ethernet may be told nothing because of that.

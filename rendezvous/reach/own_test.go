@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -139,7 +139,7 @@ func TestOwn(t *testing.T) {
 
 // TestOwnOfThisMachine: of two that ask for the same endpoint one gets it, and nobody while it is held.
 func TestOwnOfThisMachine(t *testing.T) {
-	here := rendezvous.Endpoint{Host: "localhost", Port: porttest.Pair(t)}
+	here := rendezvous.Endpoint{Host: "localhost", Port: testkit.ReservedPort(t)}
 	claims := make(chan *Claim)
 	for range 2 {
 		go func() {

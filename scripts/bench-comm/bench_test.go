@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestMain runs as a rank if its arguments say so: contenders start this program again.
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(configtest.With(m).Run())
+	os.Exit(testkit.OwnSettings(m).Run())
 }
 
 // TestQuick measures with all peers that are there, and judges no time.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
-	"github.com/gorun/gorun/env/sshtest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
@@ -86,12 +86,12 @@ func TestNetworks(t *testing.T) {
 }
 
 // start boots the machines.
-func (n network) start(t *testing.T) *sshtest.Hosts {
+func (n network) start(t *testing.T) *clustertest.Hosts {
 	t.Helper()
 	if _, err := exec.LookPath("tc"); err != nil {
 		t.Skip("links of a rate take the command tc")
 	}
-	h := sshtest.Start(t, sshtest.Config{Hosts: n.Machines, MaxStartups: "100"})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: n.Machines, MaxStartups: "100"})
 	last := n.Machines - 1
 	for i, m := range h.List {
 		if n.Latency > 0 {

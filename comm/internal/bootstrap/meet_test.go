@@ -19,8 +19,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/protocol"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/memstore"
-	"github.com/gorun/gorun/env/alloctest"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // What ranks say of themselves and of the world takes memory in proportion to it, however short, and to no more than a world needs.
@@ -30,7 +30,7 @@ func FuzzParseInfo(f *testing.F) {
 	f.Add([]byte("{\"host\":\"\\u001b[2Ja\"}"))
 	f.Add([]byte(`{"host":"` + strings.Repeat("a", longestInfo) + `"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 8*min(len(b), longestInfo), func() { _, _ = parseInfo(b) })
+		testkit.AllocatesAtMost(t, 8*min(len(b), longestInfo), func() { _, _ = parseInfo(b) })
 		if r, err := parseInfo(b); err == nil && (len(b) > longestInfo || r.Host != auth.Printable(r.Host)) {
 			t.Errorf("%q was read as %+v", b, r)
 		}
@@ -45,7 +45,7 @@ func FuzzParseWorld(f *testing.F) {
 	f.Add([]byte(`{"ranks":[` + strings.Repeat("{},", 1<<20) + `{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		const most = (size + 1) * longestInfo
-		alloctest.AtMost(t, 256*min(len(b), most), func() { _, _ = parseWorld(b, size) })
+		testkit.AllocatesAtMost(t, 256*min(len(b), most), func() { _, _ = parseWorld(b, size) })
 		w, err := parseWorld(b, size)
 		if err != nil {
 			return

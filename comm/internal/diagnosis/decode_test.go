@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/alloctest"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // testLimit is how long a document may be.
@@ -39,7 +39,7 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Add([]byte(`{"kind":"abort","rank":1,"text":"\u001b[2J\nnext"}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 64*len(b), func() { _ = DecodeFailure(b, 1, 4) })
+		testkit.AllocatesAtMost(t, 64*len(b), func() { _ = DecodeFailure(b, 1, 4) })
 		got := DecodeFailure(b, 1, 4)
 		ranks := append([]int{got.Rank, got.Finder}, got.Missing...)
 		for _, w := range got.Waits {
@@ -62,7 +62,7 @@ func FuzzDecodeWaitReport(f *testing.F) {
 	f.Add([]byte(`{"chain":[{"rank":9}]}`))
 	f.Add([]byte(`nonsense`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 64*len(b), func() { DecodeWaitReport(b, 4) })
+		testkit.AllocatesAtMost(t, 64*len(b), func() { DecodeWaitReport(b, 4) })
 		r := DecodeWaitReport(b, 4)
 		if r == nil {
 			return

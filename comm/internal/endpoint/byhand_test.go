@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
@@ -144,7 +144,7 @@ func FuzzStream(f *testing.F) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		p := e.peers[0]
-		alloctest.AtMost(t, 2*wire.LongestChunk+64*len(stream), func() {
+		testkit.AllocatesAtMost(t, 2*wire.LongestChunk+64*len(stream), func() {
 			for part := range slices.Chunk(stream, 100) {
 				if e.feed(p, part) != nil {
 					break

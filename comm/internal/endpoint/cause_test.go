@@ -17,7 +17,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/comm/transport/transporttest"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A ring of ranks in which every two neighbours have a group of their own, so that nobody shares one with more than two others.
@@ -98,7 +98,7 @@ var ends = map[string]func(w *ring, r int){
 // failed first, and how.
 func TestTheFirstToFailIsNamedAcrossGroups(t *testing.T) {
 	const size = 16
-	tries := fulltest.Else(20, 5)
+	tries := testkit.Else(20, 5)
 	if testing.Short() {
 		tries = 2
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/env/fulltest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A stopped rank takes streams in, as its kernel does for it, and reads nothing.
@@ -74,7 +74,7 @@ func TestTheRankThatStoppedIsNamed(t *testing.T) {
 		t.Skip("it has 520 ranks")
 	}
 	const victim = 57
-	size := fulltest.Else(200, 130)
+	size := testkit.Else(200, 130)
 	for name, waits := range map[string]func(r int) int{
 		"ring": func(r int) int { return (r + size - 1) % size },
 		"tree": func(r int) int { // the root waits for the victim, through those between

@@ -9,10 +9,10 @@ import (
 
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/tokenfile"
-	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(configtest.With(m).Run()) }
+func TestMain(m *testing.M) { os.Exit(testkit.OwnSettings(m).Run()) }
 
 // Without a token that was given, that of this user counts, and only on loopback.
 func TestOr(t *testing.T) {

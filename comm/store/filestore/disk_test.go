@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/disktest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A call that finds no room says so and leaves no file; the store works on when there is room again.
-func TestFullDisk(t *testing.T) { disktest.Small(t, openOnFullDisk) }
+func TestFullDisk(t *testing.T) { testkit.SmallDisk(t, openOnFullDisk) }
 
 func openOnFullDisk(t *testing.T, dir string) {
 	s := open(t, dir+"/open")

@@ -17,11 +17,11 @@ import (
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/tokenfile"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestClientSaysWhoDoesNotAnswer(t *testing.T) {
-	addr := porttest.Addr(t)
+	addr := testkit.ReservedAddr(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := tcpstore.Dial(ctx, addr, tcpstore.Config{})
@@ -51,7 +51,7 @@ func TestClientDoesNotWaitForASilentServer(t *testing.T) {
 }
 
 func TestClientWaitsForItsServer(t *testing.T) {
-	addr := porttest.Addr(t)
+	addr := testkit.ReservedAddr(t)
 	opened := make(chan error, 1)
 	go func() {
 		s, err := tcpstore.Dial(t.Context(), addr, tcpstore.Config{Token: []byte("secret")})

@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/tokenfile"
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestListenWantsATokenOnTheNetwork(t *testing.T) {
@@ -135,7 +135,7 @@ func authenticated(t *testing.T, server *tcpstore.Server) net.Conn {
 }
 
 func TestStrangersAreTurnedAwayAndDisturbNobody(t *testing.T) {
-	log := &logtest.Log{}
+	log := &testkit.Log{}
 	server, err := tcpstore.Listen("127.0.0.1:0", tcpstore.Config{Token: []byte("secret"), Log: log.Logger()})
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/storetest"
 	"github.com/gorun/gorun/comm/store/tcpstore"
-	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(configtest.With(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.OwnSettings(m)) }
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) func() store.Store {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // wire returns the bytes of a frame, as they are sent.
@@ -155,7 +155,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(wire(request{kind: kind, id: 9, key: "key", n: -1, old: []byte("old"), value: []byte("new")}.frame())[4:])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		alloctest.AtMost(t, 2*len(body), func() { _, _ = parseRequest(body) })
+		testkit.AllocatesAtMost(t, 2*len(body), func() { _, _ = parseRequest(body) })
 		r, err := parseRequest(body)
 		if err != nil {
 			return
@@ -170,7 +170,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte{byte(doneKind), 0, 0, 0, 0, 0, 0, 0, 9, 'v'})
 	f.Add([]byte{byte(setKind), 0, 0, 0, 0, 0, 0, 0, 9})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		alloctest.AtMost(t, 0, func() { _, _ = parseReply(body) })
+		testkit.AllocatesAtMost(t, 0, func() { _, _ = parseReply(body) })
 		r, err := parseReply(body)
 		if err == nil && (r.kind != doneKind && r.kind != failedKind || len(body) != 9+len(r.payload)) {
 			t.Errorf("%x was parsed as %+v", body, r)
@@ -182,7 +182,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(wire(request{kind: setKind, id: 9, key: "key", value: []byte("new")}.frame()))
 	f.Add([]byte{0, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		alloctest.AtMost(t, 4*len(stream)+128<<10, func() {
+		testkit.AllocatesAtMost(t, 4*len(stream)+128<<10, func() {
 			body, err := readFrame(bytes.NewReader(stream))
 			if err == nil && !bytes.HasPrefix(stream[4:], body) {
 				t.Errorf("%x begins with the frame %x", stream, body)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // bundled makes transports whose streams have so many connections, with stripes of so many bytes.
@@ -192,7 +192,7 @@ func FuzzHello(f *testing.F) {
 	good.count = 4
 	f.Add(good.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 0, func() { _, _ = tr.checkHello(b) })
+		testkit.AllocatesAtMost(t, 0, func() { _, _ = tr.checkHello(b) })
 		h, err := tr.checkHello(b)
 		if err == nil && (!bytes.Equal(h.bytes(), b) || h.From > 2 || h.From == 1 || h.index >= h.count || h.count > MostConnections) {
 			t.Errorf("%+v", h)

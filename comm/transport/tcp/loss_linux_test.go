@@ -12,7 +12,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // onHost is a transport of which the sockets are a host's.

@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // far makes every peer one of another machine.
@@ -214,7 +214,7 @@ func TestWhatTravelsIsEncrypted(t *testing.T) {
 }
 
 func TestCallsCannotBeJoined(t *testing.T) {
-	log := &logtest.Log{}
+	log := &testkit.Log{}
 	trs := world(t, 4, func(rank int, cfg *Config) {
 		far(t)(rank, cfg)
 		cfg.Log = log.Logger()

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func TestOutsidersAreTurnedAway(t *testing.T) {
 
 // Strangers of one kind have one line, and then a number. Who hangs up without a word is none.
 func TestAStrangerIsLoggedAndDisturbsNobody(t *testing.T) {
-	log := &logtest.Log{}
+	log := &testkit.Log{}
 	trs := world(t, 2, func(_ int, cfg *Config) { cfg.Log = log.Logger() })
 	trs[1].Serve(rejecting{t})
 	for _, say := range []string{"GET / HTTP/1.1\r\nHost: you\r\n\r\n", "", strings.Repeat("\xff", 1000)} {

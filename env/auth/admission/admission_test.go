@@ -18,8 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/logtest"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +28,7 @@ var token = []byte("the token of this test")
 // A server lets in who has the token, and echoes.
 type server struct {
 	*Listener
-	log     logtest.Log
+	log     testkit.Log
 	running sync.WaitGroup
 }
 
@@ -383,7 +382,7 @@ func isDropped(c net.Conn) bool {
 
 // The log has one line for each kind, then numbers.
 func TestTally(t *testing.T) {
-	var text logtest.Log
+	var text testkit.Log
 	tally := tally{log: text.Logger().Info}
 	at := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5}
 	for i := range 1000 {
@@ -420,7 +419,7 @@ func TestConnect(t *testing.T) {
 		t.Fatalf("%d calls, %v", n, err)
 	}
 	_ = c.Close()
-	if _, err := Connect(t.Context(), new(net.Dialer).DialContext, "tcp", porttest.Addr(t)); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := Connect(t.Context(), new(net.Dialer).DialContext, "tcp", testkit.ReservedAddr(t)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

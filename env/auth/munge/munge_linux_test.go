@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/auth/admission"
-	"github.com/gorun/gorun/env/mungetest"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/clustertest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,7 +52,7 @@ func noWait(t *testing.T) func(string) {
 
 // TestAsk: many processes of one user get the secret, and one of another job does not.
 func TestAsk(t *testing.T) {
-	mungetest.Start(t)
+	clustertest.StartMUNGE(t)
 	if err := Check(t.Context()); err != nil || !Available() {
 		t.Fatalf("available: %t, %v", Available(), err)
 	}
@@ -75,8 +75,8 @@ func TestAsk(t *testing.T) {
 
 // TestAskWaits: the server, and even its name, need not be there yet.
 func TestAskWaits(t *testing.T) {
-	mungetest.Start(t)
-	addr := porttest.Addr(t)
+	clustertest.StartMUNGE(t)
+	addr := testkit.ReservedAddr(t)
 	secret, waits := NewSecret(), make(chan string, 1000)
 	got := make(chan error, 1)
 	go func() {
@@ -107,8 +107,8 @@ func TestAskWaits(t *testing.T) {
 // TestNextJob: a process that begins the next job of the same name while the server of the last one still runs waits for the next server.
 // The same process may ask twice, since the answer may be lost.
 func TestNextJob(t *testing.T) {
-	mungetest.Start(t)
-	addr, last, next := porttest.Addr(t), NewSecret(), NewSecret()
+	clustertest.StartMUNGE(t)
+	addr, last, next := testkit.ReservedAddr(t), NewSecret(), NewSecret()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestNextJob(t *testing.T) {
 // TestStrangers: neither a credential of another user, nor one that has been used, nor other bytes get an answer; and an answer that does
 // not belong to the question is not taken.
 func TestStrangers(t *testing.T) {
-	socket := mungetest.Start(t)
+	socket := clustertest.StartMUNGE(t)
 	secret := NewSecret()
 	addr := serve(t, "17.0", secret, nil)
 	ask := func(line string) string {
@@ -241,7 +241,7 @@ func TestStrangers(t *testing.T) {
 // TestCrowd: whatever strangers do, and however many of them do it, those who belong to the job get the secret; strangers get nothing, and
 // take no memory.
 func TestCrowd(t *testing.T) {
-	mungetest.Start(t)
+	clustertest.StartMUNGE(t)
 	secret := NewSecret()
 	addr := serve(t, "17.0", secret, nil)
 	credential := func(job string) string {
@@ -328,7 +328,7 @@ func TestCrowd(t *testing.T) {
 
 // TestDroppedWhileWaiting: no program runs for a connection that has been dropped while others were decoded.
 func TestDroppedWhileWaiting(t *testing.T) {
-	mungetest.Start(t)
+	clustertest.StartMUNGE(t)
 	program, err := exec.LookPath("unmunge")
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +403,7 @@ func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
 // TestNoDaemon: programs without a daemon are an error that names it.
 func TestNoDaemon(t *testing.T) {
-	t.Setenv("PATH", mungetest.Programs(t, filepath.Join(t.TempDir(), "nobody"))+":"+os.Getenv("PATH"))
+	t.Setenv("PATH", clustertest.MUNGEPrograms(t, filepath.Join(t.TempDir(), "nobody"))+":"+os.Getenv("PATH"))
 	if err := Check(t.Context()); err == nil || !strings.Contains(err.Error(), "munge: Error: ") {
 		t.Errorf("got %v", err)
 	}

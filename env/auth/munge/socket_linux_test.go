@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/mungetest"
+	"github.com/gorun/gorun/env/testing/clustertest"
 )
 
 // TestVerbose: of what a program writes without end, the beginning is kept.
@@ -33,8 +33,8 @@ func program(t *testing.T, name, script string) {
 
 // TestSocketOfSlurm: if only the daemon works that slurm.conf names, that one is used.
 func TestSocketOfSlurm(t *testing.T) {
-	listens := mungetest.Start(t)
-	t.Setenv("PATH", mungetest.Programs(t, filepath.Join(t.TempDir(), "nobody"))+":"+os.Getenv("PATH"))
+	listens := clustertest.StartMUNGE(t)
+	t.Setenv("PATH", clustertest.MUNGEPrograms(t, filepath.Join(t.TempDir(), "nobody"))+":"+os.Getenv("PATH"))
 	t.Cleanup(func() { socket.Store(nil) })
 	config := func(authInfo string) {
 		program(t, "scontrol", fmt.Sprintf("echo 'AuthAltTypes            = (null)'\necho 'AuthInfo                = %s'\necho 'AuthType                = auth/munge'", authInfo))

@@ -9,10 +9,10 @@ import (
 
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/comm/store/memstore"
-	"github.com/gorun/gorun/env/configtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(configtest.With(m).Run()) }
+func TestMain(m *testing.M) { os.Exit(testkit.OwnSettings(m).Run()) }
 
 // inWorld runs program as so many ranks.
 func inWorld(t *testing.T, ranks int, program func(ctx context.Context, g *comm.Group) error) {

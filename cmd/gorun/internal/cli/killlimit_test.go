@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestRepeats(t *testing.T) {
@@ -51,7 +51,7 @@ func TestInterruptsArePassedOnOnce(t *testing.T) {
 		quit, asked := make(chan struct{}), 0
 		go func() {
 			defer close(quit)
-			i.pass(new(logtest.Log).Logger(), func() killLimit {
+			i.pass(new(testkit.Log).Logger(), func() killLimit {
 				asked++
 				time.Sleep(3 * time.Second)
 				return killLimit{6 * time.Second, "the manager", true}

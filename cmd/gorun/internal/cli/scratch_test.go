@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestTempDir: what is not there on this node is no obstacle, as for Python, and is told.
@@ -27,7 +27,7 @@ func TestTempDir(t *testing.T) {
 		t.Setenv("TMPDIR", c.tmpdir)
 		t.Setenv("TEMP", c.temp)
 		var said strings.Builder
-		chooseTempDir(logtest.Lines(&said, slog.LevelInfo))
+		chooseTempDir(testkit.LogLines(&said, slog.LevelInfo))
 		if got := os.TempDir(); got != c.want || !strings.Contains(said.String(), c.why) || (said.Len() == 0) != (c.why == "") {
 			t.Errorf("TMPDIR=%s TEMP=%s: %s, and says %s; want %s, and %s", c.tmpdir, c.temp, got, said.String(), c.want, c.why)
 		}

@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestWaiting: a reason is told once, after a second, unless it is over or another one by then.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		w := newWaiting(logtest.Lines(&said, slog.LevelInfo))
+		w := newWaiting(testkit.LogLines(&said, slog.LevelInfo))
 		expect := func(want string) {
 			t.Helper()
 			time.Sleep(2 * noticeDelay)

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -169,7 +169,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var settings []Setting
 		var err error
-		alloctest.AtMost(t, 2000*len(text)+1<<18, func() { settings, err = Parse("f", strings.NewReader(string(text))) })
+		testkit.AllocatesAtMost(t, 2000*len(text)+1<<18, func() { settings, err = Parse("f", strings.NewReader(string(text))) })
 		if err != nil {
 			if said := err.Error(); settings != nil || !strings.HasPrefix(said, "f:") || strings.ContainsAny(said, "\n\r\x00") || len(said) > 500 {
 				t.Errorf("%+v, %q", settings, said)

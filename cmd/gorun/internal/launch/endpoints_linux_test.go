@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // TestMeetingPoints: nodes meet where all of them can.

@@ -13,12 +13,12 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A caller that hangs up, at whatever point, is not logged as a stranger: ranks that end hang up.
 func TestCallersThatLeaveAreNotLogged(t *testing.T) {
-	log := &logtest.Log{}
+	log := &testkit.Log{}
 	d, err := Listen(secret, log.Logger())
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/alloctest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestRead(t *testing.T) {
@@ -158,7 +158,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\x01\x00\x7f\xff\xff"))
 	f.Add([]byte("\x02\x00\x00\x00\x00\x03\x00\x00\x00\x01\x0f"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		alloctest.AtMost(t, 4*len(b)+4*piece, func() {
+		testkit.AllocatesAtMost(t, 4*len(b)+4*piece, func() {
 			var again []byte
 			for r := bytes.NewReader(b); ; {
 				kind, payload, err := Read(r)

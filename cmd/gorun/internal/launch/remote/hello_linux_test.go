@@ -3,7 +3,7 @@ package remote
 import (
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 // TestOwnAddr: where sshd says nothing, as after kubectl exec, the default route does.

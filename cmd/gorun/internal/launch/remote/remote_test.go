@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/porttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A bed is a proxy with a launcher and a job that a test plays.
@@ -456,7 +456,7 @@ func TestFreePort(t *testing.T) {
 	if port := freePort(); port < firstPort || port >= lastPort {
 		t.Errorf("port %d", port)
 	}
-	reserved := porttest.Pair(t)
+	reserved := testkit.ReservedPort(t)
 	for _, port := range []int{reserved - 1, reserved, reserved + 1} {
 		if err := tryBoth(port); !errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("port %d, with %d and the next one reserved: %v", port, reserved, err)

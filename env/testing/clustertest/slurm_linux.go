@@ -1,5 +1,4 @@
-// Package slurmtest gives tests a Slurm cluster of their own: munged, slurmctld and a slurmd for each node, on machines of hosttest.
-package slurmtest
+package clustertest
 
 import (
 	"crypto/rand"
@@ -11,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
-// A Config describes a cluster. Times are rounded up to seconds.
-type Config struct {
+// A SlurmConfig describes a cluster. Times are rounded up to seconds.
+type SlurmConfig struct {
 	Nodes       int           // 0: 2
 	CPUs        int           // of a node; 0: 8
 	KillWait    time.Duration // from SIGTERM to SIGKILL; 0: 30 s, Slurm's default
@@ -26,8 +25,8 @@ type Config struct {
 	ProctrackType string
 }
 
-// A Cluster is running. It ends with its test, and so does everything that it runs.
-type Cluster struct {
+// A Slurm is a cluster that is running: munged, slurmctld and a slurmd for each node, on machines of hosttest. It ends with its test, and so does everything that it runs.
+type Slurm struct {
 	Login *hosttest.Machine   // where users are; slurmctld runs there too
 	Nodes []*hosttest.Machine // n1, n2, ...
 
@@ -35,11 +34,11 @@ type Cluster struct {
 	slurmd []*exec.Cmd
 }
 
-// bound is how long a cluster may take to come up, and to see a change of a node.
-const bound = time.Minute
+// slurmBound is how long a cluster may take to come up, and to see a change of a node.
+const slurmBound = time.Minute
 
-// Start starts a cluster and returns when all its nodes are idle.
-func Start(t testing.TB, c Config) *Cluster {
+// StartSlurm starts a cluster and returns when all its nodes are idle.
+func StartSlurm(t testing.TB, c SlurmConfig) *Slurm {
 	t.Helper()
 	for _, need := range []struct{ program, debian string }{{"munged", "munge"}, {"slurmctld", "slurmctld"}, {"slurmd", "slurmd"}, {"srun", "slurm-client"}} {
 		hosttest.Need(t, need.program, need.debian)
@@ -57,7 +56,7 @@ func Start(t testing.TB, c Config) *Cluster {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	booted := hosttest.NewMachines(t, machines...)
-	s := &Cluster{Login: booted[0], Nodes: booted[1:], dir: dir, slurmd: make([]*exec.Cmd, c.Nodes)}
+	s := &Slurm{Login: booted[0], Nodes: booted[1:], dir: dir, slurmd: make([]*exec.Cmd, c.Nodes)}
 	s.write(t, "slurm.conf", s.config(c))
 	// slurmd asks for a plugin even if nothing uses it. This one looks for no cgroups before it is used.
 	s.write(t, "cgroup.conf", "CgroupPlugin=cgroup/v1\n")
@@ -80,7 +79,7 @@ func Start(t testing.TB, c Config) *Cluster {
 }
 
 // config is slurm.conf.
-func (s *Cluster) config(c Config) string {
+func (s *Slurm) config(c SlurmConfig) string {
 	seconds := func(d, otherwise time.Duration) int {
 		if d == 0 {
 			d = otherwise
@@ -116,39 +115,39 @@ func (s *Cluster) config(c Config) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func (s *Cluster) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Slurm) path(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *Cluster) write(t testing.TB, name, text string) {
+func (s *Slurm) write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(s.path(name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *Cluster) on(m *hosttest.Machine, name string, args ...string) *exec.Cmd {
+func (s *Slurm) on(m *hosttest.Machine, name string, args ...string) *exec.Cmd {
 	cmd := m.Command(name, args...)
 	cmd.Env = append(cmd.Env, "SLURM_CONF="+s.path("slurm.conf"))
 	return cmd
 }
 
 // Command is a command for s.Login.Start, such as srun, which finds the cluster.
-func (s *Cluster) Command(name string, args ...string) *exec.Cmd { return s.on(s.Login, name, args...) }
+func (s *Slurm) Command(name string, args ...string) *exec.Cmd { return s.on(s.Login, name, args...) }
 
 // Run runs such a command and returns what it prints, without the last newline. If it fails, so does the test.
-func (s *Cluster) Run(t testing.TB, name string, args ...string) string {
+func (s *Slurm) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	return s.Login.Output(t, s.Command(name, args...))
 }
 
 // StartSlurmd starts the slurmd of node i, from 0, after KillSlurmd or a boot.
-func (s *Cluster) StartSlurmd(t testing.TB, i int) {
+func (s *Slurm) StartSlurmd(t testing.TB, i int) {
 	t.Helper()
 	s.slurmd[i] = s.on(s.Nodes[i], "slurmd", "-D", "-N", s.Nodes[i].Name)
 	s.Nodes[i].StartDaemon(t, s.slurmd[i])
 }
 
 // KillSlurmd kills the slurmd of node i, from 0, and nothing else there.
-func (s *Cluster) KillSlurmd(t testing.TB, i int) {
+func (s *Slurm) KillSlurmd(t testing.TB, i int) {
 	t.Helper()
 	if err := s.slurmd[i].Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -156,21 +155,21 @@ func (s *Cluster) KillSlurmd(t testing.TB, i int) {
 }
 
 // AwaitState waits until some nodes are in a state, such as "idle" or "down".
-func (s *Cluster) AwaitState(t testing.TB, nodes int, state string) {
+func (s *Slurm) AwaitState(t testing.TB, nodes int, state string) {
 	t.Helper()
 	s.awaitWords(t, nodes, "sinfo", "--noheader", "--Node", "--states="+state, "--format=%N")
 }
 
 // AwaitJob waits until a job is in a state, such as "PENDING".
-func (s *Cluster) AwaitJob(t testing.TB, id, state string) {
+func (s *Slurm) AwaitJob(t testing.TB, id, state string) {
 	t.Helper()
 	s.awaitWords(t, 1, "squeue", "--noheader", "--jobs="+id, "--states="+state, "--format=%A")
 }
 
 // awaitWords waits until a command prints so many words. Nothing in Slurm tells of changes.
-func (s *Cluster) awaitWords(t testing.TB, words int, name string, args ...string) {
+func (s *Slurm) awaitWords(t testing.TB, words int, name string, args ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(bound); ; {
+	for deadline := time.Now().Add(slurmBound); ; {
 		cmd := s.Command(name, args...)
 		var list strings.Builder
 		cmd.Stdout = &list
@@ -182,14 +181,14 @@ func (s *Cluster) awaitWords(t testing.TB, words int, name string, args ...strin
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v, %s %s: %q, want %d", bound, name, strings.Join(args, " "), list.String(), words)
+			t.Fatalf("after %v, %s %s: %q, want %d", slurmBound, name, strings.Join(args, " "), list.String(), words)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
 // sayLogs shows the ends of the logs if the test has failed.
-func (s *Cluster) sayLogs(t testing.TB) {
+func (s *Slurm) sayLogs(t testing.TB) {
 	if !t.Failed() {
 		return
 	}

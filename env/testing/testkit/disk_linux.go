@@ -1,7 +1,4 @@
-//go:build linux
-
-// Package disktest gives tests a small disk of their own, which they can fill.
-package disktest
+package testkit
 
 import (
 	"os"
@@ -13,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside marks the process that has its own mount namespace.
-const inside = "GORUN_DISKTEST"
+// onSmallDisk marks the process that has its own mount namespace.
+const onSmallDisk = "TESTKIT_SMALL_DISK"
 
-// Small runs test with an empty directory on a disk of 64 KiB. It runs the test t again in another process, which may mount a file
+// SmallDisk runs test with an empty directory on a disk of 64 KiB. It runs the test t again in another process, which may mount a file
 // system that nobody else sees, so t must consist only of this call. If that is not allowed, it skips t.
-func Small(t *testing.T, test func(t *testing.T, dir string)) {
+func SmallDisk(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Helper()
-	if os.Getenv(inside) != "" {
+	if os.Getenv(onSmallDisk) != "" {
 		dir := t.TempDir()
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
 			t.Skipf("NO TEST OF A FULL DISK: cannot mount: %v", err)
@@ -30,7 +27,7 @@ func Small(t *testing.T, test func(t *testing.T, dir string)) {
 		return
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Env = append(os.Environ(), onSmallDisk+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, Unshareflags: unix.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}

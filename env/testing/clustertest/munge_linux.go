@@ -1,5 +1,4 @@
-// Package mungetest runs MUNGE for a test: a daemon with a key of its own, and the programs munge and unmunge that talk to it.
-package mungetest
+package clustertest
 
 import (
 	"fmt"
@@ -12,9 +11,9 @@ import (
 	"time"
 )
 
-// Start starts a daemon until the end of the test, and puts programs that use it in front of PATH. It returns the daemon's socket. It
+// StartMUNGE starts a daemon of MUNGE, with a key of its own, until the end of the test, and puts programs that use it in front of PATH. It returns the daemon's socket. It
 // skips the test if MUNGE is not installed.
-func Start(t *testing.T) (socket string) {
+func StartMUNGE(t *testing.T) (socket string) {
 	t.Helper()
 	munged, err := exec.LookPath("munged")
 	if err != nil {
@@ -38,7 +37,7 @@ func Start(t *testing.T) (socket string) {
 	socket = filepath.Join(dir, "socket")
 	start(t, exec.Command(munged, "--foreground", "--force", "--key-file="+key, "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"),
 		"--log-file="+filepath.Join(dir, "log"), "--seed-file="+filepath.Join(dir, "seed"), "--num-threads=2"))
-	t.Setenv("PATH", Programs(t, socket)+":"+os.Getenv("PATH"))
+	t.Setenv("PATH", MUNGEPrograms(t, socket)+":"+os.Getenv("PATH"))
 	for range 100 {
 		if exec.Command("munge", "--no-input").Run() == nil {
 			return socket
@@ -73,8 +72,8 @@ func start(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// Programs returns a directory with munge and unmunge that use a socket. The directory lasts until the end of the test.
-func Programs(t *testing.T, socket string) string {
+// MUNGEPrograms returns a directory with munge and unmunge that use a socket. The directory lasts until the end of the test.
+func MUNGEPrograms(t *testing.T, socket string) string {
 	t.Helper()
 	bin := t.TempDir()
 	for _, name := range []string{"munge", "unmunge"} {

@@ -1,18 +1,18 @@
-package sshtest
+package clustertest
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/hosttest"
+	"github.com/gorun/gorun/env/testing/hosttest"
 )
 
 func TestShells(t *testing.T) {
 	t.Parallel()
 	shells := []string{"sh", "bash", "tcsh", "fish"}
 	begun := time.Now()
-	h := Start(t, Config{Hosts: 5, Shells: shells})
+	h := StartHosts(t, HostsConfig{Hosts: 5, Shells: shells})
 	t.Logf("5 hosts are up after %v", time.Since(begun))
 	for i, m := range h.List {
 		want := "sh"
@@ -28,7 +28,7 @@ func TestShells(t *testing.T) {
 
 func TestLostHosts(t *testing.T) {
 	t.Parallel()
-	h := Start(t, Config{Hosts: 2, MaxStartups: "2:100:2"})
+	h := StartHosts(t, HostsConfig{Hosts: 2, MaxStartups: "2:100:2"})
 	ssh := func(host string) string {
 		return h.Client.Run(t, "sh", "-c", "ssh -o ConnectTimeout=1 "+host+" true 2>&1; echo exit $?")
 	}

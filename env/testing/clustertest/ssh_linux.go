@@ -1,5 +1,4 @@
-// Package sshtest gives tests hosts that are reached by ssh: machines of hosttest, each with an sshd, and one with the client's files.
-package sshtest
+package clustertest
 
 import (
 	"bufio"
@@ -9,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/hosttest"
-	"github.com/gorun/gorun/env/logtest"
+	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// A Config describes the hosts.
-type Config struct {
+// A HostsConfig describes hosts.
+type HostsConfig struct {
 	Hosts       int
 	Shells      []string // the login shells of the first hosts, such as tcsh; the others have sh
 	MaxStartups string   // of every sshd; empty: its default
 }
 
-// Hosts are reached from Client as root by "ssh h1", "ssh h2" and so on. They end with their test, and so does everything that they run.
+// Hosts are machines of hosttest, each with an sshd. They are reached from Client as root by "ssh h1", "ssh h2" and so on. They end with their test, and so does everything that they run.
 type Hosts struct {
 	Client *hosttest.Machine   // its root has the key in ~/.ssh, and knows the keys of all hosts
 	List   []*hosttest.Machine // h1, h2, ...
@@ -29,8 +28,8 @@ type Hosts struct {
 	temp string // $TMPDIR of all that runs on the hosts
 }
 
-// Start starts the hosts, and returns when each of them listens.
-func Start(t testing.TB, c Config) *Hosts {
+// StartHosts starts hosts, and returns when each of them listens.
+func StartHosts(t testing.TB, c HostsConfig) *Hosts {
 	t.Helper()
 	hosttest.Need(t, "sshd", "openssh-server")
 	hosttest.Need(t, "ssh", "openssh-client")
@@ -69,7 +68,7 @@ func Start(t testing.TB, c Config) *Hosts {
 	return h
 }
 
-func (h *Hosts) serverConfig(c Config) string {
+func (h *Hosts) serverConfig(c HostsConfig) string {
 	lines := []string{
 		"Port 22", "HostKey " + h.path("host"), "AuthorizedKeysFile " + h.path("id.pub"), "PidFile none", "StrictModes no", "UsePAM no",
 		"PermitRootLogin prohibit-password", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PrintMotd no",
@@ -90,7 +89,7 @@ func (h *Hosts) write(t testing.TB, name, text string) {
 	}
 }
 
-// StartSSHD starts the sshd of host i, from 0, and returns when it listens. After Start, this is for a host that was killed and booted.
+// StartSSHD starts the sshd of host i, from 0, and returns when it listens. After StartHosts, this is for a host that was killed and booted.
 func (h *Hosts) StartSSHD(t testing.TB, i int) {
 	t.Helper()
 	m := h.List[i]
@@ -103,7 +102,7 @@ func (h *Hosts) StartSSHD(t testing.TB, i int) {
 	m.StartDaemon(t, cmd)
 	_ = w.Close()
 	lines := bufio.NewScanner(r)
-	var said logtest.Log
+	var said testkit.Log
 	for !strings.Contains(lines.Text(), "listening on") {
 		if !lines.Scan() {
 			t.Fatalf("the sshd of %s ends: %s", m.Name, said.String())

@@ -1,4 +1,4 @@
-package slurmtest
+package clustertest
 
 import (
 	"strings"
@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestClusters: two at once do not disturb each other.
-func TestClusters(t *testing.T) {
+// TestSlurms: two at once do not disturb each other.
+func TestSlurms(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{2, 3} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			begun := time.Now()
-			c := Start(t, Config{Nodes: nodes, KillWait: 1500 * time.Millisecond})
+			c := StartSlurm(t, SlurmConfig{Nodes: nodes, KillWait: 1500 * time.Millisecond})
 			t.Logf("%d nodes are up after %v", nodes, time.Since(begun))
 			got := c.Run(t, "srun", "--nodes=2", "--label", "sh", "-c", "hostname; ls -d /proc/[0-9]* | wc -l | grep -qx '[0-9]'")
 			if !strings.Contains(got, "0: n1") || !strings.Contains(got, "1: n2") {
@@ -31,7 +31,7 @@ func TestKilledSlurmd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes several seconds")
 	}
-	c := Start(t, Config{Nodes: 2, NodeTimeout: 2 * time.Second})
+	c := StartSlurm(t, SlurmConfig{Nodes: 2, NodeTimeout: 2 * time.Second})
 	begun := time.Now()
 	c.KillSlurmd(t, 1)
 	c.AwaitState(t, 1, "down")

@@ -1,5 +1,4 @@
-// Package alloctest lets tests limit the memory that a function allocates, because input from outside must not determine it.
-package alloctest
+package testkit
 
 import (
 	"runtime/metrics"
@@ -9,8 +8,9 @@ import (
 // slack allows for what other goroutines allocate meanwhile, and for what the runtime counts late.
 const slack = 1 << 20
 
-// AtMost calls f, which must not allocate more than limit bytes in all, even if most of it is already garbage.
-func AtMost(t testing.TB, limit int, f func()) {
+// AllocatesAtMost calls f, which must not allocate more than limit bytes in all, even if most of it is already garbage: input from outside
+// must not determine how much memory is used.
+func AllocatesAtMost(t testing.TB, limit int, f func()) {
 	t.Helper()
 	const tries = 3 // as it may be others that allocate
 	var took uint64

@@ -1,6 +1,4 @@
-// Package fdtest makes descriptors for tests. They are in blocking mode, unlike those of package os. Programs that tests start do not
-// inherit them.
-package fdtest
+package testkit
 
 import (
 	"os"

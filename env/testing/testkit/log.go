@@ -1,5 +1,4 @@
-// Package logtest lets tests read a log while it is written.
-package logtest
+package testkit
 
 import (
 	"bytes"
@@ -7,7 +6,7 @@ import (
 	"sync"
 )
 
-// A Log keeps what is written to it. Goroutines may share it; the zero value is empty.
+// A Log keeps what is written to it, and is read meanwhile. Goroutines may share it; the zero value is empty.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
