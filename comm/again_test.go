@@ -17,7 +17,7 @@ func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
 		defer w.close()
 		w.run(func(ctx context.Context, g *Group) error {
 			buf := make([]uint8, 70)
-			for i := range testkit.Else(5_000, 1_000) {
+			for i := range testkit.UnlessShort(5_000, 1_000) {
 				v := buf[:1+i%len(buf)]
 				for k := range v {
 					v[k] = uint8(i + k + g.Rank())
@@ -33,7 +33,8 @@ func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
 
 // Case 59 of gloo's suite: numbers of ranks that are hard to halve, with short and long vectors and blocks.
 func TestNumbersOfRanksThatAreHardToHalve(t *testing.T) {
-	for _, size := range testkit.Else([]int{13, 24, 31}, []int{13, 24}) {
+	testkit.WithoutRace(t)
+	for _, size := range testkit.UnlessShort([]int{13, 24, 31}, []int{13, 24}) {
 		inMemory(t, size, func(ctx context.Context, g *Group) error {
 			for _, n := range []int{0, 1, size - 1, 100, 10_000} {
 				v := make([]float64, n)

@@ -13,11 +13,12 @@ import (
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A blocking Send or Recv, and a step of a collective, allocate nothing once there have been some.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector lets pools forget")
 	}
 	sendAndReceive := func(ctx context.Context, g *Group, buf []byte) func() error {
@@ -75,7 +76,7 @@ func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *
 // Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by whatever plan, of
 // whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless ranks have to sleep.
 func TestBlockingCallsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector lets pools forget")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as AllocsPerRun does: pools forget when it changes

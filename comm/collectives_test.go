@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestBarrierHoldsEverybody(t *testing.T) {
@@ -88,7 +87,7 @@ func TestHalfFloatsAreRoundedOnce(t *testing.T) {
 func TestAllRanksComputeTheSameBits(t *testing.T) {
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{1, 7, 5000, 20000} {
-			if few := g.world.ChunkSize < plan.ChunkSize || !testkit.Full(); n > 5000 && few && g.Size() != 5 && g.Size() != 7 { // it takes long
+			if few := g.world.ChunkSize < plan.ChunkSize || testing.Short(); n > 5000 && few && g.Size() != 5 && g.Size() != 7 { // it takes long
 				continue
 			}
 			buf := make([]float32, n)

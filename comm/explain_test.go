@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // picked has what an explanation points at, way by way.
@@ -124,6 +125,7 @@ func TestExplainOfAGroup(t *testing.T) {
 
 // A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any other.
 func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
+	testkit.WithoutRace(t)
 	const size = 4
 	for _, world := range []string{"mem", "chunks", "shm"} {
 		w := worldOver(t, world, size)

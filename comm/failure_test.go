@@ -96,6 +96,7 @@ var variants = []string{"bundles", "chunks", "halves", "one apart", "one pair", 
 // The first case of every transport: a peer is killed in the middle of an operation. All others return an error
 // that names its rank, at once, and nothing they started is left (TestMain and close see to that).
 func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
+	testkit.WithoutRace(t)
 	const victim = 2
 	var names []string
 	for name := range operations {
@@ -106,7 +107,7 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 		_, transport, _ := strings.Cut(t.Name(), "/")
 		variant := slices.Index(variants, transport)
 		for i, name := range names {
-			if variant >= 0 && i%len(variants) != variant && !testkit.Full() {
+			if variant >= 0 && i%len(variants) != variant && testing.Short() {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
@@ -332,11 +333,12 @@ func TestALeaverIsNamedByThoseWhoNeedIt(t *testing.T) {
 // Ranks end at different times: the last messages of the others must not suffer, whether the ranks leave in good
 // order or forget to.
 func TestEndingRightAfterTheLastOperation(t *testing.T) {
+	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		for name, operation := range operations {
 			for _, way := range []string{"closed", "not closed"} {
 				t.Run(name+" "+way, func(t *testing.T) {
-					for range testkit.Else(6, 2) {
+					for range testkit.UnlessShort(6, 2) {
 						w := world(4)
 						w.t = t
 						w.run(func(ctx context.Context, g *Group) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // farWorld makes a world in a placement in which ranks have found out that the machines are far away from that of rank 0.
@@ -34,6 +35,7 @@ func worldAtDistances(t testing.TB, machines []string, of func(rank int) core.Di
 
 // All ranks choose the same, which is not what they choose nearby. They do so in all groups, unless those have a tuning.
 func TestRanksOnFarMachinesTakeFewSteps(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, c := range []struct {
 		world      string
 		size       int

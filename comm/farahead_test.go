@@ -14,7 +14,8 @@ import (
 // No honest program comes to the limits of what may be sent before anybody wants it, however far ahead one rank is: with
 // messages, with collectives, and with groups.
 func TestARankFarAhead(t *testing.T) {
-	onTransports(t, testkit.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
+	testkit.WithoutRace(t)
+	onTransports(t, testkit.UnlessShort([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
 		w := world(2)
 		defer w.close()
 		const messages, collectives, groups = 10_000, 2000, 20
@@ -84,11 +85,9 @@ func TestARankFarAhead(t *testing.T) {
 
 // Collectives do not hang if their ranks have already sent each other, in other groups, all that they may send ahead.
 func TestCollectivesOfRanksThatAreFarAhead(t *testing.T) {
+	testkit.WithoutRace(t)
 	const calls = 8192 // as many empty messages as the credit of a rank allows
 	const size = 20
-	if raceEnabled && !testkit.Full() {
-		t.Skip("takes long with the race detector")
-	}
 	synctest.Test(t, func(t *testing.T) {
 		w := worldOver(t, "mem", size)
 		defer w.close()

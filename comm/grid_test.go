@@ -21,7 +21,7 @@ import (
 // no more than with few.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
-	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && !testkit.Full() {
+	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && testing.Short() {
 		list = list[:5]
 	}
 	return list
@@ -230,6 +230,7 @@ func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check fu
 // TestReductions tests int64 with every number of ranks, float32 with up to 5, and the other types with two numbers: a power of
 // two, and another.
 func TestReductions(t *testing.T) {
+	testkit.WithoutRace(t)
 	complex64s := grid[complex64]{
 		arithmetic, func(v int64) complex64 { return complex(float32(v), 0) },
 		func(s int64, n int) complex64 { return complex(float32(s)/float32(n), 0) },
@@ -258,7 +259,7 @@ func TestReductions(t *testing.T) {
 	}
 	onGrid(t, func(ctx context.Context, g *Group) error {
 		for i, check := range usual {
-			if i > 0 && g.Size() > 5 && !testkit.Full() {
+			if i > 0 && g.Size() > 5 && testing.Short() {
 				continue
 			}
 			if err := check(ctx, g, lengths(g)); err != nil {
@@ -284,13 +285,13 @@ func onGrid(t *testing.T, program func(ctx context.Context, g *Group) error) {
 		switch _, transport, _ := strings.Cut(t.Name(), "/"); transport {
 		case "mem":
 		case "shm":
-			sizes = testkit.Else(sizes, sizesOn(transport))
+			sizes = testkit.UnlessShort(sizes, sizesOn(transport))
 		case "tcp":
 			sizes = []int{2, 5}
 		default:
 			sizes = []int{4, 7}
 		}
-		if raceEnabled && !testkit.Full() { // scripts/check runs the grid without the race detector too
+		if testkit.Race { // scripts/check runs the grid without the race detector too
 			sizes = slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > 5 })
 		}
 		for _, size := range sizes {

@@ -114,11 +114,12 @@ func TestGroupsRunSideBySide(t *testing.T) {
 }
 
 func TestManyGroupsOneAfterTheOther(t *testing.T) {
+	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
 		defer w.close()
 		w.run(func(ctx context.Context, g *Group) error {
-			for i := range testkit.Else(1000, 300) {
+			for i := range testkit.UnlessShort(1000, 300) {
 				sub, err := NewGroup(ctx, g, []int{0, 1, 2})
 				if err != nil {
 					return err

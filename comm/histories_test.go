@@ -154,18 +154,19 @@ func runSample[T Element](ctx context.Context, g *Group, s sample) (uint64, erro
 // Whatever collective ranks call, and in whatever one of them differs, no rank ever gets wrong numbers without an error: not if
 // nobody waits for anybody, nor if one rank is far ahead. A rank gets a MismatchError, and all get an error when they next meet.
 func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
+	testkit.WithoutRace(t)
 	running := make(chan struct{}, 100) // worlds, most of which wait
 	var all sync.WaitGroup
 	for at, transport := range []string{"shm", "mem", "tcp", "mixed"} {
 		for kind, ways := range sampleKinds {
 			for _, length := range []int{8, 3000} {
-				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && !testkit.Full() { // above their streams, mem and tcp are the same
+				if transport == "mem" && length > 8 || transport == "tcp" && length == 8 && testing.Short() { // above their streams, mem and tcp are the same
 					continue
 				}
 				usual := sample{kind: kind, typ: "int32", op: Sum, length: length}
 				want := usual.inOrder(t, transport)
 				for i, way := range ways {
-					if i > 0 && transport != "shm" && (i+at)%3 != 0 && !testkit.Full() { // each way in memory, and on one of the others
+					if i > 0 && transport != "shm" && (i+at)%3 != 0 && testing.Short() { // each way in memory, and on one of the others
 						continue
 					}
 					strange := usual
@@ -174,7 +175,7 @@ func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 					aheads := []int{alone, 0}
 					if slices.Contains(oneWay, kind) && length == 8 {
 						far := []int{130, 200, 600} // the last calls are remembered, but fewer than these
-						aheads = append(aheads, testkit.Else(far, far[i%3:][:1])...)
+						aheads = append(aheads, testkit.UnlessShort(far, far[i%3:][:1])...)
 					}
 					for _, ahead := range aheads {
 						d := d

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func waitAll(ctx context.Context, works []*Work) error {
@@ -72,6 +74,7 @@ func TestManyUnderWay(t *testing.T) {
 
 // Ten thousand that wait take one goroutine, and the blocking call behind them comes last.
 func TestTenThousandUnderWayOnOneGoroutine(t *testing.T) {
+	testkit.WithoutRace(t)
 	const n = 10_000
 	w := newTestWorld(t, transports["mem"](t, 2))
 	defer w.close()

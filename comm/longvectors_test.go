@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestLongVectorsOnSeveralMachines: several rails carry long vectors to every root, and from it.
 func TestLongVectorsOnSeveralMachines(t *testing.T) {
+	testkit.WithoutRace(t)
 	onTransports(t, append([]string{"uneven" + inPieces}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
 		for _, size := range []int{6, 7} { // machines with as many ranks, and with some more and some fewer
 			w := world(size)
@@ -20,6 +23,7 @@ func TestLongVectorsOnSeveralMachines(t *testing.T) {
 
 // Vectors that go down a chain in many messages, on one machine and between several.
 func TestPipelines(t *testing.T) {
+	testkit.WithoutRace(t)
 	onTransports(t, append([]string{"mem", "tcp"}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
 		w := world(7)
 		defer w.close()
@@ -84,6 +88,7 @@ func pipelines(ctx context.Context, g *Group, n int) error {
 
 // One rank has nearly everything, so that between machines its block is cut into messages that overlap.
 func TestBlocksOfVeryDifferentLengths(t *testing.T) {
+	testkit.WithoutRace(t)
 	onTransports(t, append([]string{"mem", "tcp"}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
 		for _, size := range []int{4, 7} {
 			w := world(size)
@@ -180,6 +185,7 @@ func longVectors(ctx context.Context, g *Group) error {
 
 // Whatever the algorithm, a reduction changes no rank's input but that of a result, and does not combine what was there before.
 func TestReductionsLeaveTheirInput(t *testing.T) {
+	testkit.WithoutRace(t)
 	inWorldsOfEverySize(t, func(ctx context.Context, world *Group) error {
 		for _, tuning := range []string{
 			"reduce=binomial;reduce_scatter=halving", "reduce=chain;reduce_scatter=pipeline", "reduce=pipeline;reduce_scatter=pairwise",

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // The ranks of each machine share memory, those that are alone on theirs do without, and so do groups of which all are.
@@ -54,6 +56,7 @@ func TestTeamsOnSeveralMachines(t *testing.T) {
 
 // Whether others wait for it in memory or for a message, or for somebody who does: all ranks name the one that does not call.
 func TestAllNameTheRankThatDoesNotCallOnSeveralMachines(t *testing.T) {
+	testkit.WithoutRace(t)
 	const size = 5
 	var all sync.WaitGroup // at the same time: they do little but wait
 	for _, placement := range onSeveralMachines {

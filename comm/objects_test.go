@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A shard is an object that tests send.
@@ -41,6 +43,7 @@ func wantEqual(what string, got, want any, err error) error {
 }
 
 func TestObjectsOfEveryRankAtEveryRoot(t *testing.T) {
+	testkit.WithoutRace(t)
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		want := make([]shard, g.Size())
 		for r := range want {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // affine combines maps x → a·x + b, each two elements, by composition. It does not commute.
@@ -53,6 +54,7 @@ func composed(lo, hi, n int) []uint64 {
 
 // Cases 77 and 79 of MPICH's suite: whatever the algorithm, in order of rank.
 func TestOperationsThatDoNotCommuteAreAppliedInOrderOfRank(t *testing.T) {
+	testkit.WithoutRace(t)
 	onGrid(t, func(ctx context.Context, g *Group) error {
 		r, size := g.Rank(), g.Size()
 		for _, n := range []int{0, 1, 5, 3000} { // maps; the last are long enough for a ring
@@ -220,6 +222,7 @@ func TestNaNWinsMinAndMax(t *testing.T) {
 
 // An operation that changes its second operand, though it must not, spoils nothing: results are right, and so are buffers that are only read.
 func TestOperationsThatChangeTheirOperand(t *testing.T) {
+	testkit.WithoutRace(t)
 	careless := NewOp("careless sum", true, func(acc, in []int64) {
 		for i := range acc {
 			acc[i] += in[i]

@@ -12,6 +12,7 @@ import (
 )
 
 func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
+	testkit.WithoutRace(t)
 	const eager, longest = wire.EagerLimit / 8, 100_000
 	all := make([]float64, 9*longest) // each rank sends n of them, its own
 	for i := range all {
@@ -19,7 +20,7 @@ func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
 	}
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{0, 1, 1000, eager - 1, eager, eager + 1, longest} {
-			if n > eager+1 && g.Size() > 4 && !testkit.Full() { // more ranks show nothing new
+			if n > eager+1 && g.Size() > 4 && testing.Short() { // more ranks show nothing new
 				continue
 			}
 			out := all[g.Rank()*n:][:n]
@@ -99,7 +100,8 @@ func TestAnySourceTellsWhoSent(t *testing.T) {
 }
 
 func TestTenThousandSendsUnderWay(t *testing.T) {
-	onTransports(t, testkit.Else([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
+	testkit.WithoutRace(t)
+	onTransports(t, testkit.UnlessShort([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {
 		const n = 10_000
 		w := world(2)
 		defer w.close()

@@ -134,6 +134,7 @@ func all(buf []int, want int) bool {
 // When an operation or a codec of the caller's ends a collective on one rank, in whatever way, the program may go on there. No
 // rank ever gets wrong numbers without an error, all get an error that says which rank and what, and other groups go on.
 func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
+	testkit.WithoutRace(t)
 	var names []string
 	for name := range brokenCalls {
 		names = append(names, name)
@@ -142,7 +143,7 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
 		for i, name := range names {
 			call := brokenCalls[name]
-			if strings.HasSuffix(t.Name(), "/mixed") && i%3 != 0 && !testkit.Full() { // its parts are those of tcp and of shm
+			if strings.HasSuffix(t.Name(), "/mixed") && i%3 != 0 && testing.Short() { // its parts are those of tcp and of shm
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
@@ -151,7 +152,7 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 				defer w.close()
 				for how := range endings {
 					for _, n := range []int{1, 40_000} {
-						if variant := how == "error" || how == "fault"; n > 1 && variant && !testkit.Full() { // which are panics too
+						if variant := how == "error" || how == "fault"; n > 1 && variant && testing.Short() { // which are panics too
 							continue
 						}
 						t.Run(fmt.Sprintf("%s/%d", how, n), func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestRandomPrograms(t *testing.T) {
 
 // The same holds if groups are tuned: by any way of each operation.
 func TestRandomProgramsOfAnyWay(t *testing.T) {
-	for seed := range testkit.Else(uint64(96), 24) {
+	for seed := range testkit.UnlessShort(uint64(96), 24) {
 		size := 2 + int(seed%6)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		var rules []string
@@ -90,7 +90,7 @@ var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
 // it: a rank that fails leaves.
 func TestRandomProgramsWithFaults(t *testing.T) {
 	for name, fault := range faults {
-		for seed := range testkit.Else(uint64(12), 6) {
+		for seed := range testkit.UnlessShort(uint64(12), 6) {
 			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
 				const size = 5
 				rng := rand.New(rand.NewPCG(seed, 1))

@@ -20,6 +20,7 @@ const soon = 5 * time.Second
 // TestEveryOperationEndsWhenARankDies: all operations end at once, with an error that says who died of what. Then the survivors and a new
 // rank go on.
 func TestEveryOperationEndsWhenARankDies(t *testing.T) {
+	testkit.WithoutRace(t)
 	for n, network := range networks {
 		t.Run(network, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +33,7 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 				}
 			}
 			slices.Sort(names)
-			if !testkit.Full() { // every operation on one of the networks
+			if testing.Short() { // every operation on one of the networks
 				var some []string
 				for i := n; i < len(names); i += len(networks) {
 					some = append(some, names[i])

@@ -12,6 +12,7 @@ import (
 // TestMemoryOutlivesARound: the buffers of survivors stay where they are, with what is in them, and collectives use them as before. What the
 // dead had is freed.
 func TestMemoryOutlivesARound(t *testing.T) {
+	testkit.WithoutRace(t)
 	onNetworks(t, []string{"shm", "tcp", "mixed"}, func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 4)
 		a.join()
@@ -75,10 +76,11 @@ func TestMemoryOutlivesARound(t *testing.T) {
 // TestAStoppedRankWritesNothingLater: a rank that is stopped inside a collective in memory of others, and left behind, does not write to
 // that memory when it goes on.
 func TestAStoppedRankWritesNothingLater(t *testing.T) {
+	testkit.WithoutRace(t)
 	a := newTestAgent(t, "shm", 3)
 	a.join()
 	odd := a.workers[2]
-	for range testkit.Else(10, 4) {
+	for range testkit.UnlessShort(10, 4) {
 		for _, w := range a.workers {
 			w.joined = true
 		}

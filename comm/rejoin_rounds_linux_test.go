@@ -32,6 +32,7 @@ func wantDead(t *testing.T, w *testWorker, r result, op string, ranks ...int) {
 
 // TestSeveralDie: also rank 0, which serves the store, and all but one.
 func TestSeveralDie(t *testing.T) {
+	testkit.WithoutRace(t)
 	onNetworks(t, []string{"shm", "tcp", "mixed"}, func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 5)
 		a.join()
@@ -141,6 +142,7 @@ func TestSizesChange(t *testing.T) {
 
 // TestOldGroups: a goroutine that is inside the old world when another one rejoins gets its error, and later calls on old groups do.
 func TestOldGroups(t *testing.T) {
+	testkit.WithoutRace(t)
 	onNetworks(t, []string{"shm", "tcp"}, func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 4)
 		a.join()
@@ -185,6 +187,7 @@ func TestOldGroups(t *testing.T) {
 
 // TestRejoinLeaksNothing: the footprint of a survivor of many rounds is that of one of few.
 func TestRejoinLeaksNothing(t *testing.T) {
+	testkit.WithoutRace(t)
 	onNetworks(t, []string{"shm", "tcp"}, func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 3)
 		a.join()
@@ -198,7 +201,7 @@ func TestRejoinLeaksNothing(t *testing.T) {
 			return goroutines, descriptors, mappings, heap
 		}
 		var goroutines, descriptors, mappings, heap int
-		rejoins := testkit.Else(200, 40)
+		rejoins := testkit.UnlessShort(200, 40)
 		for i := range rejoins {
 			if i == 20 {
 				goroutines, descriptors, mappings, heap = measure()

@@ -11,8 +11,9 @@ import (
 )
 
 func TestManyRanks(t *testing.T) {
+	testkit.WithoutRace(t)
 	for transport, size := range map[string]int{
-		"mem": 256, "shm": 256, "tcp": testkit.Else(256, 64), "mixed": testkit.Else(256, 64),
+		"mem": 256, "shm": 256, "tcp": testkit.UnlessShort(256, 64), "mixed": testkit.UnlessShort(256, 64),
 	} {
 		t.Run(transport, func(t *testing.T) {
 			w := worldOver(t, transport, size)
@@ -29,6 +30,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 func TestManyRanksInAMesh(t *testing.T) {
+	testkit.WithoutRace(t)
 	inWorldOf(t, 64, func(ctx context.Context, g *Group) error {
 		m, err := NewMesh(ctx, g, []int{4, 4, 4}, "pp", "dp", "tp")
 		if err != nil {
@@ -87,6 +89,7 @@ func TestStreamsGrowWithPeers(t *testing.T) {
 
 // Groups that have been closed leave nothing behind: no stream, goroutine, or memory.
 func TestGroupsLeaveNothingBehind(t *testing.T) {
+	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(4)
 		defer w.close()
@@ -116,8 +119,8 @@ func TestGroupsLeaveNothingBehind(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			return runtime.NumGoroutine(), m.HeapAlloc
 		}
-		goroutines, heap := makeGroups(testkit.Else(1000, 60))
-		streams, more := w.mortal[0].Streams(), testkit.Else(1000, 140)
+		goroutines, heap := makeGroups(testkit.UnlessShort(1000, 60))
+		streams, more := w.mortal[0].Streams(), testkit.UnlessShort(1000, 140)
 		goroutines2, heap2 := makeGroups(more)
 		if n := w.mortal[0].Streams(); n != streams || goroutines2 > goroutines+100 {
 			t.Errorf("from %d streams and %d goroutines to %d and %d", streams, goroutines, n, goroutines2)

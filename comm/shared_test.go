@@ -17,6 +17,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // places says of worlds which of their ranks' buffers are in memory of Alloc.
@@ -53,6 +54,7 @@ func allocated[T Element](g *Group, n int) []T {
 
 // The grid, with buffers of all ranks in memory of Alloc, of some, and now and then.
 func TestCollectivesOnAllocatedBuffers(t *testing.T) {
+	testkit.WithoutRace(t)
 	now := 0
 	for name, allocate := range map[string]func(r int) bool{
 		"all": func(int) bool { return true }, "one": func(r int) bool { return r == 1 }, "but one": func(r int) bool { return r != 0 },
@@ -149,6 +151,7 @@ func TestBlocksOfAllocatedBuffers(t *testing.T) {
 
 // An operation of the caller's own, which may use its operands up, leaves those of others alone.
 func TestOwnOperationsOnAllocatedBuffers(t *testing.T) {
+	testkit.WithoutRace(t)
 	const n = 10_000
 	op := NewOp("sum, forgetful", false, func(acc, in []int64) {
 		for i := range acc {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/transport/memtest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Whatever colors and keys ranks give: the groups are those that sorting by (color, key, rank) makes, and they work.
@@ -193,6 +194,7 @@ func TestClosingAPartOfTheWorld(t *testing.T) {
 
 // A rank closes a group when it is done with it, however far the others are.
 func TestLeavingAGroupRightAfterTheLastOperation(t *testing.T) {
+	testkit.WithoutRace(t)
 	inWorldOf(t, 4, func(ctx context.Context, g *Group) error {
 		for i := range 100 {
 			sub, err := Split(ctx, g, i%3+g.Rank()%2, 0)

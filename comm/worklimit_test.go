@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // The group's timeout holds for a Work from its start, whoever waits, and how.
@@ -57,6 +58,7 @@ func TestTheTimeOfAWorkCountsFromItsStart(t *testing.T) {
 
 // Ten thousand sends that nobody receives end when their time is up, though nobody calls Wait, and with them the group.
 func TestTenThousandSendsThatOnlyAreLookedAt(t *testing.T) {
+	testkit.WithoutRace(t)
 	inBubble(t, 2, func(t *testing.T, w *testWorld) {
 		w.run(func(ctx context.Context, g *Group) error {
 			if err := Barrier(ctx, g); err != nil || g.Rank() == 1 {

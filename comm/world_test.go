@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	if store := os.Getenv(asReader); store != "" {
 		os.Exit(runReader(store))
 	}
-	if raceEnabled {
+	if testkit.Race {
 		debug.SetGCPercent(400) // collections are slow under the race detector
 		debug.SetMemoryLimit(1 << 30)
 	}
@@ -209,7 +209,7 @@ var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 // sizesOn returns the sizes for a transport. The choice of an algorithm and its steps follow from the number of ranks alone, and
 // are the same on all transports. So one of them has every size, and the others have each kind of size.
 func sizesOn(transport string) []int {
-	if transport == "mem" || testkit.Full() {
+	if transport == "mem" || !testing.Short() {
 		return sizes
 	}
 	return map[string][]int{"tcp": {2, 5}, "shm": {1, 2, 3, 5, 8}, "mixed": {2, 3, 4, 7}, "chunks": {4, 7}}[transport]

@@ -90,7 +90,7 @@ func TestInitReapsUnderLoad(t *testing.T) {
 	}
 	defer func() { _ = write.Close() }()
 	agent, cmd, stdin, con := startInit(t, read,
-		`(i=0; while [ $i -lt `+strconv.Itoa(testkit.Else(150, 50))+` ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0"`)
+		`(i=0; while [ $i -lt `+strconv.Itoa(testkit.UnlessShort(150, 50))+` ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0"`)
 	_ = read.Close()
 	con.wait(t, "done", 1)
 	waitForChildren(t, agent, 0)
@@ -165,7 +165,7 @@ func initMain(args []string) {
 func manyGangs(args []string) {
 	stop := guard.ReapAsInit()
 	fmt.Println("ready")
-	for i := range testkit.Else(30, 10) {
+	for i := range testkit.UnlessShort(30, 10) {
 		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4), Spool: spool.New()}
 		lost := i%5 == 4
 		if lost {

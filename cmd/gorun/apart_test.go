@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // An apartJob has each node on a host of its own, named node0 and so on, and an etcd on another. Some of the hosts lose each other,
@@ -26,7 +27,7 @@ const etcdAlone = -1 // number of the host that has the etcd
 // newApartJob prepares a job whose workers run one of the rankPrograms, until the file j.release is there.
 func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *apartJob {
 	t.Helper()
-	skipIfShort(t, "to lose each other takes half a minute")
+	testkit.Nightly(t, "to lose each other takes half a minute")
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		t.Skip(err)

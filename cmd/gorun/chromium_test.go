@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 var pictureFile = flag.String("picture", "", "where TestStatusPageInBrowser saves a picture of the page")
@@ -70,7 +72,7 @@ func browse(t *testing.T, chromium string, args ...string) string {
 
 // TestStatusPageInBrowser: what people see of a job in which a worker has failed. What the job writes is text, not HTML.
 func TestStatusPageInBrowser(t *testing.T) {
-	skipIfShort(t, "a browser takes seconds to start")
+	testkit.Nightly(t, "a browser takes seconds to start")
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("needs chromium")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // hang puts a file system over a folder that answers nothing. Where that is not allowed the test is skipped.
@@ -31,7 +33,7 @@ func hang(t *testing.T, dir string) {
 // TestDeadFileSystem: whatever of gorun's files is in a file system that has stopped answering, the job ends with its own exit code,
 // and what was not written or removed is told.
 func TestDeadFileSystem(t *testing.T) {
-	skipIfShort(t, "it takes up to 20 seconds")
+	testkit.Nightly(t, "it takes up to 20 seconds")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env, want string

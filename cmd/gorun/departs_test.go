@@ -76,13 +76,13 @@ func depart(ctx context.Context, g, part *comm.Group, way int) error {
 
 // TestRanksDepart: whichever way a rank leaves the others alone, they are together again in the next round, and at the end the job succeeds.
 func TestRanksDepart(t *testing.T) {
-	skipIfShort(t, "takes half a minute")
+	testkit.Nightly(t, "takes half a minute")
 	t.Parallel()
 	seed := *departSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	attempts := testkit.Else(60, 12)
+	attempts := testkit.UnlessShort(60, 12)
 	t.Logf("-depart-seed=%d", seed)
 	program := fmt.Sprintf("departs %d %d", attempts, seed)
 	restarts := fmt.Sprintf("--max-restarts=%d", 2*attempts) // more than one rank may depart, one after the other

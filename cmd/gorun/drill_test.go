@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // played are the scenarios that TestDrill plays unless it plays all, with the policy that it plays them with: one for each kind of fault.
@@ -30,7 +28,7 @@ func TestDrill(t *testing.T) {
 		name, policy := fields[0], fields[1]
 		documented = append(documented, name+" "+policy)
 		switch {
-		case name == "worker-kill" || testkit.Full():
+		case name == "worker-kill" || !testing.Short():
 		case testing.Short(), played[name] != policy: // the others take up to 15 seconds each
 			continue
 		}

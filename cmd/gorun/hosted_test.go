@@ -211,7 +211,7 @@ func TestWrongToken(t *testing.T) {
 
 // TestHostLeaves: the node that hosts the etcd says what that means, and so do those that lose it.
 func TestHostLeaves(t *testing.T) {
-	skipIfShort(t, "it takes more than ten seconds")
+	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	endpoint := loopback(t, 1)
 	start := func() *node {

@@ -18,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
@@ -201,7 +202,7 @@ func (j *hostedJob) choose(list []member, leadsJob, leadsEtcd bool) int {
 // TestHostFallsSilent: whatever a host was, the others go on without it soon after its lease is over, and none of them
 // loses its own lease or thinks that etcd cannot be used.
 func TestHostFallsSilent(t *testing.T) {
-	skipIfShort(t, "it takes more than ten seconds")
+	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	for name, leads := range map[string]struct{ job, etcd bool }{
 		"leads nothing": {},
@@ -257,7 +258,7 @@ const deaths = "GORUN_TEST_HOST_DEATHS"
 // TestHostsDieInTurn: hosts are killed one after the other, and started again by the same command. Each becomes a member of
 // the etcd again, so that the next one may die, and the job goes on.
 func TestHostsDieInTurn(t *testing.T) {
-	skipIfShort(t, "it takes more than ten seconds")
+	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	n := 4
 	if text := os.Getenv(deaths); text != "" {
@@ -311,7 +312,7 @@ func (j *hostedJob) awaitMembers(by string) {
 
 // TestTwoHostsDie: without a majority nobody becomes a member again. Who waits for one says so, and gives up in time.
 func TestTwoHostsDie(t *testing.T) {
-	skipIfShort(t, "it takes more than ten seconds")
+	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	args := []string{
 		"--nnodes=1:3", "--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken),
@@ -342,7 +343,7 @@ func TestTwoHostsDie(t *testing.T) {
 // TestEtcdIsKilled: of three that are hosted by hand one is killed, which leaves nothing, and started again by the same command.
 // Then another one is.
 func TestEtcdIsKilled(t *testing.T) {
-	skipIfShort(t, "it takes more than ten seconds")
+	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	args := []string{"etcd", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken)}
 	var nodes []*node

@@ -15,6 +15,7 @@ import (
 	version "github.com/gorun/gorun/cmd/gorun/internal/release"
 	"github.com/gorun/gorun/env/testing/clustertest"
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // launch starts gorun launch on the client of hosts. --remote-path is this test's gorun.
@@ -100,7 +101,7 @@ func TestLaunchShells(t *testing.T) {
 // TestLaunchEnds: however the launcher, a host or the link ends, nothing is left on any host.
 func TestLaunchEnds(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	const worker = "sleep 9753"
 	for name, c := range map[string]struct {
 		do   func(h *clustertest.Hosts, n *node)
@@ -144,7 +145,7 @@ func TestLaunchEnds(t *testing.T) {
 // TestLaunchElastic: a job that can do without a host goes on when it is lost.
 func TestLaunchElastic(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
 	release := newRelease(t)
 	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
@@ -161,7 +162,7 @@ func TestLaunchElastic(t *testing.T) {
 // TestLaunchBadHosts: a host that cannot be used is named in one line, with what to do, and the others are stopped.
 func TestLaunchBadHosts(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	dir := t.TempDir()
 	for name, script := range map[string]string{
@@ -225,7 +226,7 @@ func TestLaunchBadHosts(t *testing.T) {
 // TestLaunchCopy: a host without gorun gets this one, whatever its login shell is, and only once, unless the copy is damaged.
 func TestLaunchCopy(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	for turn := range 2 {
 		n := launch(t, h, "--copy", "--hosts=h[1-4]", "sh", "-c", "echo rank $RANK")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/env/testing/clustertest"
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A client is the machine on which gorun launch and the commands about its job run.
@@ -71,7 +72,7 @@ func (c *client) want(code int, pattern string, args ...string) string {
 // TestLaunchedJob: commands on the machine of gorun launch see and steer its job, and nothing is left of that when it has ended.
 func TestLaunchedJob(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	const worker = "sleep 9755"
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 2})
 	c := newClient(t, h)
@@ -198,7 +199,7 @@ func TestLaunchedDrain(t *testing.T) {
 // TestLaunchedScale: once gorun scale has said that a job needs one host, it goes on and succeeds without those that leave or are lost.
 func TestLaunchedScale(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	const worker = "sleep 9757"
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
 	c, release := newClient(t, h), newRelease(t)
@@ -236,7 +237,7 @@ func TestLaunchedScale(t *testing.T) {
 // TestLaunchedScaleUp: a round with fewer hosts than gorun scale wants goes on, also if gorun launch learns only then that a host is lost.
 func TestLaunchedScaleUp(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "takes 10 s and more")
+	testkit.Nightly(t, "takes 10 s and more")
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 3})
 	c, release := newClient(t, h), newRelease(t)
 	n := c.launch("--hosts=h[1-3]", "--nnodes=1:3", "--rdzv-id=train", "--heartbeat-timeout=9", "--rdzv-conf=ttl=3,last_call_timeout=1",

@@ -43,14 +43,6 @@ func (r release) create(t *testing.T) {
 	}
 }
 
-// skipIfShort skips a test under -short, and says why.
-func skipIfShort(t *testing.T, why string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip(why)
-	}
-}
-
 func startNode(t *testing.T, args ...string) *node { return startNodeFor(t, 2*patience, args...) }
 
 // startNodeFor starts one that is killed after so long.

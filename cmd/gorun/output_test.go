@@ -100,7 +100,7 @@ func awaitFile(t *testing.T, path string) {
 
 // TestFailureBehindABlockedConsole: rank 0 floods a pipe that nobody reads, and rank 1 fails.
 func TestFailureBehindABlockedConsole(t *testing.T) {
-	skipIfShort(t, "it takes ten seconds")
+	testkit.Nightly(t, "it takes ten seconds")
 	t.Parallel()
 	for _, stderr := range []bool{false, true} {
 		full := filepath.Join(t.TempDir(), "full")

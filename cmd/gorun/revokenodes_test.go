@@ -4,6 +4,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestRanksOfANodeLeave: ranks exit with code 0 while ranks of another node need them, and rejoin. Those that have exited are started again,
@@ -66,7 +68,7 @@ func TestLostNodeIsNoRevocation(t *testing.T) {
 // TestFrozenRankOfTwoNodes: rank 0, which serves the store, stops for ever, and the others wait for it for less than --replace-timeout. All of
 // them live on, however many rounds that takes.
 func TestFrozenRankOfTwoNodes(t *testing.T) {
-	skipIfShort(t, "ranks have to wait for it")
+	testkit.Nightly(t, "ranks have to wait for it")
 	t.Parallel()
 	j := newReplacingJobOf(t, "freezes 0", "2", "ttl=20,join_timeout=60", "--max-restarts=5", "--replace-timeout=3")
 	a := j.start()

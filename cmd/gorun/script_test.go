@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 		Condition: func(name string) (bool, error) {
 			switch name {
 			case "full":
-				return testkit.Full(), nil
+				return !testing.Short(), nil
 			case "torch":
 				return pythonWithTorch() != "", nil
 			case "ipv6":

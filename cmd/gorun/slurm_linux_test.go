@@ -128,7 +128,7 @@ func TestSlurmSignals(t *testing.T) {
 	})
 	t.Run("time limit", func(t *testing.T) {
 		t.Parallel()
-		skipIfShort(t, "Slurm looks every 30 s for jobs whose time is up")
+		testkit.Nightly(t, "Slurm looks every 30 s for jobs whose time is up")
 		j := startSlurm(t, c, 1, []string{"--time=10"}, nil, "python3", logger, "1")
 		id := c.Run(t, "squeue", "--noheader", "--format=%A", "--name="+j.name)
 		c.Run(t, "scontrol", "update", "JobId="+id, "EndTime=now+1")
@@ -226,7 +226,7 @@ func TestSlurmRequeue(t *testing.T) {
 // TestSlurmBatchFiles: the files that docs/clusters has to copy, with one worker on each node.
 func TestSlurmBatchFiles(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "Slurm takes about ten seconds to see that a node is lost")
+	testkit.Nightly(t, "Slurm takes about ten seconds to see that a node is lost")
 	dir := t.TempDir()
 	const program = `
 import os, signal, sys, time

@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // readUnit reads the unit of docs/clusters.
@@ -196,7 +197,7 @@ func (s *service) wantNothingLeft(t *testing.T) {
 // TestSystemdUnit: systemd runs the unit that docs/clusters has to copy, on two machines.
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t, "starts a service five times")
+	testkit.Nightly(t, "starts a service five times")
 	hosttest.Need(t, "/lib/systemd/systemd", "systemd")
 	machines := hosttest.NewMachines(t, hosttest.Config{Name: "node0"}, hosttest.Config{Name: "node1"})
 	dir, err := os.MkdirTemp("", "unit") //nolint:usetesting // another user could not enter t.TempDir

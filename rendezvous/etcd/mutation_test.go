@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // without drops the comparisons of keys that have something in them from transactions that write such keys.
@@ -38,7 +40,7 @@ func requestOf[T request](act action) (r T, ok bool) {
 
 // TestSimulationFinds: without one of the things that keep a job right, some of the simulated jobs go wrong.
 func TestSimulationFinds(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("each job is played in one goroutine")
 	}
 	for what, change := range map[string]func(*simWorld){

@@ -36,14 +36,12 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	seeds := testkit.Else(100_000, 2500)
+	seeds := testkit.UnlessShort(100_000, 2500)
 	switch {
 	case *simSeeds > 0:
 		seeds = *simSeeds
-	case raceEnabled: // each job is played in one goroutine
+	case testkit.Race: // each job is played in one goroutine
 		seeds = 30
-	case testing.Short():
-		seeds = 200
 	}
 	if seed, err := playSeeds(seeds, func(*simWorld) {}); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
@@ -84,7 +82,7 @@ func playSeeds(n int, change func(*simWorld)) (seed uint64, err error) {
 
 // TestSimulationRepeats: a seed plays the same job each time.
 func TestSimulationRepeats(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("each job is played in one goroutine")
 	}
 	for seed := range uint64(30) {

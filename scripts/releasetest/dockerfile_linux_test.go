@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // An image is what the last stage of a Dockerfile says.
@@ -96,9 +98,7 @@ func (i image) run(t *testing.T, args ...string) (string, error) {
 
 // TestDockerfile: the image of docs/clusters/Dockerfile runs a job, though it has neither a shell nor users.
 func TestDockerfile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles gorun without cgo")
-	}
+	testkit.Nightly(t, "compiles gorun without cgo")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--net", "--fork", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		t.Skipf("containers take root: %v\n%s", err, out)
 	}

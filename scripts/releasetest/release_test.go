@@ -19,6 +19,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // version is what the committed code says, which a release must say too.
@@ -47,9 +49,7 @@ func command(t *testing.T, name string, args ...string) string {
 
 // TestRelease makes a release for Linux on arm64, which scripts/check builds nowhere else.
 func TestRelease(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles gorun for another platform")
-	}
+	testkit.Nightly(t, "compiles gorun for another platform")
 	version, dir := version(t), t.TempDir()
 	t.Log(command(t, "../release", "--output", dir, "--platform", "linux/arm64", version))
 	name := "gorun-" + version + "-linux-arm64"

@@ -98,10 +98,7 @@ var ends = map[string]func(w *ring, r int){
 // failed first, and how.
 func TestTheFirstToFailIsNamedAcrossGroups(t *testing.T) {
 	const size = 16
-	tries := testkit.Else(20, 5)
-	if testing.Short() {
-		tries = 2
-	}
+	tries := testkit.UnlessShort(20, 3)
 	for how, first := range firsts {
 		for end, ended := range ends {
 			t.Run(how+", then each "+end, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/wire"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // heapBytes is how much memory is in use, with what nobody has collected yet.
@@ -25,6 +26,7 @@ func heapBytes() int {
 // A peer that has the token, and no manners, is cut off by name, whatever it sends, and has cost little memory by then. No rank
 // sends so much of any of it: see the tests below.
 func TestAPeerThatFloods(t *testing.T) {
+	testkit.WithoutRace(t)
 	const other, closed = 4, 3 // groups: one that has not been made here, as those after it, and one that has been closed
 	eager := func(group uint64) wire.Header {
 		return wire.Header{Kind: wire.Eager, Context: group, Size: wire.EagerLimit}
@@ -154,6 +156,7 @@ func TestAnswersToNothing(t *testing.T) {
 // A rank may send as many messages as it likes before the first of them is received: of those that may not be announced yet its
 // peer hears later, in their order. Collectives go on meanwhile.
 func TestMoreMessagesThanMayBeAnnounced(t *testing.T) {
+	testkit.WithoutRace(t)
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		const n = wire.MaxRTS + 5_000
 		sent := make([]*Op, n)
@@ -225,6 +228,7 @@ func TestAGroupClosedWhileMessagesWait(t *testing.T) {
 
 // A rank that is slow to make groups which others have made, used, and closed again.
 func TestManyGroupsOpenedLate(t *testing.T) {
+	testkit.WithoutRace(t)
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		const n = 1500
 		for i := range uint64(n) {

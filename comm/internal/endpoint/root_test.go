@@ -70,11 +70,9 @@ func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits fun
 }
 
 func TestTheRankThatStoppedIsNamed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it has 520 ranks")
-	}
+	testkit.WithoutRace(t)
 	const victim = 57
-	size := testkit.Else(200, 130)
+	size := testkit.UnlessShort(200, 64)
 	for name, waits := range map[string]func(r int) int{
 		"ring": func(r int) int { return (r + size - 1) % size },
 		"tree": func(r int) int { // the root waits for the victim, through those between

@@ -14,6 +14,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 var secret = []byte("a secret of 16 bytes and more")
@@ -135,6 +136,7 @@ func placeBuffers(t testing.TB, h *heap.Heap, shared bool, shift int) (put memor
 
 // Ranks have buffers in heaps, or not, in any combination.
 func TestOperationsOnHeaps(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, n := range []int{2, 3} {
 		teams := newTeams(t, n)
 		heaps := sharing(t, teams)
@@ -159,6 +161,7 @@ func TestOperationsOnHeaps(t *testing.T) {
 
 // Ranks that run ahead, or fall behind, use the right buffers of each other.
 func TestOperationsOnHeapsInARow(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, n := range []int{2, 4} {
 		teams := newTeams(t, n)
 		heaps := sharing(t, teams)

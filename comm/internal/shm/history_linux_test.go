@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A rank that finds that another one has made another call, now or long ago, finds the first calls that differ, or between which
@@ -88,6 +89,7 @@ func TestRanksBoundTheirLead(t *testing.T) {
 
 // Operations go on when their numbers, and the times with these numbers, overflow.
 func TestOperationsWithoutEnd(t *testing.T) {
+	testkit.WithoutRace(t)
 	lost := errors.New("waits for what has been")
 	for _, n := range []int{2, 3} {
 		teams := newTeams(t, n)

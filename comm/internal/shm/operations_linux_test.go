@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // An operation is one of operations.
@@ -27,6 +28,7 @@ func (op operation) compose(t *Team, in memory, seq uint64, n, root int) error {
 }
 
 func TestOperations(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, n := range []int{2, 3, 5} {
 		teams := newTeams(t, n)
 		seq := uint64(0)
@@ -48,6 +50,7 @@ func TestOperations(t *testing.T) {
 
 // Ranks that run ahead, or fall behind, meet in the right slots.
 func TestOperationsInARow(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, n := range []int{2, 4} {
 		teams := newTeams(t, n)
 		together(t, teams, func(team *Team) error {

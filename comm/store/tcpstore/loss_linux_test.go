@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // When their hosts lose each other, server and client notice, whether the client waits for a reply or sends a request.
 func TestTheOtherHostVanishes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	ctx := context.Background()
 	w := hosttest.New(t, 2)

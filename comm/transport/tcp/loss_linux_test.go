@@ -13,6 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/transport"
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // onHost is a transport of which the sockets are a host's.
@@ -75,9 +76,7 @@ func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair
 // sent: then the kernel looks at the time only when it sends again, which it does 25 s and 51 s after the last answer, or
 // later if answers have been slow.
 func TestAVanishedHost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	w := hosttest.New(t, 2)
 	w.Limit(1, "20mbit", 64<<10)
@@ -119,9 +118,7 @@ func TestAVanishedHost(t *testing.T) {
 
 // A machine that never answers is given up after half a minute, however long the caller would wait.
 func TestAMachineThatNeverAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	w := hosttest.New(t, 2)
 	trs := between(t, w)
@@ -151,9 +148,7 @@ func (d deaf) Connected(_ int, conn net.Conn) { d <- conn }
 
 // A stream that stalls ends, too: the other machine answers, but its process takes nothing.
 func TestAStalledStream(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	trs := between(t, hosttest.New(t, 2))
 	other := make(deaf, 1)
@@ -180,9 +175,7 @@ func TestAStalledStream(t *testing.T) {
 
 // On a way that loses large packets without a word, who waits is told of that suspicion before the stream ends, and then.
 func TestAnMTUBlackHole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	w := hosttest.New(t, 2)
 	w.Run(0, "ip link set eth0 gso_max_segs 1") // or packets travel here before they are cut

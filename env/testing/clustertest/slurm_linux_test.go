@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestSlurms: two at once do not disturb each other.
@@ -28,9 +30,7 @@ func TestSlurms(t *testing.T) {
 
 func TestKilledSlurmd(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes several seconds")
-	}
+	testkit.Nightly(t, "takes several seconds")
 	c := StartSlurm(t, SlurmConfig{Nodes: 2, NodeTimeout: 2 * time.Second})
 	begun := time.Now()
 	c.KillSlurmd(t, 1)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package etcd
-
-const raceEnabled = false
