@@ -23,8 +23,8 @@ var latest atomic.Pointer[Group]
 // reduce_scatter, all_to_all, gather, scatter, scan, sendrecv, barrier. Bytes are those of the whole buffer: the output of all_gather and
 // gather, the input of reduce_scatter, all_to_all and scatter.
 //
-// Algorithms with a dash instead of a limit are used only if a rule names them, and pipeline also for an AllGatherV or a ReduceScatterV between
-// machines whose blocks have very different lengths. Each table says where its choice comes from: it is built in, or tuned by [WithTuning].
+// Algorithms with a dash instead of a limit are used only if a rule names them. Each table says where its choice comes from: it is built in,
+// or tuned by [WithTuning].
 //
 // If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two, on machines that are near each other.
 func Explain(op string, bytes int) string {

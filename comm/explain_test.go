@@ -40,12 +40,12 @@ func TestExplain(t *testing.T) {
 		{"mem", 3, "all_reduce@4=ring", "all_reduce", 64, "doubling", "built in"},
 		{"mem", 4, "", "all_to_all", 1024, "bruck", ""},
 		{"mem", 3, "", "all_to_all", 768, "pairwise", ""},
-		{"mem", 5, "", "broadcast", 64 << 20, "chain", ""},
+		{"mem", 5, "", "broadcast", 64 << 20, "pipeline", ""},
 		{"mem", 2, "", "broadcast", 64 << 20, "binomial", ""},
 		{"scattered", 9, "", "broadcast", 128 << 10, "rails binomial", "3 machines"},
 		{"scattered", 9, "", "broadcast", 1 << 20, "rails pipeline", "in short messages"},
 		{"scattered", 9, "", "reduce", 1 << 20, "rails pipeline", ""},
-		{"scattered", 9, "reduce=chain", "reduce", 64, "leaders chain", ""},
+		{"scattered", 9, "reduce=pipeline", "reduce", 64, "leaders pipeline", ""},
 		{"shm", 2, "", "all_reduce", 64, "ll", "That is if they can share memory"},
 		{"shm", 2, "", "all_reduce", 16 << 20, "flat", "Buffers of comm.Alloc are used in place"},
 		{"shm", 3, "", "all_reduce", 16 << 20, "shared", ""},
@@ -209,7 +209,7 @@ func TestTuningThatIsNone(t *testing.T) {
 // The arrow is at one line, though an algorithm may be chosen for several lengths.
 func TestOneArrow(t *testing.T) {
 	t.Setenv("WORLD_SIZE", "8")
-	t.Setenv("GORUN_COMM_TUNE", "broadcast=binomial:1K,chain:2K,binomial")
+	t.Setenv("GORUN_COMM_TUNE", "broadcast=binomial:1K,pipeline:2K,binomial")
 	if text := Explain("broadcast", 10<<10); picked(text) != "slots binomial" {
 		t.Errorf("got\n%s", text)
 	}
@@ -217,8 +217,8 @@ func TestOneArrow(t *testing.T) {
 
 func TestExplainWithoutAWorld(t *testing.T) {
 	t.Setenv("WORLD_SIZE", "4")
-	t.Setenv("GORUN_COMM_TUNE", "broadcast=chain")
-	if text := Explain("broadcast", 4096); picked(text) != "slots chain" || !strings.Contains(text, "no world is open") {
+	t.Setenv("GORUN_COMM_TUNE", "broadcast=pipeline")
+	if text := Explain("broadcast", 4096); picked(text) != "slots pipeline" || !strings.Contains(text, "no world is open") {
 		t.Errorf("got\n%s", text)
 	}
 	t.Setenv("GORUN_COMM_TUNE", "broadcast")

@@ -86,7 +86,7 @@ func pipelines(ctx context.Context, g *Group, n int) error {
 	return nil
 }
 
-// One rank has nearly everything, so that between machines its block is cut into messages that overlap.
+// One rank has nearly everything: between machines, a reduction cuts its block into messages that overlap.
 func TestBlocksOfVeryDifferentLengths(t *testing.T) {
 	testkit.WithoutRace(t)
 	onTransports(t, append([]string{"mem", "tcp"}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
@@ -188,7 +188,7 @@ func TestReductionsLeaveTheirInput(t *testing.T) {
 	testkit.WithoutRace(t)
 	inWorldsOfEverySize(t, func(ctx context.Context, world *Group) error {
 		for _, tuning := range []string{
-			"reduce=binomial;reduce_scatter=halving", "reduce=chain;reduce_scatter=pipeline", "reduce=pipeline;reduce_scatter=pairwise",
+			"reduce=binomial;reduce_scatter=halving", "reduce=pipeline;reduce_scatter=pipeline", "reduce=linear;reduce_scatter=pairwise",
 		} {
 			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning(tuning))
 			if err != nil {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Any is the limit of a way without a limit. Never is that of a way that is used only if a tuning names it, or for
-// blocks of very different lengths: so every way must work for any number of ranks and bytes.
+// Any is the limit of a way without a limit. Never is that of a way that is used only if a tuning names it: so every way must work for
+// any number of ranks and bytes.
 const (
 	Any   = math.MaxInt
 	Never = -1
@@ -47,9 +47,6 @@ func (t Table) line(op, way string) *Line {
 	}
 	return &t[i]
 }
-
-// Has reports whether t has a way of op.
-func (t Table) Has(op, way string) bool { return t.line(op, way) != nil }
 
 // A Way is an algorithm for buffers of at most UpTo bytes.
 type Way struct {
@@ -131,12 +128,6 @@ func (t Table) Free(op string) []string {
 		}
 	}
 	return names
-}
-
-// By returns c with a rule for one way of op, for so many ranks.
-func (c Chooser) By(op, way string, ranks int) Chooser {
-	c.Tuning = append(Tuning{{op: op, ranks: ranks, ways: Choice{{way, Any}}}}, c.Tuning...)
-	return c
 }
 
 // What explains a way.

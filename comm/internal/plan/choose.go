@@ -34,7 +34,7 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	case ordered || way == "halving":
 		return HalvingAllReduce(rank, size, n)
 	default:
-		return RingAllReduce(rank, size, n, ringMessages(way, n/size*elem))
+		return around(way, elem).AllReduce(rank, size, n)
 	}
 }
 
@@ -50,9 +50,6 @@ func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined i
 	size := len(blocks)
 	longest, whole := lengths(blocks)
 	way := c.Pick("all_gather", size, size*longest*elem) // blocks of different lengths take as long as if all had the longest one's
-	if isPipelined(size, longest*elem, whole*elem, ringCost(size, longest*elem)) && c.mayPipeline("all_gather", size) {
-		way = pipelined
-	}
 	join = size > 2 && whole*elem <= mostJoined
 	switch {
 	case way == "doubling" && join:
@@ -61,10 +58,8 @@ func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined i
 		return BruckAllGather(p, rank, blocks), true
 	case way == "pairwise":
 		return PairwiseAllGather(p, rank, blocks), false
-	case way == pipelined:
-		return PipelinedAllGather(p, rank, blocks, unevenMessage(size, longest, elem)), false
 	}
-	return RingAllGather(p, rank, blocks, ringMessages(way, longest*elem)), false
+	return around(way, elem).AllGather(p, rank, blocks), false
 }
 
 // lengths returns the length of the longest of blocks, and that of all together.
@@ -75,48 +70,15 @@ func lengths(blocks []Range) (longest, whole int) {
 	return longest, whole
 }
 
-// mayPipeline reports whether op goes around a ring in short messages if its blocks are such that this is faster.
-func (c Choices) mayPipeline(op string, size int) bool {
-	return c.Has(op, pipelined) && !c.IsTuned(op, size)
-}
-
-// isPipelined reports whether blocks, with these bytes in the longest one and in all, go around a ring in short messages clearly faster than
-// in the given other time. Times are those in which so many bytes are sent.
-func isPipelined(size, longest, whole, other int) bool {
-	if size <= 2 {
-		return false
+// around returns the ring of a way, for elements of elem bytes.
+func around(way string, elem int) Ring {
+	switch way {
+	case bothWays:
+		return Ring{BothWays: true, Longest: max(mostMessage/elem, 1)}
+	case pipelined:
+		return Ring{Longest: max(mostRingMessage/elem, 1)}
 	}
-	message := unevenMessage(size, longest, 1)
-	return (whole/message+size-2)*(message+messageCost)*5/4 < other
-}
-
-// ringCost is the time of a ring in both directions, at the least: that in which half of the longest block goes around it.
-func ringCost(size, longest int) int { return longest + (size-2)*longest/2 + (size-1)*messageCost }
-
-// pairwiseCost is the time of a pairwise exchange: that in which the owner of the longest block receives it.
-func pairwiseCost(size, longest int) int { return (size - 1) * (longest + messageCost) }
-
-// unevenMessage returns how many elements go in one message around a ring if one block, of so many, is much longer than the others. Then most
-// ranks wait for it, as in a chain.
-func unevenMessage(size, longest, elem int) int {
-	k := chainMessages(size, longest*elem, messageCost)
-	return max((longest+k-1)/k, 1)
-}
-
-// evenMessage returns how many elements go in one message around a ring if all blocks have about as many as the longest one. Then all ranks
-// send all the time. Between eight machines at 10 Gbit/s, with blocks of 128 KiB, messages of 15 KiB reached 55 % of the rate of the links, those
-// of 43 KiB 98 %, and those of 64 KiB 96 %; with blocks of 4 MiB between four, those of 64 KiB reached 84 %, and those of 380 KiB 77 %.
-func evenMessage(longest, elem int) int {
-	k := max((longest*elem+mostEvenMessage-1)/mostEvenMessage, 1)
-	return max((longest+k-1)/k, 1)
-}
-
-// ringMessages returns in how many messages half a block of so many bytes travels around a ring, or 0 if the ring has one direction.
-func ringMessages(way string, block int) int {
-	if way != bothWays {
-		return 0
-	}
-	return max(block/2/mostMessage, 1)
+	return Ring{}
 }
 
 // EqualBlocks returns size blocks of n elements.
@@ -130,15 +92,13 @@ func EqualBlocks(size, n int) []Range {
 
 // Broadcast returns the plan for a vector of n elements of elem bytes each.
 func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
-	switch way := c.Pick("broadcast", size, n*elem); way {
+	switch c.Pick("broadcast", size, n*elem) {
 	case "linear":
 		return LinearBroadcast(rank, size, n, root)
 	case "binomial":
 		return BinomialBroadcast(rank, size, n, root)
-	case "scatter":
-		return ScatterBroadcast(rank, size, n, root)
 	default:
-		return ChainBroadcast(rank, size, n, root, messagesByWay(way, size, n, elem))
+		return ChainBroadcast(rank, size, n, root, chainMessages(size, n, elem))
 	}
 }
 
@@ -151,19 +111,9 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 		return OrderedReduce(rank, size, n, root)
 	case way == "binomial":
 		return BinomialReduce(rank, size, n, root)
-	case way == "halving":
-		return HalvingReduce(rank, size, n, root)
 	default:
-		return ChainReduce(rank, size, n, root, messagesByWay(way, size, n, elem))
+		return ChainReduce(rank, size, n, root, chainMessages(size, n, elem))
 	}
-}
-
-// messagesByWay returns in how many messages a vector goes down a chain: by pipeline in the best number, otherwise in one.
-func messagesByWay(way string, size, n, elem int) int {
-	if way == pipelined {
-		return max(min(chainMessages(size, n*elem, messageCost), n), 1)
-	}
-	return 1
 }
 
 // Barrier returns the plan for a barrier.
@@ -188,13 +138,10 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 	case size == 1: // the others have no step, so the block would not get into that buffer
 		return PairwiseReduceScatter(p, rank, blocks), false
 	}
-	way, message := c.Pick("reduce_scatter", size, size*longest*elem), evenMessage(longest, elem)
-	if isPipelined(size, longest*elem, whole*elem, pairwiseCost(size, longest*elem)) && c.mayPipeline("reduce_scatter", size) {
-		way, message = pipelined, unevenMessage(size, longest, elem)
-	}
+	way := c.Pick("reduce_scatter", size, size*longest*elem)
 	switch {
 	case way == pipelined:
-		return PipelinedReduceScatter(p, rank, blocks, message), true
+		return around(way, elem).ReduceScatter(p, rank, blocks), true
 	case way == "halving" && whole*elem <= mostJoined:
 		return HalvingReduceScatter(p, rank, blocks), true
 	}

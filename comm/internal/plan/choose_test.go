@@ -8,6 +8,16 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 )
 
+// tuned returns the choices of ranks between machines with a tuning.
+func tuned(t *testing.T, rules string) Choices {
+	t.Helper()
+	tuning, err := choice.Parse(rules, Ways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewChoices(Ways, tuning)
+}
+
 // Every way of an operation that a tuning may name is carried out as itself. A line in Ways is not enough for that: a method of Choices
 // must know the way.
 func TestEveryWayIsCarriedOut(t *testing.T) {
@@ -43,11 +53,7 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 			}
 			var got [2]any
 			for i, way := range []string{line.Way, other} {
-				tuning, err := choice.Parse(line.Op+"="+way, Ways)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got[i] = plan(NewChoices(Ways, tuning))
+				got[i] = plan(tuned(t, line.Op+"="+way))
 			}
 			if reflect.DeepEqual(got[0], got[1]) {
 				t.Errorf("%s is carried out in the same way whether it is to be %s or %s", line.Op, line.Way, other)
@@ -61,7 +67,7 @@ func TestPiecesUseTheAlgorithmOfTheWhole(t *testing.T) {
 	const size, n, pieces = 4, 4 << 20, 8
 	c := chosen
 	c.Pieces = pieces
-	short, long := chosen.AllReduce(1, size, n/pieces, 1, false), RingAllReduce(1, size, n/pieces, 1)
+	short, long := chosen.AllReduce(1, size, n/pieces, 1, false), Ring{BothWays: true}.AllReduce(1, size, n/pieces)
 	if got := c.AllReduce(1, size, n/pieces, 1, false); !slices.Equal(got, long) || slices.Equal(short, long) {
 		t.Errorf("%v", got)
 	}
@@ -78,15 +84,7 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 		return blocks
 	}
 	nearby := NewChoices(WaysNearby, nil)
-	tuned, err := choice.Parse("all_gather=ring;reduce_scatter=pairwise", Ways)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring := func(p Plan, rank int, blocks []Range) Plan { return RingAllGather(p, rank, blocks, 0) }
-	bothWays := func(p Plan, rank int, blocks []Range) Plan { return RingAllGather(p, rank, blocks, 1) }
-	inMessages := func(algorithm func(Plan, int, []Range, int) Plan, n int) func(Plan, int, []Range) Plan {
-		return func(p Plan, rank int, blocks []Range) Plan { return algorithm(p, rank, blocks, n) }
-	}
+	ring, bothWays, pipelined := Ring{}.AllGather, Ring{BothWays: true}.AllGather, Ring{Longest: mostRingMessage}.ReduceScatter
 	for _, c := range []struct {
 		name    string
 		choices Choices
@@ -102,12 +100,11 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 		{"uneven, 3 ranks", chosen, []int{1, 9, 2}, 100, BruckAllGather, true, PairwiseReduceScatter},
 		{"uneven, middling", chosen, []int{30, 60, 30}, 1000, bothWays, false, PairwiseReduceScatter},
 		{"the longest that go straight to their owners", chosen, []int{64, 64, 64}, 1000, bothWays, false, PairwiseReduceScatter},
-		{"a little longer", chosen, []int{65, 65, 65}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 33280)},
-		{"uneven and long", chosen, []int{100, 200, 100, 200}, 1000, bothWays, false, inMessages(PipelinedReduceScatter, 50<<10)},
+		{"a little longer", chosen, []int{65, 65, 65}, 1000, bothWays, false, pipelined},
+		{"uneven and long", chosen, []int{100, 200, 100, 200}, 1000, bothWays, false, pipelined},
 		{"2 ranks", chosen, []int{1, 9}, 100, ring, false, PairwiseReduceScatter},
-		{"one long", chosen, []int{1, 1024, 1, 1}, 0, inMessages(PipelinedAllGather, 95326), false, inMessages(PipelinedReduceScatter, 95326)},
+		{"one long", chosen, []int{1, 1024, 1, 1}, 0, bothWays, false, pipelined},
 		{"one long, nearby", nearby, []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
-		{"one long, tuned", NewChoices(Ways, tuned), []int{1, 1024, 1, 1}, 0, ring, false, PairwiseReduceScatter},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.lengths {

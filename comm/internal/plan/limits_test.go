@@ -14,12 +14,12 @@ func TestLimits(t *testing.T) {
 		{"all_reduce", 3, "doubling:16K,halving:512K,ring:2M,bidirectional", "doubling:64K,halving:1M,ring"},
 		{"all_reduce", 8, "doubling:16K,halving:512K,ring:2M,bidirectional", "doubling:64K,halving:1M,ring"},
 		{"reduce", 2, "binomial", "binomial"},
-		{"reduce", 3, "binomial:64K,pipeline", "binomial:2M,chain"},
-		{"reduce", 4, "binomial:64K,pipeline", "binomial:3M,chain"},
-		{"reduce", 8, "binomial:71619,pipeline", "binomial:4M,chain"},
-		{"reduce", 16, "binomial:97975,pipeline", "binomial:5M,chain"},
-		{"broadcast", 32, "binomial:145868,scatter:342351,pipeline", "binomial:8M,chain"},
-		{"reduce", 64, "binomial:227813,halving:841389,pipeline", "binomial:13M,chain"},
+		{"reduce", 3, "binomial:64K,pipeline", "binomial:2M,pipeline"},
+		{"reduce", 4, "binomial:64K,pipeline", "binomial:3M,pipeline"},
+		{"reduce", 8, "binomial:71619,pipeline", "binomial:4M,pipeline"},
+		{"reduce", 16, "binomial:97975,pipeline", "binomial:5M,pipeline"},
+		{"broadcast", 32, "binomial:145868,pipeline", "binomial:8M,pipeline"},
+		{"reduce", 64, "binomial:227813,pipeline", "binomial:13M,pipeline"},
 		{"all_gather", 2, "bruck:80K,ring", "bruck:80K,ring"},
 		{"all_gather", 7, "bruck:80K,bidirectional", "bruck:80K,ring"},
 		{"all_gather", 8, "doubling:256K,bidirectional", "doubling:128K,ring"},
@@ -33,17 +33,6 @@ func TestLimits(t *testing.T) {
 		}
 		if got := near.Choice(c.op, c.ranks).String(); got != c.onOne {
 			t.Errorf("%s of %d ranks on one machine: %s, want %s", c.op, c.ranks, got, c.onOne)
-		}
-	}
-}
-
-func TestEvenMessages(t *testing.T) {
-	const most = mostEvenMessage
-	for _, c := range []struct{ longest, elem, want int }{
-		{0, 4, 1}, {1, 4, 1}, {100, 4, 100}, {most / 4, 4, most / 4}, {most/4 + 2, 4, most/8 + 1}, {1 << 20, 8, most / 8}, {10, 2 * most, 1},
-	} {
-		if got := evenMessage(c.longest, c.elem); got != c.want {
-			t.Errorf("%d elements of %d bytes go in messages of %d, want %d", c.longest, c.elem, got, c.want)
 		}
 	}
 }

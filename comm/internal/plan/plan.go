@@ -55,8 +55,8 @@ type Step struct {
 	Merge Merge
 
 	// No step before has received into Send, or into Recv: the elements there are this rank's input, which may be in other memory. If one of these is
-	// not set, steps before have received all elements of its range. Only BinomialReduce, OrderedReduce, ChainReduce, HalvingReduce,
-	// HalvingReduceScatter and PipelinedReduceScatter set them.
+	// not set, steps before have received all elements of its range. Only BinomialReduce, OrderedReduce, ChainReduce,
+	// HalvingReduceScatter and Ring.ReduceScatter set them.
 	SendsInput, MergesInput bool
 }
 

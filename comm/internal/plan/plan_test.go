@@ -49,9 +49,9 @@ func TestAllReduceCombinesEveryRankOnceEverywhere(t *testing.T) {
 		algorithm func(rank, size, n int) Plan
 		ordered   bool
 	}{
-		"ring":      {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 0) }, false},
-		"both ways": {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 1) }, false},
-		"in turn":   {func(rank, size, n int) Plan { return RingAllReduce(rank, size, n, 3) }, false},
+		"ring":      {Ring{}.AllReduce, false},
+		"both ways": {Ring{BothWays: true}.AllReduce, false},
+		"in turn":   {Ring{BothWays: true, Longest: 2}.AllReduce, false},
 		"doubling":  {DoublingAllReduce, true},
 		"pairwise":  {PairwiseAllReduce, true},
 		"halving":   {HalvingAllReduce, true},
@@ -88,13 +88,13 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 	}{
 		"pairwise": {PairwiseReduceScatter, false}, "ordered": {OrderedReduceScatter, true},
 		"halving":   {HalvingReduceScatter, false},
-		"pipelined": {func(p Plan, rank int, blocks []Range) Plan { return PipelinedReduceScatter(p, rank, blocks, 2) }, false},
+		"ring":      {Ring{}.ReduceScatter, false},
+		"pipelined": {Ring{Longest: 2}.ReduceScatter, false},
+		"both ways": {Ring{BothWays: true, Longest: 1}.ReduceScatter, false},
 		"chosen for long blocks": {func(p Plan, rank int, blocks []Range) Plan {
 			p, _ = chosen.ReduceScatter(p, rank, blocks, 64<<10, false, choice.Any)
 			return p
 		}, false},
-		"ring":      {func(p Plan, rank int, blocks []Range) Plan { return RingReduceScatter(p, rank, blocks, 0) }, false},
-		"both ways": {func(p Plan, rank int, blocks []Range) Plan { return RingReduceScatter(p, rank, blocks, 2) }, false},
 		"chosen for short blocks": {func(p Plan, rank int, blocks []Range) Plan {
 			p, _ = chosen.ReduceScatter(p, rank, blocks, 1, false, choice.Any)
 			return p
@@ -124,7 +124,8 @@ func TestReduceScatterLeavesEveryBlockWithItsOwner(t *testing.T) {
 func TestReduceScatterOfInputElsewhere(t *testing.T) {
 	for name, algorithm := range map[string]func(Plan, int, []Range) Plan{
 		"halving":   HalvingReduceScatter,
-		"pipelined": func(p Plan, rank int, blocks []Range) Plan { return PipelinedReduceScatter(p, rank, blocks, 2) },
+		"pipelined": Ring{Longest: 2}.ReduceScatter,
+		"both ways": Ring{BothWays: true, Longest: 1}.ReduceScatter,
 	} {
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			size := rapid.IntRange(2, 17).Draw(t, "size")
@@ -147,11 +148,7 @@ func TestReduceScatterOfInputElsewhere(t *testing.T) {
 // A rank alone receives nothing, so nothing would bring its block into a buffer of all blocks.
 func TestReduceScatterOfOneRank(t *testing.T) {
 	for _, way := range []string{"halving", "pipeline"} {
-		tuned, err := choice.Parse("reduce_scatter="+way, Ways)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p, join := NewChoices(Ways, tuned).ReduceScatter(nil, 0, []Range{{0, 5}}, 4, false, choice.Any); join {
+		if p, join := tuned(t, "reduce_scatter="+way).ReduceScatter(nil, 0, []Range{{0, 5}}, 4, false, choice.Any); join {
 			t.Errorf("%s joins the block of one rank: %v", way, p)
 		}
 	}
@@ -173,12 +170,9 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := drawSize(t)
 		blocks, n := drawBlocks(t, size)
-		vec := own(size, n)
-		simulate(t, plansOf(size, func(r int) Plan { return RingAllGather(nil, r, blocks, 0) }), vec, vec)
-		checkGathered(t, vec, blocks)
+		var vec [][]element
 		for _, algorithm := range []func(p Plan, rank int, blocks []Range) Plan{
-			BruckAllGather, DoublingAllGather, PairwiseAllGather,
-			func(p Plan, rank int, blocks []Range) Plan { return PipelinedAllGather(p, rank, blocks, 2) },
+			BruckAllGather, DoublingAllGather, PairwiseAllGather, Ring{}.AllGather, Ring{Longest: 2}.AllGather, Ring{BothWays: true}.AllGather,
 		} {
 			vec = own(size, n)
 			simulate(t, plansOf(size, func(r int) Plan { return algorithm(nil, r, blocks) }), vec, vec)
@@ -212,8 +206,8 @@ func checkGathered(t *rapid.T, vec [][]element, blocks []Range) {
 	}
 }
 
-func ExampleRingAllReduce() {
-	for _, step := range RingAllReduce(1, 3, 6, 0) {
+func ExampleRing_AllReduce() {
+	for _, step := range (Ring{}).AllReduce(1, 3, 6) {
 		fmt.Println(step)
 	}
 	// Output:
@@ -223,8 +217,8 @@ func ExampleRingAllReduce() {
 	// send [0:2]→2 recv [4:6]←0
 }
 
-func ExampleRingAllGather() {
-	for _, step := range RingAllGather(nil, 1, EqualBlocks(3, 2), 1) {
+func ExampleRing_AllGather() {
+	for _, step := range (Ring{BothWays: true}).AllGather(nil, 1, EqualBlocks(3, 2)) {
 		fmt.Println(step)
 	}
 	// Output:

@@ -5,4 +5,4 @@ package protocol
 // Version is the number of the protocol. Ranks with different numbers refuse each other when they meet. Raise it if you change anything that
 // ranks do alike. Tests whose names begin with TestProtocol fail if plans, choices of algorithms, frames, numbers of calls or the
 // layout of shared memory have changed. They do not see what the code makes of these: how package hier cuts vectors into pieces, for example.
-const Version = 3
+const Version = 4
