@@ -7,7 +7,6 @@ func (t *Team) AllToAll(out, in []byte) error {
 	}
 	each := len(in) / t.n
 	there := span{at: t.me * each, n: each} // where this rank's blocks belong in every out
-	usesCMA := t.takeTurn(exchangingAll, len(in), there)
 	exported := t.exportBuffer(out, there)
 	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
 		return err
@@ -16,22 +15,11 @@ func (t *Team) AllToAll(out, in []byte) error {
 	}
 	size, chunks := t.chunking(each, slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
-	theirs := span{at: t.me * each, n: each, size: size, slot: t.me * size} // where others have this rank's blocks
-	private := usesCMA && !exported
-	if private {
-		t.exportPrivate(in)
-	}
-	err := t.pipeline(chunks, func(i int) error {
-		if !private {
-			if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
-				return err
-			}
+	return t.pipeline(chunks, func(i int) error {
+		if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
+			return err
 		}
 		t.copyOut(cut(block(out, t.me, t.n), i, size), cut(block(in, t.me, t.n), i, size), len(out))
 		return nil
-	}, func(i int) error { return t.readBlocks(i, len(out), theirs, t.blocksOf(out)) })
-	if err != nil {
-		return err
-	}
-	return t.finishPrivate(private, readStep(chunks-1), t.blocksOf(in), t.blocksOf(out))
+	}, func(i int) error { return t.readBlocks(i, size, t.me*size, len(out), t.blocksOf(out)) })
 }

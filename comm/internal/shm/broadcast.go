@@ -29,21 +29,13 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	size, chunks := t.chunking(len(out), slotPerRank(t.slot, t.n))
 	t.layOut(t.n * size)
 	own := span{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
-	usesCMA := t.takeTurn(scattering, len(out)*t.n, own)
 	exported := t.me == root && t.exportBuffer(in, own)
-	private := usesCMA && t.me == root && !exported
-	if private {
-		t.exportPrivate(in)
-	}
 	fill := func(i int) error { return t.fillBlocks(i, size, t.blocksOf(in)) }
-	if err := t.fromRoot(root, chunks, exported || private, fill, out, own); err != nil {
+	if err := t.fromRoot(root, chunks, exported, fill, out, own); err != nil {
 		return err
 	}
 	if t.me == root {
 		t.copyOut(out, block(in, root, t.n), len(out))
 	}
-	if exported {
-		return t.awaitAll(true, readStep(chunks-1))
-	}
-	return t.finishPrivate(private, readStep(chunks-1), t.blocksOf(in), func(int) []byte { return out })
+	return t.awaitAll(exported, readStep(chunks-1))
 }

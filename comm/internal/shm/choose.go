@@ -20,21 +20,15 @@ var Ways = choice.Table{
 	{Op: "broadcast", Way: "ll", UpTo: mostLL, Fixed: true, What: oneOrFewLines},
 	{Op: "broadcast", Way: "slots", What: "ranks read from the root's slots"},
 	{Op: "all_gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
-	{Op: "all_gather", Way: "slots", UpTo: mostStaged, What: "ranks read from each other's slots"},
-	{Op: "all_gather", Way: "auto", What: slotsOrCMA},
-	{Op: "all_gather", Way: "cma", UpTo: ifNamed, What: byCMA},
+	{Op: "all_gather", Way: "slots", What: "ranks read from each other's slots"},
 	{Op: "reduce_scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
 	{Op: "reduce_scatter", Way: "slots", What: "every rank combines its block out of the others' slots"},
 	{Op: "all_to_all", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
-	{Op: "all_to_all", Way: "slots", UpTo: mostStaged, What: "ranks read their blocks from each other's slots"},
-	{Op: "all_to_all", Way: "auto", What: slotsOrCMA},
-	{Op: "all_to_all", Way: "cma", UpTo: ifNamed, What: byCMA},
+	{Op: "all_to_all", Way: "slots", What: "ranks read their blocks from each other's slots"},
 	{Op: "gather", Way: "ll", UpTo: mostLLOfEach, Fixed: true, What: oneOrFewLines},
 	{Op: "gather", Way: "slots", What: "the root reads from slots"},
 	{Op: "scatter", Way: "ll", UpTo: mostLLToEach, Fixed: true, What: oneOrFewLines},
-	{Op: "scatter", Way: "slots", UpTo: mostStaged, What: "ranks read their blocks from the root's slots"},
-	{Op: "scatter", Way: "auto", What: slotsOrCMA},
-	{Op: "scatter", Way: "cma", UpTo: ifNamed, What: byCMA},
+	{Op: "scatter", Way: "slots", What: "ranks read their blocks from the root's slots"},
 	{Op: "barrier", Way: "ll", UpTo: llBarrierLimit, Fixed: true, What: "ranks read empty LL messages from each other"},
 	{Op: "barrier", Way: "dissemination", What: "dissemination: over distances that double"},
 }
@@ -62,34 +56,13 @@ func withProcessors(ways choice.Table) choice.Table {
 	return ways
 }
 
-const (
-	oneOrFewLines = "low latency: data and flag in one or a few cache lines"
-	slotsOrCMA    = "slots or cma, whichever makes the program faster: ranks try both"
-	byCMA         = "ranks copy from each other's memory with one system call (CMA), if all may; or else slots"
-)
-
-// ifNamed is the limit of a way that ranks use only if a rule of the tuning names it.
-func ifNamed(int) int { return choice.Never }
-
-// mostStaged is the longest buffer, with a block for each rank or from each, for which CMA is no faster than slots. Two Intel Xeons took 2.9 as
-// well as 3.0 us for an all-gather of 32 KiB. A broadcast is no faster with CMA at all: readers copy a part of it out of slots while the root puts
-// the next one there.
-func mostStaged(ranks int) int { return ranks * LeastInPlace }
+const oneOrFewLines = "low latency: data and flag in one or a few cache lines"
 
 // ways are a team's algorithms for operations that have several.
-type ways struct {
-	allReduce, reduce choice.Choice
-	private           [privateOps]choice.Choice
-}
+type ways struct{ allReduce, reduce choice.Choice }
 
 func waysOf(c choice.Chooser, n int) ways {
-	return ways{
-		allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n),
-		private: [privateOps]choice.Choice{
-			scattering:   c.Choice("scatter", n),
-			gatheringAll: c.Choice("all_gather", n), exchangingAll: c.Choice("all_to_all", n),
-		},
-	}
+	return ways{allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n)}
 }
 
 // mostLL is the longest buffer that fits into one LL message, mostLLOfEach the longest that fits into one message from every rank, and

@@ -5,7 +5,6 @@
 //   - stream: bytes from one process to another, through rings in a segment;
 //   - acceptor: passes the descriptors of segments and streams to other ranks;
 //   - heap: registered memory, which other ranks use in place;
-//   - cma: copies from the memory of other processes with one system call;
 //   - wait: how a rank waits for another one: it spins, yields and parks.
 //
 // How a Team works. Every rank has a clock in shared memory, which it alone advances. The clock counts the operations that the rank
@@ -15,8 +14,7 @@
 // the same schedule from their calls.
 //
 // Short operations use an LL protocol instead of slots, and no clocks while no rank is late (ll.go). Buffers in a heap are used in place
-// (inplace.go). Ranks can also copy from each other's private memory (private.go), if that makes the program faster (comparison.go). Before a
-// rank uses data of another one, it makes sure that both have made the same calls (history.go).
+// (inplace.go). Before a rank uses data of another one, it makes sure that both have made the same calls (history.go).
 //
 // Tests on real processors cannot meet all orders in which ranks may see each other's stores. With the build tag schedule, shared memory
 // belongs to a machine of package schedule, and tests choose the orders (schedule_test.go).

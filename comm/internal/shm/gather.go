@@ -51,7 +51,6 @@ func (t *Team) AllGather(out, in []byte) error {
 		return t.allGatherLL(out, in)
 	}
 	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out
-	usesCMA := t.takeTurn(gatheringAll, len(out), there)
 	exported := t.exportBuffer(out, there)
 	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
 		return err
@@ -60,23 +59,12 @@ func (t *Team) AllGather(out, in []byte) error {
 	}
 	size, chunks := t.chunking(len(in), t.slot)
 	t.layOut(size)
-	theirs := span{n: len(in), size: size}
-	private := usesCMA && !exported
-	if private {
-		t.exportPrivate(in)
-	}
-	err := t.pipeline(chunks, func(i int) error {
+	return t.pipeline(chunks, func(i int) error {
 		chunk := cut(in, i, size)
-		if !private {
-			if err := t.fillSlot(i, everybody, chunk); err != nil {
-				return err
-			}
+		if err := t.fillSlot(i, everybody, chunk); err != nil {
+			return err
 		}
 		t.copyOut(cut(block(out, t.me, t.n), i, size), chunk, len(out))
 		return nil
-	}, func(i int) error { return t.readBlocks(i, len(out), theirs, t.blocksOf(out)) })
-	if err != nil {
-		return err
-	}
-	return t.finishPrivate(private, readStep(chunks-1), func(int) []byte { return in }, t.blocksOf(out))
+	}, func(i int) error { return t.readBlocks(i, size, 0, len(out), t.blocksOf(out)) })
 }

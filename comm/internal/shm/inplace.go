@@ -44,11 +44,10 @@ type inPlace struct {
 	attached     []attachment // by rank: what this rank uses of its buffer; id is the operation's number
 }
 
-// An attachment is what this rank uses of another one's export: memory of its heap, or what it has read from its private memory.
+// An attachment is what this rank uses of another one's heap.
 type attachment struct {
-	id      uint64
-	mem     []byte
-	private bool // mem is this rank's own buffer, where it has read to
+	id  uint64
+	mem []byte
 }
 
 // Share lets the ranks use each other's heaps. mine is the heap of this rank, and addresses are those of all ranks' acceptors. No rank waits
@@ -58,7 +57,6 @@ func (t *Team) Share(ctx context.Context, mine *heap.Heap, addresses []string) {
 		pushPolicy: newCopyPolicy(0), ctx: ctx, heap: mine, addresses: addresses,
 		lastAttached: make([]attachment, t.n), attached: make([]attachment, t.n),
 	}
-	t.publishProcess()
 }
 
 // isInPlace reports whether ranks look for each other's exports in an operation.
@@ -70,32 +68,25 @@ func (t *Team) exportBuffer(buf []byte, p span) bool {
 		return false
 	}
 	at, ok := t.heap.Handle(buf)
-	if ok {
-		t.export(at)
+	if !ok {
+		return false
 	}
-	return ok
-}
-
-// export exports the buffer at, as this rank's first step.
-func (t *Team) export(at heap.Handle) {
 	s := &t.ranks[t.me].export
 	cpu.Store(&s.op, 0)
 	cpu.Store(&s.Segment, at.Segment)
 	cpu.Store(&s.Offset, at.Offset)
 	cpu.Store(&s.op, t.op)
 	t.done(exportStep)
+	return true
 }
 
 // Abandon ends an operation that has failed. It revokes the export of this rank.
 func (t *Team) Abandon() {
 	if s := &t.ranks[t.me].export; cpu.LoadPlain(&s.op) == t.op {
 		cpu.Store(&s.op, t.op|revoked)
-		cpu.Fence() // the stores of the caller come after it
-		if cpu.LoadPlain(&s.Segment) != privateMemory {
-			t.heap.RetireRegions() // others may still write there
-		}
+		cpu.Fence()            // the stores of the caller come after it
+		t.heap.RetireRegions() // others may still write there
 	}
-	t.forgetBuffers()
 }
 
 func (t *Team) exports(r int) bool { return cpu.Load(&t.ranks[r].export.op) == t.op }
@@ -131,7 +122,7 @@ func (t *Team) isExporting(r int) (bool, error) {
 func (t *Team) attach(r int, p span) ([]byte, error) {
 	t.attached[r].mem = nil
 	at, exports, err := t.awaitExport(r)
-	if !exports || at.Segment == privateMemory {
+	if !exports {
 		return nil, err
 	}
 	last := &t.lastAttached[r]
@@ -178,9 +169,6 @@ func (u *Unreachable) Unwrap() error { return u.Err }
 
 // readExport copies what r has for this rank to dst, if r exports it.
 func (t *Team) readExport(dst []byte, r int, p span) error {
-	if done, err := t.readPrivate(dst, r, p); done || err != nil {
-		return err
-	}
 	mem, err := t.attach(r, p)
 	if err != nil {
 		return err

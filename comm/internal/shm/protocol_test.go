@@ -20,7 +20,7 @@ func TestProtocolInMemory(t *testing.T) {
 	var r OpRecord
 	fmt.Fprintln(&out, "header", unsafe.Sizeof(h), unsafe.Offsetof(h.sleepers))
 	fmt.Fprintln(&out, "control", unsafe.Sizeof(c), unsafe.Offsetof(c.clock), unsafe.Offsetof(c.flag), unsafe.Offsetof(c.export),
-		unsafe.Offsetof(c.preferences), unsafe.Offsetof(c.records), unsafe.Offsetof(c.wait), unsafe.Offsetof(c.process))
+		unsafe.Offsetof(c.records), unsafe.Offsetof(c.wait))
 	fmt.Fprintln(&out, "record", unsafe.Sizeof(r), "export", unsafe.Sizeof(c.export), "waiting", unsafe.Sizeof(wait.State{}), "LL buffer", unsafe.Sizeof(llBuffer{}))
 	fmt.Fprintln(&out, "LL", llEntrySize, llBufferSize, llEntries, recordsPerRank, mostSlotsInUse, LeastInPlace, leastOversubscribed, spreadBlock)
 	for n := 2; n <= 64; n *= 2 {

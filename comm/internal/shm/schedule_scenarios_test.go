@@ -19,11 +19,6 @@ var scenarios = []scenario{
 	{"panics", 1, func(w *world) { w.calls().panics() }},
 	{"buffers", 1, func(w *world) { w.buffers() }},
 	{"abandoned buffers", 1, func(w *world) { w.buffers().givesUp() }},
-	{"private buffers", 1, func(w *world) { w.privateBuffers() }},
-	{"abandoned private buffers", 1, func(w *world) { w.privateBuffers().givesUp() }},
-	{"private buffers of ranks that die", 1, func(w *world) { w.privateBuffers().dies() }},
-	{"refused private buffers", 1, func(w *world) { w.refusedBuffers() }},
-	{"refused private buffers of ranks that die", 1, func(w *world) { w.refusedBuffers().dies() }},
 	{"streams", 2, func(w *world) { w.streams() }},
 	{"streams that end", 1, func(w *world) { w.streams()[w.rng.IntN(2)].DiesAt = 1 + w.rng.IntN(1<<(3+w.rng.IntN(8))) }},
 }
@@ -33,7 +28,6 @@ type called struct {
 	op, size, root int
 	red            string
 	inHeap         []bool // whether a rank's buffers are
-	private        []bool // whether they are in memory that others read with system calls; nil: none are
 }
 
 // A program is what ranks call.
@@ -195,9 +189,6 @@ func (p *program) panics() {
 // part is what rank t.me does.
 func (p *program) part(t *Team) error {
 	history := uint64(0)
-	if t.heap != nil {
-		t.publishProcess() // not before: memory of the machine is only written by its threads
-	}
 	for i, c := range p.calls {
 		if p.loser == t.me && p.until == i {
 			return errGivesUp
@@ -235,11 +226,8 @@ func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (er
 	seq, op := uint64(i+1), operations[c.op]
 	p.w.begin(t, seq, call, history)
 	where := ordinary
-	switch p.w.used[t.me] = 0; {
-	case c.inHeap[t.me]:
-		where = p.w.in(p.w.heaps, t.me)
-	case c.private != nil && c.private[t.me]:
-		where = p.w.in(p.w.privates, t.me)
+	if p.w.used[t.me] = 0; c.inHeap[t.me] {
+		where = p.w.inHeap(t.me)
 	}
 	red := reductions[c.red]
 	if p.loser == t.me && p.panicAt == i {

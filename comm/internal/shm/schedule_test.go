@@ -7,14 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/schedule"
-	"github.com/gorun/gorun/comm/internal/shm/cma"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
@@ -27,9 +25,6 @@ var (
 	onlySeed = flag.Uint64("schedule.seed", 0, "run that one only, and log what is done")
 	first    = flag.Uint64("schedule.from", 1, "the first seed")
 )
-
-// mostUnread is how many orders of a scenario with private memory may pass before one reads it.
-const mostUnread = 1000
 
 // A scenario is what ranks do in a new world.
 type scenario struct {
@@ -56,16 +51,12 @@ func TestSchedules(t *testing.T) {
 					}
 					return
 				}
-				runs, private := 0, strings.Contains(s.name, "private")
-				unread := func() bool { return private && w.reads == 0 && runs < mostUnread } // on a slow machine
-				for end := time.Now().Add(*budget * time.Duration(s.share) / time.Duration(shares)); time.Now().Before(end) || unread(); runs++ {
+				runs := 0
+				for end := time.Now().Add(*budget * time.Duration(s.share) / time.Duration(shares)); time.Now().Before(end); runs++ {
 					seed := *first + uint64(runs)
 					if err := w.run(s, seed); err != nil {
 						t.Fatalf("seed %d: %v\nrun it again: go test -tags schedule ./comm/internal/shm -run '%s' -schedule.seed %d", seed, err, t.Name(), seed)
 					}
-				}
-				if private != (w.reads > 0) {
-					t.Errorf("%d reads of private memory", w.reads)
 				}
 				t.Logf("%d orders, %d accesses each; %d sleeps lasted until their first limit because a wake-up was missed", runs, w.accesses/max(runs, 1), w.missed)
 			})
@@ -84,8 +75,7 @@ type world struct {
 	teams     []*Team
 	threads   []*schedule.Thread
 	heaps     [][]byte         // those of the ranks
-	privates  [][]byte         // other memory of the ranks, of heapSize bytes each
-	used      []int            // bytes of the one, or of the other
+	used      []int            // bytes of them
 	waits     []*wait.LongWait // the long ones, by rank
 	announced []error          // the news of another rank's end, by rank
 	failures  []error
@@ -96,12 +86,10 @@ type world struct {
 	allIsWell bool // nobody dies or gives up
 	impatient int  // the rank that gives up in a long wait; -1: none
 
-	deny       func() error  // why a read of private memory fails; may be nil
 	beforeCall func(t *Team) // breaks something on purpose; may be nil
 	forgetful  bool          // flags do not depend on earlier calls
 
 	accesses, missed int
-	reads            int // of private memory
 }
 
 const (
@@ -111,7 +99,7 @@ const (
 
 // newWorld makes a world, with memory of a simulated machine.
 func newWorld(t testing.TB, model schedule.Model) *world {
-	size := Size(mostRanks) + 2*mostRanks*heapSize
+	size := Size(mostRanks) + mostRanks*heapSize
 	memory, err := segment.Create(segment.WholePages(size))
 	if err != nil {
 		t.Fatal(err)
@@ -125,15 +113,7 @@ func newWorld(t testing.TB, model schedule.Model) *world {
 	cpu.Simulate(w.m)
 	was := visible
 	visible = cpu.Read
-	cma.Deny = func(n int) error {
-		w.reads += min(n, 1)
-		if w.deny == nil {
-			return nil
-		}
-		return w.deny()
-	}
 	t.Cleanup(func() {
-		cma.Deny = nil
 		visible = was
 		cpu.Simulate(nil)
 		_ = memory.Close()
@@ -156,9 +136,9 @@ func (w *world) runIn(order schedule.Chooser, begin func(w *world)) error {
 
 // ranks makes a team of n ranks, and runs part on each. A rank that returns an error has failed, and the others get to know.
 func (w *world) ranks(n int, part func(t *Team) error) {
-	w.n, w.teams, w.threads, w.heaps, w.privates = n, w.teams[:0], w.threads[:0], w.heaps[:0], w.privates[:0]
+	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
 	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
-	w.impatient, w.allIsWell, w.deny = -1, true, nil
+	w.impatient, w.allIsWell = -1, true
 	oversubscribed, ways := w.chance(3), choice.Chooser{Table: Ways}
 	if w.chance(2) {
 		ways.Table = WaysWithProcessors
@@ -173,8 +153,7 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 			t.waiter.Spins = 1
 		}
 		w.teams = append(w.teams, t)
-		of := func(i int) []byte { return w.arena[Size(mostRanks)+i*heapSize:][:heapSize:heapSize] }
-		w.heaps, w.privates = append(w.heaps, of(r)), append(w.privates, of(mostRanks+r))
+		w.heaps = append(w.heaps, w.arena[Size(mostRanks)+r*heapSize:][:heapSize:heapSize])
 	}
 	for r, t := range w.teams {
 		w.threads = append(w.threads, w.m.Go(fmt.Sprintf("rank %d", r), func() {

@@ -61,8 +61,6 @@ var weakenings = []weakening{
 	{name: "parked ranks are not woken", models: models, scenario: "calls", from: schedule.WakeUp, to: schedule.Nothing},
 	{name: "an export is ahead of its handle", models: models, scenario: "buffers", place: exports, from: schedule.StoreFull, to: schedule.StoreAny},
 	{name: "an export is checked before its data is read", models: onWeak, scenario: "abandoned buffers", from: schedule.FenceThread, to: schedule.Nothing},
-	{name: "an export of private memory is ahead of its address", models: models, scenario: "private buffers", place: exports, from: schedule.StoreFull, to: schedule.StoreAny},
-	{name: "an export is checked before private memory is read", models: onWeak, scenario: "abandoned private buffers", from: schedule.FenceThread, to: schedule.Nothing},
 	{name: "a doorbell is not counted", models: models, bound: 3, place: doorbells, from: schedule.Update, to: schedule.Nothing},
 	{name: "a futex does not look at its word", models: models, bound: 3, from: schedule.SleepIf, to: schedule.Nothing},
 	{name: "a record is ahead of its bytes", models: models, scenario: "streams", place: ringBytes, from: schedule.StoreRelease, to: schedule.StoreAny},

@@ -29,7 +29,6 @@ type slots struct {
 	populated   int // bytes of this rank's staging buffer that have memory behind them
 
 	first  uint64 // position of the method's first slot, or of the next method's
-	began  uint64 // position of the method's first slot
 	size   uint64 // of each
 	chunks uint64 // how many have been through the slots
 
@@ -53,7 +52,6 @@ func (s *slots) layOut(size int) {
 	if rest := s.untilEnd(); rest < s.size {
 		s.first += rest
 	}
-	s.began = s.first
 }
 
 // untilEnd is the bytes of the staging buffer from the method's first slot to the end.
@@ -104,16 +102,6 @@ func (t *Team) reserveSlot(i, step, reader int) ([]byte, error) {
 		t.populated = to
 	}
 	return slot, nil
-}
-
-// reclaimAll waits until nobody reads this rank's staging buffer.
-func (t *Team) reclaimAll() error {
-	for ; t.slots.oldest < t.slots.newest; t.slots.oldest++ {
-		if err := t.awaitReaders(&t.slots.inUse[t.slots.oldest%mostSlotsInUse].reuse); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // reclaim waits until nobody reads this rank's staging buffer up to end, and there is room for one more slot in use.

@@ -104,39 +104,21 @@ func (t *Team) fillBlocks(i, size int, block func(r int) []byte) error {
 	return nil
 }
 
-// readBlocks reads chunk i of every other rank's block from byte there.slot of that rank's slot, or all of it at once from byte there.at of
-// what that rank exports. whole is the length of what all blocks are part of.
-func (t *Team) readBlocks(i, whole int, there span, block func(r int) []byte) error {
+// readBlocks reads chunk i, of size bytes, of every other rank's block from byte from of that rank's slot. whole is the length of what all
+// blocks are part of.
+func (t *Team) readBlocks(i, size, from, whole int, block func(r int) []byte) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
-		there.n = len(block(r))
-		if err := t.readBlock(block(r), r, i, whole, there); err != nil {
+		chunk := cut(block(r), i, size)
+		if len(chunk) == 0 {
+			continue
+		}
+		if err := t.wait(r, filled(i)); err != nil {
 			return err
 		}
+		t.get(chunk, t.slotOf(r, i)[from:], whole)
 	}
-	return t.finishReading(readStep(i))
-}
-
-// readBlock reads chunk i of dst, which is r's block, or all of it.
-func (t *Team) readBlock(dst []byte, r, i, whole int, there span) error {
-	chunk := cut(dst, i, there.size)
-	if len(chunk) == 0 {
-		return nil
-	}
-	if t.isInPlace(there) {
-		if i == 0 {
-			if _, err := t.readPrivate(dst, r, there); err != nil {
-				return err
-			}
-		}
-		if t.attached[r].mem != nil {
-			return nil
-		}
-	}
-	if err := t.wait(r, filled(i)); err != nil {
-		return err
-	}
-	t.get(chunk, t.slotOf(r, i)[there.slot:], whole)
+	t.done(readStep(i))
 	return nil
 }
 

@@ -6,25 +6,20 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/choice"
-	"github.com/gorun/gorun/comm/internal/shm/cma"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
 )
 
 // control is the memory of a rank that all others read. The rank alone writes there, except for the doorbell in wait.
 type control struct {
-	clock       uint64 // see at
-	flag        uint64 // of the last operation that it has published; see flagOf
-	export      export // see exportBuffer
-	preferences uint64 // see preferences
-	_           [2]uint64
+	clock  uint64 // see at
+	flag   uint64 // of the last operation that it has published; see flagOf
+	export export // see exportBuffer
+	_      [3]uint64
 
 	records [recordsPerRank]OpRecord // of the last operations that it has published
 
-	wait wait.State
-
-	process cma.Process // PID is 0 until it has been published
-	_       [13]uint64  // a control is whole pairs of cache lines
+	wait wait.State // a control is whole pairs of cache lines
 }
 
 // header is at the beginning of a team's segment.
@@ -58,7 +53,6 @@ type Team struct {
 	slots
 	copyPolicy
 	inPlace
-	private
 
 	moves atomic.Uint64 // see Moves
 	moved int           // bytes that have been copied without slots since moves has changed

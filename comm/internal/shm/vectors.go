@@ -47,7 +47,7 @@ func (t *Team) gatherSlices(buf []byte, slices []plan.Range, root int) error {
 		t.done(filled(i))
 		return nil
 	}, func(i int) error {
-		return t.readBlocks(i, longest, span{size: size}, func(r int) []byte { return rangeOf(buf, slices[r]) })
+		return t.readBlocks(i, size, 0, longest, func(r int) []byte { return rangeOf(buf, slices[r]) })
 	})
 }
 
