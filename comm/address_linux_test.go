@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A host is a network namespace in which a rank runs.
@@ -24,7 +26,7 @@ type host struct {
 func onTwoHosts(t *testing.T, hosts [2]host) [2]*process {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("there is no command ip")
+		testkit.Cannot(t, "there is no command ip")
 	}
 	var ps [2]*process
 	var start [2]io.WriteCloser
@@ -57,7 +59,7 @@ func onTwoHosts(t *testing.T, hosts [2]host) [2]*process {
 		out, err := exec.Command("ip", "link", "add", fmt.Sprint("eth", n), "netns", strconv.Itoa(ps[0].cmd.Process.Pid), "type", "veth",
 			"peer", "name", fmt.Sprint("eth", n), "netns", strconv.Itoa(ps[1].cmd.Process.Pid)).CombinedOutput()
 		if err != nil {
-			t.Skipf("hosts cannot be connected here: %v: %s", err, out)
+			testkit.Cannot(t, "hosts cannot be connected here: %v: %s", err, out)
 		}
 	}
 	for _, s := range start {
@@ -153,7 +155,7 @@ func TestOddLoopback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath("ip"); err != nil {
-				t.Skip("there is no command ip")
+				testkit.Cannot(t, "there is no command ip")
 			}
 			p := startProcessesAs(t, "silent", 1, func(_ int, cmd *exec.Cmd) {
 				script := fmt.Sprintf(`set -e; mount --make-rprivate /; mount --bind %s /etc/hosts; %s

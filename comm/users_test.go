@@ -41,7 +41,7 @@ func runReader(store string) int {
 func asUser(t *testing.T, uid int, environment ...string) *exec.Cmd {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("only root runs programs as other users")
+		testkit.Cannot(t, "only root runs programs as other users")
 	}
 	settings, err := os.MkdirTemp("/tmp", "gorun-settings-*") //nolint:usetesting // others may not enter that of the test
 	if err != nil {

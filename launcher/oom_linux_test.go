@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // limitedGroup makes a cgroup in which memory is short, and removes it with the test.
@@ -29,7 +30,7 @@ func limitedGroup(t *testing.T, bytes int) string {
 		}
 		dir := filepath.Join(g.Dirs[0], fmt.Sprintf("gorun-test-%d", os.Getpid()))
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Skip("NOT TESTED: no memory cgroup can be made:", err)
+			testkit.Cannot(t, "NOT TESTED: no memory cgroup can be made: %v", err)
 		}
 		t.Cleanup(func() {
 			if err := os.Remove(dir); err != nil {
@@ -37,11 +38,11 @@ func limitedGroup(t *testing.T, bytes int) string {
 			}
 		})
 		if err := os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), fmt.Append(nil, bytes), 0o644); err != nil {
-			t.Skip("NOT TESTED:", err)
+			testkit.Cannot(t, "NOT TESTED: %v", err)
 		}
 		return dir
 	}
-	t.Skip("NOT TESTED: there is no cgroup v1 with memory limits here")
+	testkit.Cannot(t, "NOT TESTED: there is no cgroup v1 with memory limits here")
 	return ""
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
@@ -187,7 +188,7 @@ func TestSIGKILLOfGuardDuringStop(t *testing.T) {
 func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
-		t.Skip("NOT TESTED: only root can make a program that another user cannot kill")
+		testkit.Cannot(t, "NOT TESTED: only root can make a program that another user cannot kill")
 	}
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -216,7 +217,7 @@ func TestUnkillableWorkersAreReportedAndLeft(t *testing.T) {
 	}
 	con.wait(t, "ready", 2)
 	if strings.Contains(con.String(), "refused") {
-		t.Skip("NOT TESTED: setuid programs are not allowed here")
+		testkit.Cannot(t, "NOT TESTED: setuid programs are not allowed here")
 	}
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)

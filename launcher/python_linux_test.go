@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestPythonShebang(t *testing.T) {
@@ -147,7 +149,7 @@ func TestResolveModuleErrors(t *testing.T) {
 
 func TestRunPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("NOT TESTED: there is no python3 in PATH")
+		testkit.Cannot(t, "NOT TESTED: there is no python3 in PATH")
 	}
 	script := "import sys, os\nprint(__name__, sys.argv, sys.stdout.write_through, os.environ['RANK'])\nsys.exit(4)\n"
 	tree(t, map[string]string{"x.py": script, "app/__main__.py": script, "pkg/__init__.py": "", "pkg/train.py": script,

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
@@ -31,7 +32,7 @@ func hold(t *testing.T, pid int) {
 		<-release
 	}()
 	if err := <-held; err != nil {
-		t.Skipf("NO TEST OF PROCESSES THAT CANNOT BE KILLED: %v", err)
+		testkit.Cannot(t, "NO TEST OF PROCESSES THAT CANNOT BE KILLED: %v", err)
 	}
 	t.Cleanup(func() { close(release); <-released })
 }

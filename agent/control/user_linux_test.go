@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestOtherUser: another user cannot connect, and one who could because the directories are open gets no answer.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user")
+		testkit.Cannot(t, "only root can become another user")
 	}
 	s, _, path := startServer(t, Config{})
 	s.Publish(node())

@@ -30,7 +30,7 @@ func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *
 	testkit.Nightly(t, "to lose each other takes half a minute")
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
-		t.Skip(err)
+		testkit.Cannot(t, "%v", err)
 	}
 	network := newNetwork(t)
 	exe, err := os.Executable()

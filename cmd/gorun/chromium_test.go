@@ -75,7 +75,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 	testkit.Nightly(t, "a browser takes seconds to start")
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("needs chromium")
+		testkit.Cannot(t, "needs chromium")
 	}
 	n := startNode(t, "--rdzv-id=train17", "--nproc-per-node=4", "--max-restarts=3", "--status-addr=:0", "bash", "-c",
 		`echo "<b id=hostile>rank $RANK</b>"; for i in {1..18}; do echo "epoch $i, loss 0.$((90 - 4 * i))"; done; [ $GORUN_ROUND$RANK != 12 ] || { sleep 1; exit 3; }; echo ready; printf '\r1%% of <it>\r2%% of <it>'; exec sleep 100`)

@@ -15,12 +15,12 @@ func hang(t *testing.T, dir string) {
 	t.Helper()
 	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("needs /dev/fuse:", err)
+		testkit.Cannot(t, "needs /dev/fuse: %v", err)
 	}
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", fuse.Fd(), os.Getuid(), os.Getgid())
 	if err := syscall.Mount("dead", dir, "fuse", 0, options); err != nil {
 		_ = fuse.Close()
-		t.Skip("needs the right to mount:", err)
+		testkit.Cannot(t, "needs the right to mount: %v", err)
 	}
 	t.Cleanup(func() {
 		_ = fuse.Close() // fails whatever waits for it

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // played are the scenarios that TestDrill plays unless it plays all, with the policy that it plays them with: one for each kind of fault.
@@ -148,7 +150,7 @@ func (d driller) scenario(t *testing.T, name, policy, want string) {
 	_, noIP := exec.LookPath("ip")
 	lacks := noIP != nil || os.Getuid() != 0 || strings.Contains(got, "cannot bound the memory") || strings.Contains(got, "cannot mount")
 	if strings.Contains(got, " - - - - skipped - ") && lacks {
-		t.Skip(got)
+		testkit.Cannot(t, "%s", got)
 	}
 	if got != want {
 		t.Errorf("the table is\n%s\nwhere docs/drills.md has\n%s\n%s", got, want, stderr)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // program: the user's own is judged by its exit code, the restarts and its lines.
@@ -50,7 +52,7 @@ for i in $(seq 100); do echo step $i; sleep 0.1; done`
 // survivors: a program that takes part in --on-failure=replace.
 func (d driller) survivors(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip(err)
+		testkit.Cannot(t, "%v", err)
 	}
 	c, stderr, _ := d.command(t, "--on-failure=replace", "worker-kill", "--", "python3", filepath.Join("testdata", "drill", "stays.py"))
 	out, err := c.Output()

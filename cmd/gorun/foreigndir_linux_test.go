@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // forEveryUser returns a gorun that every user can run.
@@ -38,7 +40,7 @@ func forEveryUser(t *testing.T) string {
 func TestForeignDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user")
+		testkit.Cannot(t, "only root can become another user")
 	}
 	const user = 640321
 	foreign := fmt.Sprintf("/tmp/gorun-%d", user)

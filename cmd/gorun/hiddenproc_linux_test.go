@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestUnknownUser: a job runs as a user without a name and with HOME=/, as on OpenShift, also where /proc hides the processes of others. Nothing
@@ -14,7 +15,7 @@ import (
 func TestUnknownUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user")
+		testkit.Cannot(t, "only root can become another user")
 	}
 	const script = `
 		mount -o remount,"$1" /proc

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // newNetwork returns a network of hosts, if this machine can have one.
@@ -18,7 +19,7 @@ func newNetwork(t *testing.T) *hosts.Network {
 	t.Helper()
 	network, err := hosts.New()
 	if unavailable, ok := errors.AsType[*hosts.UnavailableError](err); ok {
-		t.Skip(unavailable)
+		testkit.Cannot(t, "%v", unavailable)
 	}
 	if err != nil {
 		t.Fatal(err)

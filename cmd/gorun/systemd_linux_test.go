@@ -79,7 +79,7 @@ func TestSystemdUnitFits(t *testing.T) {
 
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("no systemd-analyze: apt-get install systemd")
+		testkit.Cannot(t, "no systemd-analyze: apt-get install systemd")
 	}
 	file := filepath.Join(dir, "gorun.service")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, command[0], gorun.Path)), 0o600); err != nil {

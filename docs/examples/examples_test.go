@@ -141,7 +141,7 @@ func TestConsoleBlocksOfTheDocumentation(t *testing.T) {
 			command, output, _ := strings.Cut(entry, "\n")
 			t.Run(b.page, func(t *testing.T) {
 				if _, err := exec.LookPath("python3"); err != nil && strings.Contains(command, ".py") {
-					t.Skipf("%s: needs python3", command)
+					testkit.Cannot(t, "%s: needs python3", command)
 				}
 				compare(t, command, sh(t, command), sortedLines(output))
 			})

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestReplacePython: in the example in Python, the model outlives the worker that dies. Each rank adds 1 in each step.
@@ -18,7 +20,7 @@ func TestReplacePython(t *testing.T) {
 		}
 	}
 	if python == "" {
-		t.Skip("no Python with torch: apt-get install python3-torch")
+		testkit.Cannot(t, "no Python with torch: apt-get install python3-torch")
 	}
 	command := "PYTHON_EXEC=" + python + " gorun --nproc-per-node=3 --max-restarts=2 --on-failure=replace docs/examples/replace_python/main.py"
 	want := []string{
@@ -75,7 +77,7 @@ print("rank", rank, "is in round", rounds.round, died, rounds.is_over(), flush=T
 func roundsProgram(t *testing.T, text string) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("no python3")
+		testkit.Cannot(t, "no python3")
 	}
 	examples, err := filepath.Abs("replace_python")
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -237,7 +238,7 @@ func TestOtherEndpoints(t *testing.T) {
 func TestOccupied(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
-		t.Skip(err)
+		testkit.Cannot(t, "%v", err)
 	}
 	config := three(t, nil)[0]
 	other := &Server{config: config, name: "the other one"}

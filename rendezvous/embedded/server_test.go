@@ -134,7 +134,7 @@ func TestSeveralAddresses(t *testing.T) {
 	config := alone1(t)
 	l, err := net.Listen("tcp", "127.0.0.2:"+strings.TrimPrefix(config.Listeners[0].Addr().String(), "127.0.0.1:"))
 	if err != nil {
-		t.Skip(err)
+		testkit.Cannot(t, "%v", err)
 	}
 	config.Listeners = append(config.Listeners, l)
 	s := serve(t, config)

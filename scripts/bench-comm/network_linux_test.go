@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/env/testing/clustertest"
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
@@ -89,7 +90,7 @@ func TestNetworks(t *testing.T) {
 func (n network) start(t *testing.T) *clustertest.Hosts {
 	t.Helper()
 	if _, err := exec.LookPath("tc"); err != nil {
-		t.Skip("links of a rate take the command tc")
+		testkit.Cannot(t, "links of a rate take the command tc")
 	}
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: n.Machines, MaxStartups: "100"})
 	last := n.Machines - 1

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // StartMUNGE starts a daemon of MUNGE, with a key of its own, until the end of the test, and puts programs that use it in front of PATH. It returns the daemon's socket. It
@@ -20,7 +22,7 @@ func StartMUNGE(t *testing.T) (socket string) {
 		munged = "/usr/sbin/munged"
 	}
 	if _, err := os.Stat(munged); err != nil {
-		t.Skip("MUNGE is not installed: apt-get install munge")
+		testkit.Cannot(t, "MUNGE is not installed: apt-get install munge")
 	}
 	dir, err := os.MkdirTemp("", "munge") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
@@ -79,7 +81,7 @@ func MUNGEPrograms(t *testing.T, socket string) string {
 	for _, name := range []string{"munge", "unmunge"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			t.Skip("MUNGE is not installed: apt-get install munge")
+			testkit.Cannot(t, "MUNGE is not installed: apt-get install munge")
 		}
 		if err := os.WriteFile(filepath.Join(bin, name), fmt.Appendf(nil, "#!/bin/sh\nexec %s --socket=%s \"$@\"\n", path, socket), 0o755); err != nil { //nolint:gosec // a program
 			t.Fatal(err)

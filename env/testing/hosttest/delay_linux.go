@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 const (
@@ -48,7 +50,7 @@ func (h *Host) openTAP(t testing.TB, name string) *os.File {
 		}
 	})
 	if err != nil {
-		t.Skipf("a link with a delay cannot be made: %v", err)
+		testkit.Cannot(t, "a link with a delay cannot be made: %v", err)
 	}
 	f := os.NewFile(uintptr(fd), name)
 	t.Cleanup(func() { _ = f.Close() }) // delay ends then

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A Network consists of hosts on a bridge. It disappears when the test or its process ends.
@@ -30,7 +32,7 @@ type Host struct {
 func New(t testing.TB, n int) *Network {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("network namespaces take the command ip")
+		testkit.Cannot(t, "network namespaces take the command ip")
 	}
 	w := &Network{t: t, bridge: newHost(t)}
 	w.bridge.run(t, "ip link add bridge type bridge && ip link set bridge up")
@@ -102,7 +104,7 @@ func newHost(t testing.TB) *Host {
 		}
 	})
 	if err := <-made; err != nil {
-		t.Skipf("a network namespace cannot be made: %v", err)
+		testkit.Cannot(t, "a network namespace cannot be made: %v", err)
 	}
 	t.Cleanup(func() { close(h.calls) })
 	return h

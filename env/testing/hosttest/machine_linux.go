@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Home is the home directory of root on a Machine. It is empty when the machine boots.
@@ -44,7 +46,7 @@ type Config struct {
 func NewMachines(t testing.TB, configs ...Config) []*Machine {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("machines of their own take root")
+		testkit.Cannot(t, "machines of their own take root")
 	}
 	w := New(t, len(configs))
 	hosts := "127.0.0.1 localhost\n"
@@ -92,7 +94,7 @@ func (m *Machine) Boot(t testing.TB) {
 	}
 	m.network.Host(m.number).Do(func() { err = init.Start() })
 	if err != nil {
-		t.Skipf("a machine cannot be made: %v", err)
+		testkit.Cannot(t, "a machine cannot be made: %v", err)
 	}
 	if !bufio.NewScanner(stdout).Scan() {
 		err := init.Wait()
@@ -237,16 +239,12 @@ func (m *Machine) Cut() { m.network.Cut(m.number) }
 // Heal undoes Cut.
 func (m *Machine) Heal() { m.network.Heal(m.number) }
 
-// Need finds a program, also where only root's PATH leads. If it is missing, the test is skipped; in CI it fails.
+// Need finds a program, also where only root's PATH leads. If it is missing, the test cannot run.
 func Need(t testing.TB, program, debianPackage string) string {
 	t.Helper()
 	path, err := lookPath(program)
 	if err != nil {
-		skip := t.Skipf
-		if os.Getenv("CI") != "" {
-			skip = t.Fatalf
-		}
-		skip("without %s: apt-get install --no-install-recommends %s", program, debianPackage)
+		testkit.Cannot(t, "without %s: apt-get install --no-install-recommends %s", program, debianPackage)
 	}
 	return path
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestMachines(t *testing.T) {
@@ -108,7 +110,7 @@ func TestMachinesEndWithTheTestProcess(t *testing.T) {
 		select {}
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("machines of their own take root")
+		testkit.Cannot(t, "machines of their own take root")
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -122,7 +124,7 @@ func TestMachinesEndWithTheTestProcess(t *testing.T) {
 	_ = w.Close()
 	lines := bufio.NewScanner(r)
 	if !lines.Scan() {
-		t.Skipf("no machine: %v", cmd.Wait())
+		testkit.Cannot(t, "no machine: %v", cmd.Wait())
 	}
 	var watched []unix.PollFd
 	for _, pid := range strings.Fields(lines.Text()) {

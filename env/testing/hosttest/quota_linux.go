@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // quotaPeriod is how often a machine with a quota gets processor time anew: when it has used its part, it stands still for the rest.
@@ -26,12 +27,12 @@ func (m *Machine) Quota(t testing.TB, processors float64) {
 	t.Helper()
 	dir, files := m.quotaFiles(t, processors)
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("a machine with a quota of processor time takes a cgroup: %v", err)
+		testkit.Cannot(t, "a machine with a quota of processor time takes a cgroup: %v", err)
 	}
 	t.Cleanup(func() { m.removeGroup(t, dir) })
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Skipf("a cgroup cannot have a quota: %v", err)
+			testkit.Cannot(t, "a cgroup cannot have a quota: %v", err)
 		}
 	}
 	for moved := map[int]bool{}; ; { // until there are none that were started meanwhile
@@ -61,7 +62,7 @@ func (m *Machine) quotaFiles(t testing.TB, processors float64) (dir string, file
 	}
 	groups := cgroup.Groups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "cpu")
 	if len(groups) == 0 {
-		t.Skip("a machine with a quota of processor time takes a cgroup")
+		testkit.Cannot(t, "a machine with a quota of processor time takes a cgroup")
 	}
 	period := quotaPeriod.Microseconds()
 	quota := int64(processors * float64(period))

@@ -20,7 +20,7 @@ func SmallDisk(t *testing.T, test func(t *testing.T, dir string)) {
 	if os.Getenv(onSmallDisk) != "" {
 		dir := t.TempDir()
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
-			t.Skipf("NO TEST OF A FULL DISK: cannot mount: %v", err)
+			Cannot(t, "NO TEST OF A FULL DISK: cannot mount: %v", err)
 		}
 		defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }() // before the directory is removed
 		test(t, dir)
@@ -37,9 +37,9 @@ func SmallDisk(t *testing.T, test func(t *testing.T, dir string)) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case cmd.ProcessState == nil:
-		t.Skipf("NO TEST OF A FULL DISK: no mount namespace for this user: %v", err)
+		Cannot(t, "NO TEST OF A FULL DISK: no mount namespace for this user: %v", err)
 	case strings.Contains(string(out), "--- SKIP"):
-		t.Skip(string(out))
+		Cannot(t, "%s", out)
 	case err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()):
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -5,13 +5,15 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestIsolateAHostThatHasEnded: it has no link any more, and is isolated when it is started again.
 func TestIsolateAHostThatHasEnded(t *testing.T) {
 	n, err := New()
 	if _, ok := errors.AsType[*UnavailableError](err); ok {
-		t.Skip(err)
+		testkit.Cannot(t, "%v", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // openTerminal returns both ends of a terminal.
@@ -21,7 +22,7 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip("needs a terminal:", err)
+		testkit.Cannot(t, "needs a terminal: %v", err)
 	}
 	late := time.AfterFunc(30*time.Second, func() { _ = ours.Close() }) // ends a read
 	t.Cleanup(func() { late.Stop(); _ = ours.Close() })

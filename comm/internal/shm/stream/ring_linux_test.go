@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // rings are the two ends of a ring of the smallest size in this process.
@@ -15,7 +16,7 @@ func rings(t testing.TB) (*ringWriter, *ringReader) {
 	t.Helper()
 	memory, err := segment.Create(segment.PageSize + smallestRing)
 	if err != nil {
-		t.Skip(err)
+		testkit.Cannot(t, "%v", err)
 	}
 	t.Cleanup(func() { _ = memory.Close() })
 	mem := memory.Bytes()
