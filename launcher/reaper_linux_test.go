@@ -89,8 +89,9 @@ func TestInitReapsUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = write.Close() }()
-	agent, cmd, stdin, con := startInit(t, read,
-		`(i=0; while [ $i -lt `+strconv.Itoa(testkit.UnlessShort(150, 50))+` ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0"`)
+	gangs := testkit.UnlessShort(30, 10)
+	agent, cmd, stdin, con := startInit(t, read, fmt.Sprintf(
+		`(i=0; while [ $i -lt %d ]; do (true &); (setsid true &); i=$((i+1)); done) & exec "$0" manygangs "$0" %d`, 5*gangs, gangs))
 	_ = read.Close()
 	con.wait(t, "done", 1)
 	waitForChildren(t, agent, 0)
@@ -161,11 +162,13 @@ func initMain(args []string) {
 	agentMain(args)
 }
 
-// manyGangs starts gangs, one after the other, and says which exits are not as they should be. argv[0] is this binary.
+// manyGangs starts gangs, one after the other, and says which exits are not as they should be. args are this binary and the number of gangs.
 func manyGangs(args []string) {
 	stop := guard.ReapAsInit()
+	gangs, err := strconv.Atoi(args[1])
+	must(err)
 	fmt.Println("ready")
-	for i := range testkit.UnlessShort(30, 10) {
+	for i := range gangs {
 		s := Spec{Argv: []string{"/bin/sh", "-c", "(true &); (setsid true &); (sleep 100 &); exit $((RANK+1))"}, Workers: workersOf(4), Spool: spool.New()}
 		lost := i%5 == 4
 		if lost {
