@@ -67,20 +67,19 @@ func (d *Detector) Next(now, waited time.Duration) Action {
 	return Spin
 }
 
-// Yielded says that a yield took the time took, and ended now. It reports whether somebody else has run meanwhile.
-func (d *Detector) Yielded(now, took time.Duration) bool {
+// Yielded says that a yield took the time took, and ended now.
+func (d *Detector) Yielded(now, took time.Duration) {
 	d.yielded = now
 	if took < switchTime {
 		if d.quick++; d.quick >= quickYields {
 			d.contended = false
 		}
-		return false
+		return
 	}
 	d.quick, d.contended = 0, true
 	if took >= sliceTime {
 		d.sleepsUntil = now + min(sleepFactor*took, longestSleeps)
 	}
-	return true
 }
 
 // IsShared reports whether others are known to need the processor, or have waited for it lately.

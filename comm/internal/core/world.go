@@ -88,9 +88,6 @@ func NewWorld(cfg WorldConfig, tr transport.Transport, opt endpoint.Options) *Wo
 	w.HaveProcessors, w.MayOverlap = w.allHaveProcessors(1), w.allHaveProcessors(2)
 	opt.Liveness, opt.State, opt.Log = w.liveness, w.State, w.Log
 	opt.Oversubscribed, opt.SharesProcess = w.Processors().Oversubscribed(), w.Processors().SameProcess
-	if !opt.SharesProcess {
-		opt.Home = w.home()
-	}
 	w.Endpoint = endpoint.New(tr, w.Rank, len(w.Peers), opt)
 	return w
 }

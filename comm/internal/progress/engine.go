@@ -44,9 +44,6 @@ type Conn struct {
 type Options struct {
 	// Oversubscribed is set if this machine has more ranks than processors: a rank that waits lets others run.
 	Oversubscribed bool
-	// Home is the processor, counted from 1, to which the rank moves if it polls and others often run on its own one. 0: it does not move.
-	// The ranks of a machine have different ones if there are enough.
-	Home uint32
 	// SharesProcess is set if ranks of this process wait for each other, each in a goroutine.
 	SharesProcess bool
 }
@@ -74,7 +71,6 @@ type Engine struct {
 	// Of the goroutine that polls:
 	contention contention.Detector
 	yieldTo    func() // lets another thread run
-	yields     uint   // how many have let another thread run
 
 	async sync.WaitGroup // the engine's goroutine
 }

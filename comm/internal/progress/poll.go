@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/contention"
 )
 
@@ -21,8 +20,6 @@ const (
 	goschedTime = 50 * time.Microsecond
 	// memoryTurns is the number of idle turns between looks at the clock, where a turn takes no system call.
 	memoryTurns = 16
-	// yieldsPerMove is after how many yields that have let another thread run a rank moves to its home.
-	yieldsPerMove = 64
 	// otherTurns: one turn in so many also polls a stream other than the one that the request waits for.
 	otherTurns = 4
 )
@@ -104,19 +101,7 @@ func (e *Engine) yield() {
 	began := time.Since(start)
 	e.yieldTo()
 	ended := time.Since(start)
-	if e.contention.Yielded(ended, ended-began) {
-		if e.yields++; e.yields%yieldsPerMove == 0 {
-			e.goHome()
-		}
-	}
-}
-
-// goHome moves this thread to its home. A kernel takes long to spread threads over processors if none of them ever sleeps, and the Go
-// scheduler moves a goroutine that polls to another thread every 10 ms.
-func (e *Engine) goHome() {
-	if e.opt.Home != 0 && affinity.CPU() != e.opt.Home {
-		affinity.Move(func(cpu uint32) bool { return cpu == e.opt.Home })
-	}
+	e.contention.Yielded(ended, ended-began)
 }
 
 // turn moves some bytes to and from c, and reports whether there were any. If both is set, it then does the same for other. If c is nil, other

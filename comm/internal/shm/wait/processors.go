@@ -22,20 +22,6 @@ const ranksPerCPU = 32
 // Suffice reports whether n ranks should work together in shared memory on these processors.
 func (p Processors) Suffice(n int) bool { return n <= ranksPerCPU*p.CPUs }
 
-// ListCPUs returns the numbers of the processors in a set from [CPUs], from 0; none if it is not known.
-func ListCPUs(set string) (cpus []int) {
-	bytes, err := hex.DecodeString(set)
-	if err != nil {
-		return nil
-	}
-	for i := range 8 * len(bytes) {
-		if bytes[i/8]&(1<<(i%8)) != 0 {
-			cpus = append(cpus, i)
-		}
-	}
-	return cpus
-}
-
 // CountCPUs returns how many processors there are in sets, each from [CPUs]. It is 0 if one of the sets is not known.
 func CountCPUs(sets ...string) int {
 	var all []byte
