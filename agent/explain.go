@@ -94,7 +94,7 @@ const outOfMemory = "it reports that memory ran out: fewer workers, or more memo
 
 // note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
 func note(x launcher.Exit, r ErrorFile) string {
-	switch e := x.Expired; {
+	switch {
 	case x.Fault != "" && x.Signal == 0:
 		return "it " + x.Fault
 	case x.Fault != "":
@@ -103,9 +103,6 @@ func note(x launcher.Exit, r ErrorFile) string {
 		return "it " + x.String() + ". No worker had died, as far as it knew"
 	case x.Hung != "":
 		return x.Hung + ", so gorun killed it"
-	case e != nil:
-		return fmt.Sprintf("its timer %.100q ran out at %s, so gorun sent signal %s to PID %d",
-			e.Scope, e.At.Format("15:04:05.000"), strings.TrimPrefix(signalName(e.Signal), "signal "), e.Pid)
 	case x.OutOfMemory && x.Signal == syscall.SIGKILL:
 		return "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help"
 	case x.Signal == syscall.SIGKILL && !x.Stopped && !x.GuardLost:

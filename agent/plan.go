@@ -28,9 +28,6 @@ func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 	spec.Workers = nil
 	for local, w := range workers(c, round) {
 		environ := slices.Concat(inherited, w.Environ())
-		if spec.TimerFile != "" {
-			environ = append(environ, timerFile+"="+spec.TimerFile)
-		}
 		if c.Devices != nil {
 			environ = append(environ, c.DeviceVariable+"="+c.Devices[local])
 		}
@@ -109,9 +106,6 @@ func progressFile(c Config, local int) string {
 // asyncErrorHandling is a variable that torchrun sets in addition to those of package env: the inherited value, or 1.
 const asyncErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
 
-// timerFile is the variable that holds Config.Spec.TimerFile for workers, as in torchrun.
-const timerFile = "TORCHELASTIC_TIMER_FILE"
-
 // workers returns the variables of this node's workers in a round, by local rank.
 func workers(c Config, round *rendezvous.Round) []env.Worker {
 	self, place := round.Node, round.Place
@@ -152,9 +146,6 @@ func inherit(c Config) []string {
 	drop := append(env.Names(), sharedCPUs)
 	if c.Devices != nil {
 		drop = append(drop, c.DeviceVariable)
-	}
-	if c.Spec.TimerFile != "" {
-		drop = append(drop, timerFile)
 	}
 	out := slices.DeleteFunc(slices.Clone(c.Environ), func(kv string) bool { return slices.Contains(drop, nameOf(kv)) })
 	if !slices.ContainsFunc(c.Environ, func(kv string) bool { return nameOf(kv) == asyncErrorHandling }) {

@@ -132,15 +132,3 @@ func TestPlanErrorFile(t *testing.T) {
 		}
 	}
 }
-
-func TestPlanTellsOfTheTimerFile(t *testing.T) {
-	for _, c := range []struct {
-		file string
-		want []string
-	}{{"", []string{"/outer"}}, {"/job/timer", []string{"/job/timer"}}} {
-		config := Config{Spec: launcher.Spec{Argv: []string{"x"}, TimerFile: c.file}, Environ: []string{"TORCHELASTIC_TIMER_FILE=/outer"}}
-		if got := valuesOf(Plan(config, duo(0)).Workers[1].Env, "TORCHELASTIC_TIMER_FILE"); !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.file, got, c.want)
-		}
-	}
-}

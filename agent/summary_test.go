@@ -195,8 +195,6 @@ func TestSummaryNotes(t *testing.T) {
 	lost.GuardLost, stopped.Stopped, oom.OutOfMemory = true, true, true
 	wrong := killed
 	wrong.Fault = "did not enter round 2"
-	hung := oom
-	hung.Expired = &launcher.Expiry{Scope: "a\x1bb", At: at, Pid: 42, Signal: syscall.SIGKILL}
 	said := func(tail string) WorkerError { x := talks; x.Tail = []string{"x", tail}; return WorkerError{Root: x} }
 	for _, c := range []struct {
 		name         string
@@ -208,8 +206,6 @@ func TestSummaryNotes(t *testing.T) {
 		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
 		{"child killed by the kernel", WorkerError{Root: launcher.Exit{Code: 1, OutOfMemory: true}},
 			"  note      : the kernel's out-of-memory killer has ended a process on this node", "killer ended it"},
-		{"out of time", WorkerError{Root: hung},
-			"  note      : its timer \"a\\x1bb\" ran out at 15:04:05.678, so gorun sent signal 9 (SIGKILL) to PID 42\n", "memory"},
 		{"guard killed", WorkerError{Root: lost}, "guard", "memory"},
 		{"killed by us", WorkerError{Root: stopped}, "Signal 9 (SIGKILL)", "memory"},
 		{"own code", WorkerError{Root: launcher.Exit{Code: 137}}, "exitcode  : 137", "memory"},

@@ -162,15 +162,10 @@ func spawnDetached(behaviour string) *exec.Cmd {
 	return cmd
 }
 
-// agentMain is an agent for tests that kill it: its arguments are a Spec.TempDir, beside which it makes a timer file, and
-// the workers' argv. It prints the guard's and the workers' pids, their output and their exits, and kills them when stdin
+// agentMain is an agent for tests that kill it: its arguments are a Spec.TempDir, and the workers' argv. It prints the guard's and the workers' pids, their output and their exits, and kills them when stdin
 // ends.
 func agentMain(args []string) {
-	timerFile := ""
-	if args[0] != "" {
-		timerFile = args[0] + ".timer"
-	}
-	g, err := Start(context.Background(), Spec{Argv: args[1:], Workers: workersOf(2), TempDir: args[0], TimerFile: timerFile,
+	g, err := Start(context.Background(), Spec{Argv: args[1:], Workers: workersOf(2), TempDir: args[0],
 		Stdout: os.Stdout, Stderr: os.Stderr, Spool: spool.New(), Warn: func(msg string) { fmt.Println("warning:", msg) }})
 	must(err)
 	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guard.Pid(), g.Pids()[0], g.Pids()[1])

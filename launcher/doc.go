@@ -45,5 +45,5 @@
 // Workers run only on Linux. On other systems, the package compiles, and Start returns an error.
 //
 // The package is longer than a package here should be. What can stand alone is in packages below it: guard, spool, proc, topology. The
-// rest is one gang with its output, whose parts (exits, stop, watchdog, streams, log files) share its state.
+// rest is one gang with its output, whose parts (exits, stop, streams, log files) share its state.
 package launcher

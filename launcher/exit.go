@@ -20,7 +20,6 @@ type Exit struct {
 	Interrupt   syscall.Signal // a signal to all processes of the step that came before Stop and Kill (see Spec.StepSignals); 0: none
 	GuardLost   bool           // the guard died and the worker was killed for it; Code and Signal say SIGKILL
 	OutOfMemory bool           // the kernel has killed a process of its cgroup because memory ran out: it, if SIGKILL ended it, or perhaps a child
-	Expired     *Expiry        // a failure's: the first timer of its processes that ran out, for which gorun sent a signal; nil: none
 	Hung        string         // why gorun killed it, if that is because it made no progress (see Gang.Fail); empty: it is not
 	Fault       string         // what it did wrong in the rounds of its job, so that the agent killed it, if it had not ended; empty: nothing
 	Revoked     string         // why it has revoked its round, which is how it has failed; it may go on in the next one. Empty: it has not
@@ -42,9 +41,6 @@ func (e Exit) Failed() bool { return e.Code != 0 }
 func (e Exit) String() string {
 	if e.Revoked != "" {
 		return "revoked its round: " + e.Revoked
-	}
-	if e.Expired != nil {
-		return fmt.Sprintf("%s after its timer %.100q ran out", e.status(), e.Expired.Scope)
 	}
 	if e.Hung != "" {
 		return e.status() + ": " + e.Hung
@@ -71,16 +67,14 @@ func (e Exit) status() string {
 	return fmt.Sprintf("signal %d", int(e.Signal))
 }
 
-// setStatus decodes what wait(2) returned.
-// setCause notes for what gorun itself has sent the worker a signal, if it has: then nobody else did.
-func (e *Exit) setCause(expired *Expiry, hung *string) {
-	e.Expired = expired
-	if hung != nil {
-		e.Hung, e.Stopped = *hung, false
+// setHung notes why gorun has killed the worker, if it has: then the kernel did not, for want of memory.
+func (e *Exit) setHung(why *string) {
+	if why != nil {
+		e.Hung, e.Stopped, e.OutOfMemory = *why, false, false
 	}
-	e.OutOfMemory = e.OutOfMemory && expired == nil && hung == nil
 }
 
+// setStatus decodes what wait(2) returned.
 func (e *Exit) setStatus(status syscall.WaitStatus) {
 	if status.Signaled() {
 		e.Signal = status.Signal()

@@ -20,7 +20,6 @@ type Gang struct {
 	guard     *guard.Guard
 	workers   []worker
 	exits     chan Exit     // has room for all, so that nobody needs to listen
-	timerFile *timerFile    // nil: the workers set no timers
 	stopping  atomic.Bool   // a stop or kill has been sent
 	grace     atomic.Int64  // Spec.Grace, or that of Interrupted
 	interrupt atomic.Bool   // Interrupted has been called
@@ -35,7 +34,6 @@ type worker struct {
 	rank     atomic.Int64
 	out, err *stream
 	reported bool                   // its Exit has been delivered
-	expired  atomic.Pointer[Expiry] // for Exit.Expired
 	hung     atomic.Pointer[string] // for Exit.Hung
 }
 
@@ -202,7 +200,7 @@ func (g *Gang) report(index int, exit Exit) {
 	exit.Rank, exit.LocalRank, exit.Pid = int(w.rank.Load()), g.spec.localRank(index), w.pid
 	exit.Tail = w.err.sync()
 	if exit.Failed() {
-		exit.setCause(w.expired.Load(), w.hung.Load())
+		exit.setHung(w.hung.Load())
 	}
 	g.exits <- exit
 }

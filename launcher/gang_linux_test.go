@@ -160,7 +160,6 @@ func TestStartCancelled(t *testing.T) {
 func TestRepeatedStartsLeakNothing(t *testing.T) {
 	cycle := func() {
 		s, con := spec(t, 2, "wait")
-		s.TimerFile = filepath.Join(t.TempDir(), "timer")
 		g := start(t, s)
 		con.wait(t, "ready", 2)
 		g.Stop(syscall.SIGTERM)

@@ -96,9 +96,6 @@ func TestSIGKILLOfAgentLeavesNothing(t *testing.T) {
 	if _, err := os.Stat(temp); !os.IsNotExist(err) {
 		t.Errorf("the built program is still there: %v", err)
 	}
-	if _, err := os.Stat(temp + ".timer"); !os.IsNotExist(err) {
-		t.Errorf("the timer file is still there: %v", err)
-	}
 }
 
 func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {

@@ -67,10 +67,6 @@ type Spec struct {
 	// TempDir, if set, is a directory that the guard removes if the agent dies before it can do so. It may hold
 	// the program (see Program.Build).
 	TempDir string
-	// TimerFile is the path of a FIFO for the workers' timers, which the gang makes and removes; empty: there is none.
-	// A process of the gang writes a line there, as FileTimerClient of torch.distributed.elastic.timer does, to be sent
-	// a signal (SIGKILL, as a rule) unless it has released that timer by some time. Exit.Expired then says so.
-	TimerFile string
 	// Warn, if set, gets one line about each problem that the job survives, for example a full disk. Several
 	// goroutines call it.
 	Warn func(msg string)

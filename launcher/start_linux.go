@@ -24,21 +24,14 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	timers, err := openTimerFile(spec.TimerFile)
-	if err != nil {
-		return nil, err
-	}
 	g, pipes, err := newGang(spec)
 	if err != nil {
-		timers.close()
 		return nil, err
 	}
-	g.timerFile = timers
 	if err := g.begin(ctx, pipes); err != nil {
 		g.abandon()
 		return nil, err
 	}
-	g.watch()
 	go g.run()
 	return g, nil
 }
@@ -156,7 +149,7 @@ func (g *Gang) ask(pipes []*os.File) error {
 }
 
 func newRequest(spec *Spec) guard.Request {
-	req := guard.Request{KillTimeout: spec.killTimeout(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir), TimerFile: []byte(spec.TimerFile)}
+	req := guard.Request{KillTimeout: spec.killTimeout(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir)}
 	for _, sig := range spec.StepSignals {
 		req.StepSignals = append(req.StepSignals, int(sig))
 	}
@@ -229,7 +222,6 @@ func (g *Gang) release() {
 	if words := g.guard.Release(); words != "" {
 		g.spec.warn("message from the guard of the workers: %s", words)
 	}
-	g.timerFile.close()
 }
 
 // unread returns how many bytes a pipe holds; of a pseudo terminal, only how many are ready.

@@ -17,9 +17,8 @@ type clock struct {
 }
 
 // Suspend suspends every process of the gang, but for those that are suspended already, and returns when that is done. From
-// now to Resume no time counts: no grace period, and no worker's timer, runs out.
+// now to Resume no time counts: no grace period runs out.
 func (g *Gang) Suspend() {
-	g.timerFile.suspend()
 	g.guard.AnswerBy(time.Time{})
 	select {
 	case <-g.suspended: // of an earlier time, when it came late
@@ -36,7 +35,6 @@ func (g *Gang) Suspend() {
 
 // Resume continues what Suspend has suspended. All time limits move by the time that has passed.
 func (g *Gang) Resume(passed time.Duration) {
-	g.timerFile.resume(passed)
 	g.guard.Resume()
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
@@ -56,31 +54,3 @@ func (g *Gang) answerIn(grace time.Duration) {
 
 // guardTimeout is how long after the workers' time is over a guard has to report it.
 const guardTimeout = 5 * time.Second
-
-// suspend lets no timer run out until resume.
-func (f *timerFile) suspend() {
-	if f == nil {
-		return
-	}
-	select {
-	case f.suspends <- struct{}{}:
-	case <-f.quit:
-	}
-}
-
-// resume moves all timers by the time that has passed since suspend: those that were set before, too, and have not been read
-// yet.
-func (f *timerFile) resume(passed time.Duration) {
-	if f == nil {
-		return
-	}
-	select {
-	case f.passed <- passed:
-	case <-f.quit:
-		return
-	}
-	select {
-	case <-f.moved:
-	case <-f.quit:
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -154,10 +153,6 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 	}
 	own := spec.Workers[local]
 	own.Env = setVariable(own.Env, socketVariable, w.socket.path)
-	if spec.TimerFile != "" {
-		spec.TimerFile += "-" + strconv.Itoa(local)
-		own.Env = setVariable(own.Env, timerVariable, spec.TimerFile)
-	}
 	spec.Workers, spec.FirstLocalRank = []launcher.WorkerSpec{own}, local
 	if local > 0 {
 		spec.Stdin = nil

@@ -140,10 +140,10 @@ func newTestbed(t *testing.T, n int) *testbed {
 
 // begin starts a round, and returns the workers that it has started, by local rank.
 func (b *testbed) begin(round int) (*workergroup.Gang, []*fakeWorker, error) {
-	spec := launcher.Spec{TimerFile: "timer", Stdin: os.Stdin}
+	spec := launcher.Spec{Stdin: os.Stdin}
 	for local := range b.n {
 		w := env.Worker{Rank: 10 + local, WorldSize: 20, MasterAddr: "h", MasterPort: round, Round: round}
-		spec.Workers = append(spec.Workers, launcher.WorkerSpec{Rank: w.Rank, Env: append(w.Environ(), "TORCHELASTIC_TIMER_FILE=timer", "HOME=/")})
+		spec.Workers = append(spec.Workers, launcher.WorkerSpec{Rank: w.Rank, Env: append(w.Environ(), "HOME=/")})
 	}
 	before := len(b.started)
 	gang, err := b.Start(b.t.Context(), spec)

@@ -12,7 +12,6 @@ import (
 
 const (
 	socketVariable = "GORUN_ROUND_SOCKET"
-	timerVariable  = "TORCHELASTIC_TIMER_FILE"
 	roundVariable  = "GORUN_ROUND"
 )
 

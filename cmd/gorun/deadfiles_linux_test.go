@@ -40,7 +40,6 @@ func TestDeadFileSystem(t *testing.T) {
 	}{
 		"error file":      {env: "TORCHELASTIC_ERROR_FILE=DEAD/error.json", want: "the error file was not written: .*no answer within 5s"},
 		"temporary files": {env: "TMPDIR=DEAD", want: "cannot remove temporary files: .*no answer within 5s"},
-		"timer file":      {env: "TORCHELASTIC_ENABLE_FILE_TIMER=1 TORCHELASTIC_TIMER_FILE=DEAD/timer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,11 +54,8 @@ func Main() int {
 	}
 	g.start(req, files)
 	g.loop(fromAgent)
-	if g.agentLost { // nobody is left to tell
-		_ = os.Remove(string(req.TimerFile)) // fails if there is none
-		if len(req.TempDir) > 0 {
-			_ = os.RemoveAll(string(req.TempDir))
-		}
+	if g.agentLost && len(req.TempDir) > 0 { // nobody is left to remove it
+		_ = os.RemoveAll(string(req.TempDir))
 	}
 	return 0
 }

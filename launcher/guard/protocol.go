@@ -13,12 +13,11 @@ import (
 // of local rank 0, if Stdin is set, and the workers' ends of their output pipes: stdout and stderr of local rank 0,
 // of local rank 1, ...
 type Request struct {
-	Stdin     bool     `json:",omitempty"`
-	Programs  [][]byte // packed: programs and their arguments, each once, however many workers run it
-	Workers   []Worker
-	Env       []byte // packed: what the environment of every worker begins with
-	TempDir   []byte // removed if the agent dies; empty: none
-	TimerFile []byte // removed if the agent dies; empty: none
+	Stdin    bool     `json:",omitempty"`
+	Programs [][]byte // packed: programs and their arguments, each once, however many workers run it
+	Workers  []Worker
+	Env      []byte // packed: what the environment of every worker begins with
+	TempDir  []byte // removed if the agent dies; empty: none
 
 	KillTimeout time.Duration // how long processes may take to end after SIGKILL
 	StepSignals []int         `json:",omitempty"` // see launcher.Spec

@@ -15,7 +15,7 @@ var refused = map[string][]string{
 	"role":                     {" ", "a\nb"},
 	"local-addr":               {"a b", "a/b", "\x00"},
 	"wdir":                     {"", "a\nb"},
-	"env":                      {"=secret", "RANK=3", "GORUN_TOKEN=secret", "a b=secret", "TORCHELASTIC_TIMER_FILE=x", "THERE_IS_NO_SUCH_VARIABLE"},
+	"env":                      {"=secret", "RANK=3", "GORUN_TOKEN=secret", "a b=secret", "THERE_IS_NO_SUCH_VARIABLE"},
 	"env-file":                 {"testdata", "testdata/none"},
 	"module":                   {"", "maybe"},
 	"no-python":                {"", "yes please"},

@@ -40,17 +40,3 @@ func isUsed(m launcher.StdMap) bool {
 	}
 	return false
 }
-
-// timerFile returns the file in which workers may set timers, according to torchrun's variables. It is fresh if they
-// name no file, or the file of a launcher whose worker this gorun is. It is empty if timers are off.
-func timerFile(fresh string) string {
-	name, isWorker := os.Getenv("TORCHELASTIC_TIMER_FILE"), os.Getenv("TORCHELASTIC_RUN_ID") != ""
-	switch {
-	case os.Getenv("TORCHELASTIC_ENABLE_FILE_TIMER") != "1":
-		return ""
-	case name == "" || isWorker:
-		return fresh
-	default:
-		return name
-	}
-}

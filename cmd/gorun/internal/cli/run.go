@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -86,7 +85,6 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
 	config.Logger, config.Spec.Warn = logger, func(msg string) { logger.Warn(msg) }
 	config.Spec.TempDir, config.ErrorDir, config.ProgressDir = temp.dir, temp.dir, temp.progress()
-	config.Spec.TimerFile = timerFile(filepath.Join(temp.dir, "timer"))
 	o.setStreams(&config, std, stdout, stderr)
 	config.Spec.Pty = o.ptyFor(isTerminal(stdout), program.Python)
 	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
@@ -232,7 +230,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,
 		ErrorFile: o.path(os.Getenv("TORCHELASTIC_ERROR_FILE")),
 		Replace:   o.onFailure == replaceFailed,
-		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup), TimerFile: timerFile(later)},
+		Spec:      launcher.Spec{Argv: program.Argv, Grace: o.grace, Raw: !isUTF8(o.host.lookup)},
 	}
 	for _, b := range procs.bindings {
 		c.CPUs, c.MemNodes = append(c.CPUs, b.CPUs), append(c.MemNodes, b.Nodes)

@@ -18,7 +18,7 @@ import (
 )
 
 // scratch is the job's directory for temporary files: the built program, in a subdirectory because the user chose its name;
-// the timer file; the files by which workers report progress; the sockets of workers that may outlive a round; and, if there is no log
+// the files by which workers report progress; the sockets of workers that may outlive a round; and, if there is no log
 // directory, what workers were doing when one hung, and the workers' error files. If gorun is killed, a guard removes it: that of the
 // workers, or one of its own. If they are killed, too, the next gorun does.
 type scratch struct {

@@ -92,7 +92,7 @@ func checkVariable(name string) error {
 	switch {
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return fmt.Errorf("%s cannot be the name of a variable: want NAME=VALUE", configfile.Shortened(name))
-	case slices.Contains(env.Names(), name), name == commAddr, name == "TORCHELASTIC_TIMER_FILE":
+	case slices.Contains(env.Names(), name), name == commAddr:
 		return fmt.Errorf("gorun itself sets %s for the workers", name)
 	}
 	return nil
