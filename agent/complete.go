@@ -9,21 +9,15 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// complete adds to a worker's failure what the machine does not know, and writes the error file and the events if the user wants
-// them.
+// complete adds to a worker's failure what the machine does not know, and writes the error file if the user wants one.
 func (l *loop) complete(err error) {
-	end := result{err: err, begun: l.begun, started: l.started, ended: time.Now(), round: l.round, exits: l.machine.exits}
-	if w, ok := errors.AsType[*WorkerError](err); ok {
-		l.completeFailure(w)
-		end.errorFiles = w.ErrorFiles
-		if err := w.writeErrorFile(l.ErrorFile); err != nil {
-			l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))
-		}
+	w, ok := errors.AsType[*WorkerError](err)
+	if !ok {
+		return
 	}
-	if l.Events != nil {
-		if _, err := l.Events.Write(events(l.Config, end)); err != nil {
-			l.Logger.Warn("the events were not written", "error", err)
-		}
+	l.completeFailure(w)
+	if err := w.writeErrorFile(l.ErrorFile); err != nil {
+		l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))
 	}
 }
 

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"syscall"
@@ -80,10 +79,8 @@ type Config struct {
 	Prefix string       // template of what stands before a worker's lines: role_name, rank, local_rank
 	Show   map[int]bool // by local rank: whose lines the console gets; nil: everybody's
 
-	ErrorDir  string    // where attempts keep the workers' error files if Spec.Logs.Dir is empty; both empty: there are none
-	ErrorFile string    // gets the root cause of a failure, as JSON; empty: none
-	Backend   string    // name of Rendezvous, for Events; optional
-	Events    io.Writer // gets torchelastic's events when the job has ended, as lines of JSON in one Write; nil: none
+	ErrorDir  string // where attempts keep the workers' error files if Spec.Logs.Dir is empty; both empty: there are none
+	ErrorFile string // gets the root cause of a failure, as JSON; empty: none
 
 	Checks     []health.Check // that this node must pass before it joins a round; again after one of its workers has failed
 	Cooldown   time.Duration  // how long a node that fails a check waits before it tries again; doubles each time, to 10 minutes at most

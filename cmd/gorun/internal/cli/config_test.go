@@ -56,14 +56,13 @@ local_ranks_filter:
 - 2
 rdzv-conf: {join_timeout: 60, ttl: 5}
 use-env: false
-event-log-handler: "null"
 `)
 	o, _, err := parse(t, "--config=job.yaml", "x")
 	switch {
 	case err != nil:
 		t.Fatal(err)
 	case !slices.Equal(o.variables, []string{"A=a, b", "MINE=own"}), !o.preflight["disk"] || !o.preflight["port"], !o.show[0] || !o.show[2] || len(o.show) != 2,
-		o.conf["join_timeout"] != "60" || o.conf["ttl"] != "5", o.useEnv, o.events != "null":
+		o.conf["join_timeout"] != "60" || o.conf["ttl"] != "5", o.useEnv:
 		t.Errorf("got %+v", o)
 	}
 }

@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	o.host = host{}
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
-		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", pty: "auto", events: "null",
+		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", pty: "auto",
 		onFailure: "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
@@ -119,7 +119,6 @@ var accepted = map[string]struct {
 	"logs-specs":               {"default", func(*options) bool { return true }},
 	"status-addr":              {":8080", func(o *options) bool { return o.statusAddr == "127.0.0.1:8080" }},
 	"event-log":                {"events.jsonl", func(o *options) bool { return o.eventLog == "events.jsonl" }},
-	"event-log-handler":        {"console", func(o *options) bool { return o.events == "console" }},
 	"numa-binding":             {"core-complex", func(o *options) bool { return o.numa == "core-complex" }},
 	"omp-num-threads":          {"auto", func(o *options) bool { return o.threads == autoThreads }},
 	"virtual-local-rank":       {"1", func(o *options) bool { return o.virtualLocalRank }},
@@ -328,7 +327,7 @@ func TestMasterOfThisMachine(t *testing.T) {
 func TestAbbreviations(t *testing.T) {
 	for written, want := range map[string]string{
 		"redirect": "redirects", "te": "tee", "max": "max-restarts", "nproc_per": "nproc-per-node", "log_d": "log-dir",
-		"log": "log", "log-l": "log-line-prefix", "rdzv_t": "rdzv-token-file", "dr": "dry-run", "j": "json", "e": "event-log-handler", "he": "help", "": "",
+		"log": "log", "log-l": "log-line-prefix", "rdzv_t": "rdzv-token-file", "dr": "dry-run", "j": "json", "eve": "event-log", "he": "help", "": "",
 	} {
 		if got := fullName(written); got != want {
 			t.Errorf("--%s is --%s, want --%s", written, got, want)

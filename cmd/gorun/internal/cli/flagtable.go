@@ -150,9 +150,6 @@ var table = []flag{
 		help: "number of rotated log files that gorun keeps for each stream (default: all)"},
 	{group: groupOutput, name: "logs-specs", value: "NAME", choices: logsSpecs, set: setChoice(logsSpecs, func(*options) *string { return new(string) }),
 		help: "accepted because torchrun has it; only default, since there are no plugins"},
-	{group: groupOutput, name: "event-log-handler", value: "NAME", choices: eventHandlers,
-		set:  setChoice(eventHandlers, func(o *options) *string { return &o.events }),
-		help: "where gorun writes a line of JSON for each worker that has ended: null (nowhere) or console (default null)"},
 	{group: groupOutput, name: "event-log", value: "FILE", own: true, set: setText("a file", func(o *options) *string { return &o.eventLog }),
 		help: "file to which gorun adds a line of JSON for everything that happens to the job on this node, such as rounds, failures and workers that start or exit"},
 

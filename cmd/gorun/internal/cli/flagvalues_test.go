@@ -59,7 +59,6 @@ var refused = map[string][]string{
 	"log-max-size":             {"", "0", "-1", "1X", "M", "1KM", "99999999T", "big"},
 	"log-keep":                 {"", "0", "-1", "all"},
 	"logs-specs":               {"", "nope", "defalt"},
-	"event-log-handler":        {"", "file", "consol"},
 	"status-addr":              {"", ":", ":http", ":65536", "host", "a b:1", "1:2:3"},
 	"event-log":                {"", " ", "a\x00b"},
 	"numa-binding":             {"", "core", "nodes", "exlusive"},

@@ -63,7 +63,6 @@ type options struct {
 	noStdin                      bool
 	logMaxSize                   int64
 	logKeep                      int
-	events                       string
 	eventLog                     string // file; empty: none
 	statusAddr                   string // host:port of the status page; empty: there is none
 
@@ -91,7 +90,7 @@ func defaults(h host) *options {
 		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
 		onFailure: restartAll, replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
-		prefix: agent.DefaultPrefix, pty: ptyAuto, events: "null",
+		prefix: agent.DefaultPrefix, pty: ptyAuto,
 	}
 }
 

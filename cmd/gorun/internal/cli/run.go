@@ -146,9 +146,6 @@ func (o *options) setStreams(c *agent.Config, std *stdio, stdout, stderr *os.Fil
 	c.Spec.Stdin, c.Spec.Stdout, c.Spec.Stderr, c.Spec.Spool = o.input(), stdout, stderr, std.spool
 	c.Spec.Color, c.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
 	c.Spec.Timestamps = o.timestamps
-	if o.events == "console" {
-		c.Events = std.err
-	}
 }
 
 // setSignals says which signals end the job, go to its workers or suspend it.
@@ -221,7 +218,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		return nil, c, err
 	}
 	c = agent.Config{
-		Program: command[0], RunID: o.runID, Node: o.node(), Backend: o.backend, MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
+		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		HangTimeout: o.hangTimeout,
 		Environ:     o.withCommAddr(o.environ(o.withVariables(systemd.WithoutVariables(os.Environ())), procs.threads)), Prefix: o.prefix, Show: o.show,

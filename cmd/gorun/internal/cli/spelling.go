@@ -109,6 +109,9 @@ func unknownFlag(written string) error {
 	if found := candidates(name); len(found) > 1 {
 		return usagef("--%s may be --%s: write more of it", quote(written), strings.Join(found, " or --"))
 	}
+	if name == "event-log-handler" {
+		return usagef("--%s: gorun does not have this flag of torchrun: --event-log=FILE writes what happens to the job", quote(written))
+	}
 	var names []string
 	for _, f := range flagNames() {
 		names = append(names, f.name)

@@ -81,6 +81,8 @@ func TestUsageErrors(t *testing.T) {
 		{"--tee=0:9 x", `--tee=0:9: "0:9" in "0:9": want 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or a list by local rank such as 0:3,1:2`},
 		{"--nprocs-per-node=2 x", "unknown flag --nprocs-per-node: did you mean --nproc-per-node?"},
 		{"--master_adr=h x", "unknown flag --master_adr: did you mean --master-addr?"},
+		{"--event_log_handler=console x", "--event_log_handler: gorun does not have this flag of torchrun: " +
+			"--event-log=FILE writes what happens to the job"},
 		{"--frobnicate x", "unknown flag --frobnicate: gorun --help lists all"},
 		{"-x", "unknown flag -x: gorun --help lists all"},
 		{"-nproc_per_node=2 x", "unknown flag -nproc_per_node: did you mean --nproc-per-node?"},

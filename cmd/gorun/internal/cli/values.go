@@ -25,10 +25,9 @@ const (
 
 // The values that have names.
 var (
-	startMethods  = []string{"spawn", "fork", "forkserver"}
-	stdChoices    = []string{"0", "1", "2", "3"}
-	logsSpecs     = []string{"default"}
-	eventHandlers = []string{"null", "console"}
+	startMethods = []string{"spawn", "fork", "forkserver"}
+	stdChoices   = []string{"0", "1", "2", "3"}
+	logsSpecs    = []string{"default"}
 )
 
 func setSwitch(at func(*options) *bool) func(*options, string) error {
