@@ -35,7 +35,7 @@ func init() {
 	}
 }
 
-// TestGorunBeginsInMain: what gorun does it does in main; a guard and an agent of gorun launch do not come as far, nor do they initialise etcd.
+// TestGorunBeginsInMain: what gorun does it does in main; a guard does not come as far, nor does it initialise etcd.
 func TestGorunBeginsInMain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -45,8 +45,8 @@ func TestGorunBeginsInMain(t *testing.T) {
 		before  string   // main; empty: it does not come as far
 		without []string // packages that are not initialised
 	}{
-		{name: "guard", args: []string{"gorun-guard"}, code: 1, without: []string{"net", "google.golang.org/grpc", "go.etcd.io/etcd/server/v3/etcdserver"}},    // its agent has died
-		{name: "agent", args: []string{"gorun", "agent"}, code: 1, without: []string{"net", "google.golang.org/grpc", "go.etcd.io/etcd/server/v3/etcdserver"}}, // stdin has ended
+		{name: "guard", args: []string{"gorun-guard"}, code: 1, // its agent has died
+			without: []string{"net", "google.golang.org/grpc", "go.etcd.io/etcd/server/v3/etcdserver"}},
 		{name: "job", args: []string{"gorun", "true"}, before: "0 children"},
 		{name: "text", args: []string{"gorun", "--version"}, before: "0 children"},
 		{name: "worker", args: []string{"gorun", "bench-worker", "{}"}, code: 2, before: "0 children"}, // nobody says its rank

@@ -25,7 +25,7 @@ func agentCommand() *cobra.Command {
 			if isatty.IsTerminal(os.Stdin.Fd()) {
 				return usagef("gorun agent is what gorun launch runs on hosts; to run a program with this name, write gorun -- agent")
 			}
-			return remote.Main() // on Linux, package beforemain has done this
+			return remote.Main()
 		},
 	}
 }

@@ -1,4 +1,4 @@
-// Package release says which version of gorun this is. It imports nothing, so that it costs nothing before main.
+// Package release says which version of gorun this is.
 package release
 
 // Version is the version of this code. The agents of a job compare it (Settings in elastic.go of package cli), so it is equal in all

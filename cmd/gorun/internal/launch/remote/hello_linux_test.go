@@ -22,7 +22,7 @@ func TestOwnAddr(t *testing.T) {
 	want("fd00::1", "fd00::9 50000 fd00::1 22")
 	want("", "", "x", "a b c")
 	host.Run(0, "ip addr add fd79::1/64 dev eth0 nodad && ip -6 route add default dev eth0")
-	want("fd79:0:0:0:0:0:0:1", "", "a b c")
+	want("fd79::1", "", "a b c")
 	host.Run(0, "ip route add default dev eth0")
 	want("10.79.0.1", "", "x")
 }

@@ -14,10 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A bed is a proxy with a launcher and a job that a test plays.
@@ -449,19 +446,6 @@ func TestEndings(t *testing.T) {
 		b.wantDone("")
 		_, _, _ = b.to.Close(), b.stdout.Close(), b.stderr.Close()
 	})
-}
-
-// TestFreePort: a port that is reserved, or has a next one that is, is not free, even if nobody listens there.
-func TestFreePort(t *testing.T) {
-	if port := freePort(); port < firstPort || port >= lastPort {
-		t.Errorf("port %d", port)
-	}
-	reserved := testkit.ReservedPort(t)
-	for _, port := range []int{reserved - 1, reserved, reserved + 1} {
-		if err := tryBoth(port); !errors.Is(err, unix.EADDRINUSE) {
-			t.Errorf("port %d, with %d and the next one reserved: %v", port, reserved, err)
-		}
-	}
 }
 
 func TestEnviron(t *testing.T) {
