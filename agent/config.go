@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
@@ -82,8 +81,10 @@ type Config struct {
 	ErrorDir  string // where attempts keep the workers' error files if Spec.Logs.Dir is empty; both empty: there are none
 	ErrorFile string // gets the root cause of a failure, as JSON; empty: none
 
-	Checks     []health.Check // that this node must pass before it joins a round; again after one of its workers has failed
-	Cooldown   time.Duration  // how long a node that fails a check waits before it tries again; doubles each time, to 10 minutes at most
+	// Health finds out whether this node is fit to run workers: before it joins a round, and again after one of its workers has failed.
+	// nil: it is.
+	Health     func(context.Context) error
+	Cooldown   time.Duration // how long a node that is not fit waits before it tries again; doubles each time, to 10 minutes at most
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
 	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang

@@ -5,23 +5,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// longestCooldown is how long a node that fails a check waits at most before it tries again.
+// longestCooldown is how long a node that is not fit waits at most before it tries again.
 const longestCooldown = 10 * time.Minute
 
-// awaitHealth returns nil when the checks of this node have passed. It need not check anything if the workers of this node ran last and
-// none of them was the cause of the round's end. Over etcd, a node that fails a check tries again after a cooldown, for at most
+// awaitHealth returns nil when this node is fit. It need not check that if the workers of this node ran last and none of them
+// was the cause of the round's end. Over etcd, a node that is not fit tries again after a cooldown, for at most
 // ReportTimeout in all, which is how long the others wait for it. Other nodes have nobody to take their place, and fail at once.
 func (l *loop) awaitHealth(last *rendezvous.Round) error {
-	if len(l.Checks) == 0 || last != nil && !failedHere(last.Err(), l.Node.ID) {
+	if l.Health == nil || last != nil && !failedHere(last.Err(), l.Node.ID) {
 		return nil
 	}
 	deadline := time.Now().Add(l.ReportTimeout)
 	for cooldown := l.Cooldown; ; cooldown = min(2*cooldown, longestCooldown) {
-		err := health.Run(l.joinCtx, l.Checks)
+		err := l.Health(l.joinCtx)
 		left := time.Until(deadline)
 		if err == nil || l.joinCtx.Err() != nil || l.Lease == 0 || left <= 0 {
 			return err

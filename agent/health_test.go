@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/gorun/gorun/agent/health"
 )
 
 var errSick = errors.New("it is sick")
@@ -17,16 +15,16 @@ var errSick = errors.New("it is sick")
 // addCheck gives a node a check that fails the given number of times, and records each time.
 func (s *testbed) addCheck(failures int) {
 	s.config.Cooldown, s.config.Lease = 30*time.Second, 10*time.Second
-	s.config.Checks = []health.Check{{Name: "test", Run: func(context.Context) error {
+	s.config.Health = func(context.Context) error {
 		s.record("check")
 		if failures--; failures >= 0 {
 			return errSick
 		}
 		return nil
-	}}}
+	}
 }
 
-// TestHealthBeforeJoining: a node joins when its checks pass, and checks itself again if one of its own workers has failed.
+// TestHealthBeforeJoining: a node joins when its check passes, and checks itself again if one of its own workers has failed.
 func TestHealthBeforeJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestbeds(t, 1,
@@ -42,8 +40,8 @@ func TestHealthBeforeJoining(t *testing.T) {
 		const again = "2m30s [WARN]  [default] Worker group FAILED. 1/1 attempts left; will restart worker group: rank 1 on b: exit code 3; restart 1 of 1"
 		s[0].wantStory("0s check", "1m30s start", "2m30s stop terminated", again, "2m30s start")
 		s[1].wantStory(
-			"0s check", "0s [WARN]  this node does not join: health check test: it is sick; it tries again in 30s, and gives up after 10m0s",
-			"30s check", "30s [WARN]  this node does not join: health check test: it is sick; it tries again in 1m0s, and gives up after 9m30s",
+			"0s check", "0s [WARN]  this node does not join: it is sick; it tries again in 30s, and gives up after 10m0s",
+			"30s check", "30s [WARN]  this node does not join: it is sick; it tries again in 1m0s, and gives up after 9m30s",
 			"1m30s check", "1m30s start", "2m30s stop terminated",
 			"2m30s [ERROR] failed (exitcode: 3) local_rank: 0 (pid: 101) of binary: prog: rank=1 host=b", "2m30s check", again, "2m30s start")
 	})
@@ -57,7 +55,7 @@ func TestHealthNeverGood(t *testing.T) {
 			s.addCheck(1 << 30)
 			s.config.Lease = lease
 			err := Run(t.Context(), s.config)
-			if failed, ok := errors.AsType[*health.Error](err); !ok || !errors.Is(failed, errSick) || time.Since(s.start) != want {
+			if !errors.Is(err, errSick) || time.Since(s.start) != want {
 				t.Errorf("lease %v: after %v: %v", lease, time.Since(s.start), err)
 			}
 			if strings.Contains(strings.Join(s.story, " "), "start") {

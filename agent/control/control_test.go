@@ -413,25 +413,3 @@ func FuzzReply(f *testing.F) {
 		}
 	})
 }
-
-// TestProbe: the agent sends back what it gets, with its time, and takes no more than that.
-func TestProbe(t *testing.T) {
-	_, c, path := startServer(t, Config{})
-	found, err := c.Probe(t.Context())
-	if err != nil || found.Ahead.Abs() > found.Took || found.Took <= 0 {
-		t.Errorf("%+v, %v", found, err)
-	}
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	long := "POST /probe HTTP/1.1\r\nHost: gorun\r\nContent-Length: 1000000000\r\n\r\n" + strings.Repeat("x", ProbeSize+1)
-	if _, err := conn.Write([]byte(long)); err != nil {
-		t.Fatal(err)
-	}
-	answer := make([]byte, 100)
-	if n, err := conn.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "HTTP/1.1 400 ") {
-		t.Errorf("a long probe: %q, %v", answer[:n], err)
-	}
-}

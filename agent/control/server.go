@@ -69,7 +69,6 @@ func New(c Config) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", s.serveStatus)
 	mux.HandleFunc("GET /logs", s.serveLogs)
-	mux.HandleFunc("POST /probe", s.serveProbe)
 	for _, kind := range []agent.CommandKind{agent.CommandStop, agent.CommandKill, agent.CommandDrain, agent.CommandRestart, agent.CommandScale, agent.CommandStacks} {
 		mux.HandleFunc("POST /"+string(kind), func(w http.ResponseWriter, r *http.Request) { s.serveCommand(w, r, kind) })
 	}
@@ -83,9 +82,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// serve refuses requests with a body, for which no time would be too long, except probes.
+// serve refuses requests with a body, for which no time would be too long.
 func serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength == 0 || r.URL.Path == "/probe" {
+	if r.ContentLength == 0 {
 		mux.ServeHTTP(w, r)
 		return
 	}

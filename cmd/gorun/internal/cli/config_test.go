@@ -50,7 +50,6 @@ env:
 - A=a, b
 - MINE
 env-file: []
-preflight: [disk, port]
 local_ranks_filter:
 - 0
 - 2
@@ -61,7 +60,7 @@ use-env: false
 	switch {
 	case err != nil:
 		t.Fatal(err)
-	case !slices.Equal(o.variables, []string{"A=a, b", "MINE=own"}), !o.preflight["disk"] || !o.preflight["port"], !o.show[0] || !o.show[2] || len(o.show) != 2,
+	case !slices.Equal(o.variables, []string{"A=a, b", "MINE=own"}), !o.show[0] || !o.show[2] || len(o.show) != 2,
 		o.conf["join_timeout"] != "60" || o.conf["ttl"] != "5", o.useEnv:
 		t.Errorf("got %+v", o)
 	}

@@ -6,8 +6,8 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/health"
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
+	"github.com/gorun/gorun/cmd/gorun/internal/health"
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/launcher"

@@ -98,7 +98,6 @@ var accepted = map[string]struct {
 	"replace-timeout":          {"2.5", func(o *options) bool { return o.replaceTimeout == 2500*time.Millisecond }},
 	"health-check":             {"nvidia-smi -L", func(o *options) bool { return o.healthCheck == "nvidia-smi -L" }},
 	"health-cooldown":          {"0.5", func(o *options) bool { return o.healthCooldown == time.Second/2 }},
-	"preflight":                {"disk, port", func(o *options) bool { return len(o.preflight) == 2 && o.preflight["disk"] && o.preflight["port"] }},
 	"max-restart-backoff":      {"0", func(o *options) bool { return o.maxBackoff == 0 }},
 	"exit-barrier-timeout":     {"7", func(o *options) bool { return o.exitBarrier == 7*time.Second }},
 	"monitor-interval":         {"0.1", func(*options) bool { return true }},

@@ -37,10 +37,6 @@ var table = []flag{
 	{group: groupNodes, name: "health-cooldown", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.healthCooldown }),
 		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes (default 30)"},
-	{group: groupNodes, name: "preflight", value: "CHECK,...", choices: preflights, own: true, set: setPreflight,
-		help: "checks that gorun makes itself, at the same times: disk (files can be written and read), files (there are enough open files for the workers), " +
-			"port (this node reaches itself at its address), and, if the job already runs, network (most of its nodes can be reached, with long packets) and " +
-			"clock (this node's differs little from those of the others); or all"},
 
 	{group: groupProgram, name: "module", short: "m", help: "run the program as a Python module: python -u -m program",
 		set: setSwitch(func(o *options) *bool { return &o.module })},

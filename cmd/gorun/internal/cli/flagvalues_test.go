@@ -41,7 +41,6 @@ var refused = map[string][]string{
 	"spares":                   {"", "-1", "one", "1"},
 	"health-check":             {" ", "a\x00b"},
 	"health-cooldown":          {"", "-1", "soon"},
-	"preflight":                {"", "disc", "disk,", "disk;port"},
 	"exit-barrier-timeout":     {"", "-1", "never"},
 	"monitor-interval":         {"", "0", "-1", "often"},
 	"start-method":             {"", "thread", "frok"},

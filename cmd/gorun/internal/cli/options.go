@@ -23,7 +23,6 @@ type options struct {
 	spares                       int // nodes beyond that
 	healthCheck                  string
 	healthCooldown               time.Duration
-	preflight                    map[string]bool // names of checks
 	nproc, nodeRank, maxRestarts int
 	role, localAddr, runID       string
 
@@ -105,8 +104,8 @@ func (o *options) check() error {
 	if o.logKeep > 0 && o.logMaxSize == 0 {
 		return usagef("%s: has no effect without --log-max-size", o.given["log-keep"])
 	}
-	if o.isSet("health-cooldown") && o.healthCheck == "" && len(o.preflight) == 0 {
-		return usagef("%s: has no effect without --health-check or --preflight", o.given["health-cooldown"])
+	if o.isSet("health-cooldown") && o.healthCheck == "" {
+		return usagef("%s: has no effect without --health-check", o.given["health-cooldown"])
 	}
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix

@@ -16,7 +16,6 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/rendezvous"
 )
 
 // run runs the job, or prints its plan. command is the program and its arguments.
@@ -132,9 +131,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Replace {
 		defer o.replace(&config, temp.dir, logger)()
 	}
-	config.Checks, config.Cooldown = o.checks(config.Spec, temp.dir, stderr, func(ctx context.Context) (rendezvous.Contacts, error) {
-		return o.contactsOf(ctx, config.Rendezvous, etcd)
-	}), o.healthCooldown
+	config.Health, config.Cooldown = o.health(config.Spec, stderr), o.healthCooldown
 	if o.elastic() {
 		config.Lease = o.conf.ttl()
 	}

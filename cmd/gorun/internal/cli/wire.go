@@ -59,17 +59,6 @@ func (o *options) contacts(ctx context.Context, etcd Etcd) (rendezvous.Contacts,
 	return etcd.Contacts(ctx, rendezvous.Config{Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix()})
 }
 
-// contactsOf returns the agents of the job that r is to join.
-func (o *options) contactsOf(ctx context.Context, r rendezvous.Rendezvous, etcd Etcd) (rendezvous.Contacts, error) {
-	if m, ok := r.(*managedRendezvous); ok {
-		if _, err := m.get(ctx); err != nil {
-			return rendezvous.Contacts{}, err
-		}
-		o = o.withToken(m.secret)
-	}
-	return o.contacts(ctx, etcd)
-}
-
 func (o *options) local(reserve rendezvous.ReserveFunc, host storeHost) rendezvous.Rendezvous {
 	return rendezvous.NewLocal(rendezvous.StaticConfig{Master: o.master, Reserve: reserve, Host: host, MaxRestarts: o.maxRestarts})
 }

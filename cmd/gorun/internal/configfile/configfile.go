@@ -1,7 +1,7 @@
 // Package configfile reads a config file: YAML that maps the names of flags to their values. It does not know which flags there are.
 //
 //	nnodes: 2
-//	preflight: [disk, port]
+//	local-ranks-filter: [0, 2]
 //	env:
 //	  NCCL_DEBUG: INFO
 //
