@@ -24,7 +24,6 @@ var outside = map[string]string{
 	"x/term": "golang.org/x/term|golang.org/x/sys/...",
 	"hclog":  "github.com/hashicorp/go-hclog|github.com/fatih/color|github.com/mattn/...",
 	"cobra":  "github.com/spf13/...",
-	"yaml":   "go.yaml.in/...",
 	"cbor":   "github.com/fxamacker/...|github.com/x448/...",
 	"prometheus": "github.com/prometheus/...|github.com/beorn7/perks/...|github.com/cespare/xxhash/...|github.com/munnerz/goautoneg|" +
 		"google.golang.org/protobuf/...|go.yaml.in/...|golang.org/x/...",

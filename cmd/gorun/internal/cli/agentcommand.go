@@ -35,13 +35,6 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	report := os.NewFile(remote.ReportFD, "the proxy")
 	syscall.CloseOnExec(remote.ReportFD)
 	here.launched = true
-	lookup := here.lookup
-	here.lookup = func(name string) (string, bool) {
-		if name == "PET_CONFIG" { // gorun launch has read its config file, and args are what it says
-			return "", false
-		}
-		return lookup(name)
-	}
 	interval, err := time.ParseDuration(args[0])
 	if err != nil || interval <= 0 {
 		return exitUsage // only the proxy runs this

@@ -26,7 +26,7 @@ type plan struct {
 	WorldSize   int          `json:"world_size"`
 	Source      string       `json:"source,omitempty"`    // Go source that the program is built from first
 	Directory   string       `json:"directory,omitempty"` // of the workers, if the user has chosen it
-	Settings    []string     `json:"settings,omitempty"`  // those that are not on the command line, with where they are
+	Settings    []string     `json:"settings,omitempty"`  // those of the environment
 	MaxRestarts int          `json:"max_restarts"`
 	Grace       float64      `json:"shutdown_timeout_seconds"`
 	Workers     []planWorker `json:"workers"`

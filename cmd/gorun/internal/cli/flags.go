@@ -37,9 +37,8 @@ type values []*value
 
 // A value is a pflag.Value that only remembers.
 type value struct {
-	flag   *flag
-	texts  []string // one, or nil if the flag is not given; more if it repeats
-	places []string // where the first of them are in the config file, such as "job.yaml:3"; the others are on the command line
+	flag  *flag
+	texts []string // one, or nil if the flag is not given; more if it repeats
 }
 
 func (v *value) Set(text string) error {
@@ -118,7 +117,7 @@ func newValuesOf(names ...string) (vs values) {
 	return vs
 }
 
-// options parses and checks every value, from the command line or the config file, or else from the environment.
+// options parses and checks every value, from the command line, or else from the environment.
 func (vs values) options(h host) (*options, error) {
 	o, err := vs.parse(h)
 	if err == nil {
@@ -150,7 +149,7 @@ func (vs values) parse(h host) (*options, error) {
 	return o, nil
 }
 
-// parse sets what the flag was given on the command line or in the config file, or else by its variables.
+// parse sets what the flag was given on the command line, or else by its variables.
 func (v *value) parse(o *options, h host) error {
 	texts, variable := v.texts, ""
 	for _, name := range []string{v.flag.env(), v.flag.alias} {
@@ -164,17 +163,15 @@ func (v *value) parse(o *options, h host) error {
 			}
 		}
 	}
-	for i, text := range texts {
+	for _, text := range texts {
 		shown := text
 		if v.flag.repeats {
 			shown, _, _ = strings.Cut(text, "=")
 		}
-		from := variable
-		if from == "" {
-			from = v.source(i)
-		}
-		if given := from + "=" + quote(shown); !strings.HasPrefix(given, "--") {
-			o.settings = append(o.settings, given)
+		from := "--" + v.flag.name
+		if variable != "" {
+			from = variable
+			o.settings = append(o.settings, variable+"="+quote(shown))
 		}
 		if len(shown) > maxShown {
 			shown = strings.ToValidUTF8(shown[:maxShown], "") + "..."
@@ -188,14 +185,6 @@ func (v *value) parse(o *options, h host) error {
 }
 
 const maxShown = 300 // bytes of a value that errors show
-
-// source says where one of the texts is: "--nnodes", or "job.yaml:3: nnodes".
-func (v *value) source(i int) string {
-	if i < len(v.places) {
-		return v.places[i] + ": " + v.flag.name
-	}
-	return "--" + v.flag.name
-}
 
 // lines returns the lines of a text that are not blank.
 func lines(text string) (list []string) {

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -124,7 +122,6 @@ var accepted = map[string]struct {
 	"worker-tls":               {"1", func(o *options) bool { return o.workerTLS }},
 	"dry-run":                  {"1", func(o *options) bool { return o.dryRun }},
 	"json":                     {"1", func(o *options) bool { return o.json }},
-	"config":                   {"testdata/job.yaml", func(o *options) bool { return o.nproc == 3 && o.role == "trainer" }},
 }
 
 // needed are the flags without which another means nothing.
@@ -156,13 +153,6 @@ func TestEveryFlagEverySpelling(t *testing.T) {
 			ways["short"] = []string{"-" + f.short, "x"}
 		case f.short != "":
 			ways["short"] = []string{"-" + f.short + good.value, "x"}
-		}
-		if f.name != "config" {
-			file := filepath.Join(t.TempDir(), "job.yaml")
-			if err := os.WriteFile(file, fmt.Appendf(nil, "%s: %q\n", strings.ReplaceAll(f.name, "-", "_"), good.value), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			ways["config"] = []string{"--config=" + file, "x"}
 		}
 		for way, args := range ways {
 			if o, command, err := parse(t, append(slices.Clone(needed[f.name]), args...)...); err != nil || !good.holds(o) || !slices.Equal(command, []string{"x"}) {

@@ -10,7 +10,6 @@ const (
 	groupOutput     = "Output"
 	groupProcessors = "Processors and devices"
 	groupView       = "Seeing a job"
-	groupOther      = "Other"
 )
 
 // table is every flag of gorun, in the order of the help.
@@ -165,8 +164,4 @@ var table = []flag{
 		help: "print what gorun would start on this node, without starting it"},
 	{group: groupView, name: "json", own: true, set: setSwitch(func(o *options) *bool { return &o.json }),
 		help: "with --dry-run: print JSON"},
-
-	{group: groupOther, name: "config", value: "FILE", own: true, set: setText("a file", func(*options) *string { return new(string) }), // values.load reads it
-		help: "file in YAML with values for flags, such as nnodes: 2, each under the name of its flag; flags on the command line override it, " +
-			"and it overrides PET_ variables"},
 }

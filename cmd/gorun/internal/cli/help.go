@@ -15,7 +15,7 @@ const aboutProgram = "The program is an executable, a Python script (a .py file,
 	"or a Go program (its folder, a .go file, or the import path of a package, such as example.com/module/cmd/train). gorun passes on all arguments that follow the program."
 
 const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it stays unambiguous. A flag that is not on the command line has the value " +
-	"of a-b in the file of --config, or else that of the variable PET_A_B. " +
+	"of the variable PET_A_B. " +
 	"LOGLEVEL sets the lowest level that gorun logs: debug, info, warning or error. docs/environment.md in gorun's repository lists all " +
 	"environment variables."
 

@@ -49,16 +49,6 @@ type launchFlags struct {
 	hosts, hostfile, rsh, remotePath string
 	copies                           bool
 	connect, heartbeat               time.Duration
-
-	places map[string]string // where flags are in the config file, such as "job.yaml:3: hosts"
-}
-
-// source says where a flag was given: "--hosts", or "job.yaml:3: hosts".
-func (f *launchFlags) source(name string) string {
-	if place := f.places[name]; place != "" {
-		return place
-	}
-	return "--" + name
 }
 
 const defaultShell = "ssh"
@@ -89,10 +79,7 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 	}
 	cmd.Flag("node-rank").Hidden = true // refused
 	cmd.SetFlagErrorFunc(commandFlagError)
-	cmd.RunE = func(cmd *cobra.Command, command []string) (err error) {
-		if f.places, err = values.load(cmd, here); err != nil {
-			return err
-		}
+	cmd.RunE = func(cmd *cobra.Command, command []string) error {
 		l, err := newLaunchPlan(here, f, values, withoutDashes(cmd, command), os.Environ())
 		if err != nil {
 			return err
@@ -151,12 +138,12 @@ var hostLists = []struct {
 func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfile.Host, source string, err error) {
 	switch {
 	case f.hosts != "" && f.hostfile != "":
-		return nil, "", usagef("gorun launch: %s and %s: leave out one of them", f.source("hosts"), f.source("hostfile"))
+		return nil, "", usagef("gorun launch: --hosts and --hostfile: leave out one of them")
 	case f.hosts != "":
-		source = f.source("hosts") + "=" + quote(f.hosts)
+		source = "--hosts=" + quote(f.hosts)
 		list, err = hostfile.ParseList(f.hosts)
 	case f.hostfile != "":
-		source = f.source("hostfile") + "=" + quote(f.hostfile)
+		source = "--hostfile=" + quote(f.hostfile)
 		list, err = readHosts(f.hostfile, hostfile.Parse)
 	default:
 		for _, known := range hostLists {

@@ -33,7 +33,7 @@ type launchPlan struct {
 }
 
 // ownPerNode are the flags that gorun launch gives each node itself, or uses itself.
-var ownPerNode = []string{"nnodes", "nproc-per-node", "rdzv-backend", "rdzv-id", "wdir", "env", "env-file", "dry-run", "json", "config"}
+var ownPerNode = []string{"nnodes", "nproc-per-node", "rdzv-backend", "rdzv-id", "wdir", "env", "env-file", "dry-run", "json"}
 
 // newLaunchPlan works out what to launch. It only reads.
 func newLaunchPlan(here host, f launchFlags, all values, command, environ []string) (*launchPlan, error) {
@@ -46,7 +46,7 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 	}
 	l := &launchPlan{flags: f, hosts: hosts, command: command, environ: launch.Environ(environ)}
 	if rank := all.named("node-rank"); rank.texts != nil {
-		return nil, usagef("%s=%s: gorun launch numbers the nodes, in the order of the hosts", rank.source(0), quote(rank.texts[0]))
+		return nil, usagef("--node-rank=%s: gorun launch numbers the nodes, in the order of the hosts", quote(rank.texts[0]))
 	}
 	l.nproc, _ = all.text(here, "nproc-per-node")
 	if err := l.checkNodes(here, all, source); err != nil {

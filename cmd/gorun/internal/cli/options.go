@@ -16,8 +16,8 @@ import (
 // options holds the values of flags and environment variables.
 type options struct {
 	host     host
-	given    map[string]string // how each flag was given, "--name=value", "job.yaml:3: name=value" or "PET_NAME=value"
-	settings []string          // what was given, but not on the command line
+	given    map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
+	settings []string          // what the environment has given
 
 	minNodes, nnodes             int // the latter at most
 	spares                       int // nodes beyond that

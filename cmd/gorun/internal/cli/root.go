@@ -102,9 +102,6 @@ func newCommand(here host, start startFunc) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // files: the program, and its arguments
 		RunE: func(cmd *cobra.Command, command []string) error {
-			if _, err := values.load(cmd, here); err != nil {
-				return err
-			}
 			o, err := values.options(here)
 			if err != nil {
 				return err

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/configfile"
 	"github.com/gorun/gorun/env"
 )
 
@@ -91,7 +90,7 @@ func parseEnvFile(text []byte, lookup func(string) (string, bool)) (variables []
 func checkVariable(name string) error {
 	switch {
 	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return fmt.Errorf("%s cannot be the name of a variable: want NAME=VALUE", configfile.Shortened(name))
+		return fmt.Errorf("%.40q cannot be the name of a variable: want NAME=VALUE", name)
 	case slices.Contains(env.Names(), name), name == commAddr:
 		return fmt.Errorf("gorun itself sets %s for the workers", name)
 	}

@@ -30,7 +30,7 @@ func TestParseEnvFile(t *testing.T) {
 		"A\x00=secret":                         "line 1: ",
 		"A=1\nMINE\nYOURS\n":                   "line 3: YOURS: there is no such variable here: want NAME=VALUE",
 		"A=\xff":                               "not UTF-8",
-		strings.Repeat("secret ", 1000) + "=1": `"secret secret secret secret secret secre"... cannot be the name`,
+		strings.Repeat("secret ", 1000) + "=1": `"secret secret secret secret secret secre" cannot be the name`,
 		strings.Repeat("A=1\n", maxEnvFile):    "longer than 1048576 bytes",
 	} {
 		got, err := parseEnvFile([]byte(text), lookup)

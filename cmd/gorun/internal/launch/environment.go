@@ -15,7 +15,7 @@ var passedPrefixes = []string{
 var passedNames = []string{"LANG", "LOGLEVEL", "NO_COLOR"}
 
 // ownNames are variables that mean this machine or this command, and so are not passed on although they begin like others.
-var ownNames = []string{"GORUN_COMM_ADDR", "GORUN_TOKEN", "PET_NODE_RANK", "PET_RDZV_TOKEN_FILE", "PET_WDIR", "PET_ENV", "PET_ENV_FILE", "PET_CONFIG", "PET_DRY_RUN", "PET_JSON"}
+var ownNames = []string{"GORUN_COMM_ADDR", "GORUN_TOKEN", "PET_NODE_RANK", "PET_RDZV_TOKEN_FILE", "PET_WDIR", "PET_ENV", "PET_ENV_FILE", "PET_DRY_RUN", "PET_JSON"}
 
 // Environ returns the variables of environ that a job gets on its hosts. Values are lists of NAME=value.
 func Environ(environ []string) (list []string) {
