@@ -27,7 +27,6 @@ const etcdAlone = -1 // number of the host that has the etcd
 // newApartJob prepares a job whose workers run one of the rankPrograms, until the file j.release is there.
 func newApartJob(t *testing.T, nnodes string, maxRestarts int, program string) *apartJob {
 	t.Helper()
-	testkit.Nightly(t, "to lose each other takes half a minute")
 	unshare, err := exec.LookPath("unshare")
 	if err != nil {
 		testkit.Cannot(t, "%v", err)
@@ -132,6 +131,7 @@ func TestNodesLoseEachOther(t *testing.T) {
 // TestNodesLoseEachOtherWithoutRoom: the job waits, says so, and goes on when they reach each other.
 func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 	t.Parallel()
+	testkit.Nightly(t, "it takes half a minute, as TestNodesLoseEachOther does")
 	j := newApartJob(t, "2", 0, "patient")
 	j.join(0, 1)
 	j.up(1, 0, 1)
@@ -148,6 +148,7 @@ func TestNodesLoseEachOtherWithoutRoom(t *testing.T) {
 // minute, which uses up no restart.
 func TestNodesNeverReachEachOther(t *testing.T) {
 	t.Parallel()
+	testkit.Nightly(t, "it takes half a minute, as TestNodesLoseEachOther does")
 	j := newApartJob(t, "2:3", 0, "patient")
 	j.check(j.network.Isolate(1, 2))
 	j.join(0, 1, 2)
@@ -162,6 +163,7 @@ func TestNodesNeverReachEachOther(t *testing.T) {
 // TestNewcomerTakesRankZeroUnreached: a member that cannot reach it does not end. The newcomer waits.
 func TestNewcomerTakesRankZeroUnreached(t *testing.T) {
 	t.Parallel()
+	testkit.Nightly(t, "it takes half a minute, as TestNodesLoseEachOther does")
 	j := newApartJob(t, "2:3", 0, "patient")
 	j.join(1, 2)
 	j.up(1, 1, 2)

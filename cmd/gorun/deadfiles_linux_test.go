@@ -33,7 +33,6 @@ func hang(t *testing.T, dir string) {
 // TestDeadFileSystem: whatever of gorun's files is in a file system that has stopped answering, the job ends with its own exit code,
 // and what was not written or removed is told.
 func TestDeadFileSystem(t *testing.T) {
-	testkit.Nightly(t, "it takes up to 20 seconds")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		env, want string

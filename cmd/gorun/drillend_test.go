@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // fails: a drill that does not hold is told of, and what the agents have said is kept.
@@ -38,6 +40,7 @@ func (d driller) fails(t *testing.T) {
 
 // noPicture: what cannot be written costs nothing else.
 func (d driller) noPicture(t *testing.T) {
+	testkit.Nightly(t, "other drills end in the same way")
 	c, stderr, _ := d.command(t, "--svg=/dev/full", "--nodes=2", "--nproc-per-node=1", "--on-failure=replace", "worker-kill")
 	out, _ := c.Output()
 	if code := c.ProcessState.ExitCode(); code != 1 || !regexp.MustCompile(`(?m)^worker-kill +replace .* yes +none$`).Match(out) {
@@ -65,6 +68,7 @@ func (d driller) interrupted(t *testing.T) {
 
 // killed: no process is left, and no file.
 func (d driller) killed(t *testing.T) {
+	testkit.Nightly(t, "other drills end in the same way")
 	c, _, temp := d.command(t, "-v", "--on-failure=replace", "agent-stop")
 	d.end(t, c, syscall.SIGKILL)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) { // nobody tells

@@ -39,6 +39,7 @@ func (d driller) program(t *testing.T) {
 
 // loudProgram: what a program writes, and how much, does not keep the drill from reading what the agents say.
 func (d driller) loudProgram(t *testing.T) {
+	testkit.Nightly(t, "one drill with a program shows most")
 	const script = `head -c 20000000 /dev/zero | tr '\0' x >&2; echo >&2
 echo '00:00 [WARN]  gorun: [default] Worker group FAILED. 0/3 attempts left; will restart worker group: rank 7 on moon: fake; restart 1 of 3' >&2
 for i in $(seq 100); do echo step $i; sleep 0.1; done`
@@ -67,6 +68,7 @@ func (d driller) survivors(t *testing.T) {
 // badProgram: one that does not survive a restart does not hold. It prints nothing after that, or the drill might see four workers that go on. The
 // error files that gorun keeps of it do not count as left over.
 func (d driller) badProgram(t *testing.T) {
+	testkit.Nightly(t, "one drill with a program shows most")
 	const script = `test $TORCHELASTIC_RESTART_COUNT = 0 || { echo '{"message": "no luck"}' >$TORCHELASTIC_ERROR_FILE; exit 7; }
 for i in $(seq 1000); do echo step; sleep 0.1; done`
 	c, stderr, temp := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "--timeout=30s", "worker-kill", "--", "sh", "-c", script)
@@ -81,6 +83,7 @@ for i in $(seq 1000); do echo step; sleep 0.1; done`
 // slowEnd: when the job has failed, the drill lets the workers of other nodes end as they do without a drill. The drill may kill either rank,
 // as the node that joins first has rank 0. That rank fails in each later life, once the other one has begun it, which prints nothing then.
 func (d driller) slowEnd(t *testing.T) {
+	testkit.Nightly(t, "one drill with a program shows most")
 	dir := t.TempDir()
 	const script = `life=$TORCHELASTIC_RESTART_COUNT other=$((1 - RANK))
 if test $life != 0 && test ! -e ended$RANK; then until tail -1 begun$other | grep -q $life; do sleep 0.1; done; exit 7; fi

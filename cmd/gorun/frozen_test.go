@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
 // TestFrozenJob: nobody hangs because gorun has been stopped, alone or with all its processes, for longer than --hang-timeout.
 func TestFrozenJob(t *testing.T) {
-	testkit.Nightly(t, "the timeout is whole seconds")
 	t.Parallel()
 	for _, alone := range []bool{true, false} {
 		dir := t.TempDir()

@@ -211,7 +211,6 @@ func TestWrongToken(t *testing.T) {
 
 // TestHostLeaves: the node that hosts the etcd says what that means, and so do those that lose it.
 func TestHostLeaves(t *testing.T) {
-	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	endpoint := loopback(t, 1)
 	start := func() *node {

@@ -258,7 +258,6 @@ const deaths = "GORUN_TEST_HOST_DEATHS"
 // TestHostsDieInTurn: hosts are killed one after the other, and started again by the same command. Each becomes a member of
 // the etcd again, so that the next one may die, and the job goes on.
 func TestHostsDieInTurn(t *testing.T) {
-	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	n := 4
 	if text := os.Getenv(deaths); text != "" {

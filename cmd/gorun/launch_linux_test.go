@@ -101,7 +101,6 @@ func TestLaunchShells(t *testing.T) {
 // TestLaunchEnds: however the launcher, a host or the link ends, nothing is left on any host.
 func TestLaunchEnds(t *testing.T) {
 	t.Parallel()
-	testkit.Nightly(t, "takes 10 s and more")
 	const worker = "sleep 9753"
 	for name, c := range map[string]struct {
 		do   func(h *clustertest.Hosts, n *node)
@@ -145,7 +144,6 @@ func TestLaunchEnds(t *testing.T) {
 // TestLaunchElastic: a job that can do without a host goes on when it is lost.
 func TestLaunchElastic(t *testing.T) {
 	t.Parallel()
-	testkit.Nightly(t, "takes 10 s and more")
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
 	release := newRelease(t)
 	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())

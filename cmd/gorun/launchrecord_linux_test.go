@@ -72,7 +72,6 @@ func (c *client) want(code int, pattern string, args ...string) string {
 // TestLaunchedJob: commands on the machine of gorun launch see and steer its job, and nothing is left of that when it has ended.
 func TestLaunchedJob(t *testing.T) {
 	t.Parallel()
-	testkit.Nightly(t, "takes 10 s and more")
 	const worker = "sleep 9755"
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 2})
 	c := newClient(t, h)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
@@ -173,7 +172,6 @@ func TestTwoWorkersDieAtOnce(t *testing.T) {
 // TestFrozenWorker: a worker stops for ever. The others wait for it for less than --replace-timeout, here and in the next round. Then it is
 // killed and started again, so two restarts are enough, also for the rank that serves the store.
 func TestFrozenWorker(t *testing.T) {
-	testkit.Nightly(t, "ranks have to wait for it")
 	t.Parallel()
 	exe, err := os.Executable()
 	if err != nil {

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Set in a process that founds a cluster and dies: its endpoint, and all others.
@@ -46,7 +44,6 @@ func TestFounderAt(t *testing.T) {
 // TestFounderLosesItsData: a founder that dies when there has been a leader, and comes back without its data, does not found the cluster a
 // second time. It waits for the third server, and becomes a member again.
 func TestFounderLosesItsData(t *testing.T) {
-	testkit.Nightly(t, "takes 6 s")
 	t.Parallel()
 	configs := three(t, nil)
 	slices.SortFunc(configs, func(a, b Config) int { return strings.Compare(a.Self.String(), b.Self.String()) }) // the first leader first

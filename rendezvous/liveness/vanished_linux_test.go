@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/testing/hosttest"
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A connection to a machine that has vanished breaks at both ends, so that nobody is said to be reached by it. Nobody has ended for that.
 func TestAVanishedMachine(t *testing.T) {
-	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	w := hosttest.New(t, 2)
 	on := func(i int, key string) (p *process) {

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/testing/hosttest"
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // When their hosts lose each other, server and client notice, whether the client waits for a reply or sends a request.
 func TestTheOtherHostVanishes(t *testing.T) {
-	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	ctx := context.Background()
 	w := hosttest.New(t, 2)

@@ -76,7 +76,6 @@ func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair
 // sent: then the kernel looks at the time only when it sends again, which it does 25 s and 51 s after the last answer, or
 // later if answers have been slow.
 func TestAVanishedHost(t *testing.T) {
-	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()
 	w := hosttest.New(t, 2)
 	w.Limit(1, "20mbit", 64<<10)
