@@ -1,12 +1,17 @@
 package manager
 
-// flux reads what flux run has set. It does not say on which hosts the tasks run.
-func flux(v *variables) *Task {
+var flux = &Manager{
+	Name: "Flux", Starts: "flux run", OnePerNode: "flux run --nodes=NODES --ntasks=NODES",
+	find: findFlux, by: "FLUX_TASK_RANK", others: []string{"FLUX_TASK_LOCAL_ID"},
+}
+
+// findFlux reads what flux run has set. It does not say on which hosts the tasks run.
+func findFlux(v *variables) *Task {
 	if !v.has("FLUX_TASK_RANK") {
 		return nil
 	}
 	t := &Task{
-		Manager: Flux, ID: v.text("FLUX_JOB_ID"), Rank: v.number("FLUX_TASK_RANK"), Size: v.number("FLUX_JOB_SIZE"),
+		ID: v.text("FLUX_JOB_ID"), Rank: v.number("FLUX_TASK_RANK"), Size: v.number("FLUX_JOB_SIZE"),
 		LocalRank: v.number("FLUX_TASK_LOCAL_ID"), Nodes: v.number("FLUX_JOB_NNODES"),
 	}
 	t.Sources = Sources{ID: "FLUX_JOB_ID", Node: "FLUX_TASK_RANK", Nodes: "FLUX_JOB_NNODES"}

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// kubernetes reads what an Indexed Job has set. It does not say how many pods there are.
-func kubernetes(v *variables) *Task {
+var kubernetes = &Manager{Name: "Kubernetes", Pods: true, find: findKubernetes}
+
+// findKubernetes reads what an Indexed Job has set. It does not say how many pods there are.
+func findKubernetes(v *variables) *Task {
 	if !v.has("JOB_COMPLETION_INDEX") {
 		return nil
 	}
-	t := &Task{Manager: Kubernetes, Node: v.number("JOB_COMPLETION_INDEX"), LocalSize: 1}
-	t.ID = "job"
-	t.Sources = Sources{Node: "JOB_COMPLETION_INDEX"}
-	return t
+	return &Task{ID: "job", Node: v.number("JOB_COMPLETION_INDEX"), LocalSize: 1, Sources: Sources{Node: "JOB_COMPLETION_INDEX"}}
 }
 
 // PodNames returns the names of the first count pods of an Indexed Job, or of one job of a JobSet. own is the full name of the pod with

@@ -14,20 +14,40 @@ import (
 	"strings"
 )
 
-// The managers, as people call them.
-const (
-	Slurm      = "Slurm"
-	OpenMPI    = "Open MPI"
-	MPICH      = "MPICH" // and what else sets PMI_RANK
-	Flux       = "Flux"
-	Kubernetes = "Kubernetes"
-)
+// A Manager is what is the same for all jobs of a resource manager.
+type Manager struct {
+	Name       string // as people call it
+	Starts     string // the command that starts its tasks; empty: there is none
+	OnePerNode string // the command that starts one task on each node, where NODES stands for their number
+	PassOn     string // what passes a variable on to the tasks, beside setting it; empty: nothing is needed
+	Munge      bool   // its clusters have MUNGE
+	Pods       bool   // its nodes are pods, which know their names and not their number
+
+	unit string // what is called the task's job in the words of the manager
+
+	find   func(*variables) *Task
+	by     string   // the variable by which a task is found
+	others []string // other variables that only its tasks have
+}
+
+// managers are all of them. MPI comes first, since mpirun may itself run in a job of Slurm. Then the variables of Slurm describe mpirun's own
+// helpers.
+var managers = []*Manager{openMPI, mpich, slurm, flux, kubernetes}
+
+// Export says what to write so that all tasks have a variable.
+func (m *Manager) Export(name, value string) string {
+	text := "write export " + name + "=" + value + " before " + m.Starts
+	if m.PassOn != "" {
+		text += ", and " + strings.ReplaceAll(m.PassOn, "NAME", name)
+	}
+	return text
+}
 
 // A Task is a process that a manager has started as one of several, and what it says of them. The zero value of a number of tasks or nodes
 // means that the manager does not say it.
 type Task struct {
-	Manager string
-	ID      string // of the job, such as 17.0 for step 0 of job 17 in Slurm; with .1 at its end in the first restart. Never empty
+	*Manager
+	ID string // of the job, such as 17.0 for step 0 of job 17 in Slurm; with .1 at its end in the first restart. Never empty
 
 	Rank, Size           int      // the number of this task, and how many there are
 	LocalRank, LocalSize int      // the number among the tasks of this node, and how many these are
@@ -38,6 +58,7 @@ type Task struct {
 	Script      bool // not one of several: a batch script, or what runs in a shell, on the first node of the job or before it
 	Interactive bool // with Script: a shell that Slurm has started on the first node
 	JobNodes    int  // with Script: nodes of the job
+	Unnamed     bool // the manager does not say the name of the job: ID is the same for all
 
 	Sources Sources
 }
@@ -48,16 +69,15 @@ type Sources struct{ ID, Node, Nodes, Hosts string }
 // Find returns what a manager says of this process. It returns nil if there is none, or if an agent of gorun or torchrun is between
 // the manager and this process. lookup works like [os.LookupEnv]. The error names a variable that is wrong, or two that contradict each
 // other.
-//
-// MPI comes first, since mpirun may itself run in a job of Slurm. Then the variables of Slurm describe mpirun's own helpers.
 func Find(lookup func(string) (string, bool)) (*Task, error) {
 	if _, ok := lookup("TORCHELASTIC_RUN_ID"); ok {
 		return nil, nil
 	}
-	for _, find := range []func(*variables) *Task{openMPI, pmi, slurm, flux, kubernetes} {
+	for _, m := range managers {
 		v := &variables{lookup: lookup}
-		if t := find(v); t != nil || v.err != nil {
+		if t := m.find(v); t != nil || v.err != nil {
 			if v.err == nil {
+				t.Manager = m
 				v.err = t.check()
 			}
 			if v.err != nil {
@@ -69,23 +89,12 @@ func Find(lookup func(string) (string, bool)) (*Task, error) {
 	return nil, incomplete(&variables{lookup: lookup})
 }
 
-// tasks says by which variable a manager's tasks are found, and which others only its tasks and scripts have.
-var tasks = []struct {
-	manager, by string
-	others      []string
-}{
-	{OpenMPI, "OMPI_COMM_WORLD_RANK", []string{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}},
-	{MPICH, "PMI_RANK", []string{"PMI_SIZE"}},
-	{Slurm, "SLURM_JOB_ID", append([]string{"SLURM_STEP_NUM_NODES", "SLURM_STEP_ID", "SLURM_JOB_NUM_NODES"}, ofStep...)},
-	{Flux, "FLUX_TASK_RANK", []string{"FLUX_TASK_LOCAL_ID"}},
-}
-
 // incomplete refuses a task that has lost the variable by which it is found: it would take itself for a job of its own.
 func incomplete(v *variables) error {
-	for _, m := range tasks {
+	for _, m := range managers {
 		for _, other := range m.others {
 			if v.has(other) {
-				return missing(m.manager, m.by, other)
+				return missing(m.Name, m.by, other)
 			}
 		}
 	}
@@ -107,16 +116,16 @@ func (t *Task) check() error {
 		n, size int
 	}{{"task", t.Rank, t.Size}, {"task of this node", t.LocalRank, t.LocalSize}, {"node", t.Node, t.Nodes}} {
 		if c.size > 0 && c.n >= c.size {
-			return fmt.Errorf("the variables of %s contradict each other: %s number %d of %d", t.Manager, c.what, c.n, c.size)
+			return fmt.Errorf("the variables of %s contradict each other: %s number %d of %d", t.Name, c.what, c.n, c.size)
 		}
 	}
 	switch {
 	case t.Size > 0 && t.LocalSize > t.Size:
-		return fmt.Errorf("the variables of %s contradict each other: %d of %d tasks on this node", t.Manager, t.LocalSize, t.Size)
+		return fmt.Errorf("the variables of %s contradict each other: %d of %d tasks on this node", t.Name, t.LocalSize, t.Size)
 	case t.Hosts != nil && len(t.Hosts) != t.Nodes:
-		return fmt.Errorf("the variables of %s contradict each other: %d nodes, and the names of %d (%s)", t.Manager, t.Nodes, len(t.Hosts), t.Sources.Hosts)
+		return fmt.Errorf("the variables of %s contradict each other: %d nodes, and the names of %d (%s)", t.Name, t.Nodes, len(t.Hosts), t.Sources.Hosts)
 	case t.Local != nil && (len(t.Local) != t.LocalSize || t.Local[t.LocalRank] != t.Rank):
-		return fmt.Errorf("the variables of %s contradict each other: task %d is number %d of tasks %v of this node", t.Manager, t.Rank, t.LocalRank, t.Local)
+		return fmt.Errorf("the variables of %s contradict each other: task %d is number %d of tasks %v of this node", t.Name, t.Rank, t.LocalRank, t.Local)
 	}
 	return nil
 }
@@ -126,10 +135,10 @@ func (t *Task) IsAlone() bool { return t.LocalSize <= 1 && t.LocalRank == 0 }
 
 // String names the manager, and the job or the step.
 func (t *Task) String() string {
-	if t.Manager == Slurm && !t.Script {
-		return "Slurm step " + t.ID
+	if t.unit == "" || t.Script {
+		return t.Name + " job " + t.ID
 	}
-	return t.Manager + " job " + t.ID
+	return t.Name + " " + t.unit + " " + t.ID
 }
 
 const (

@@ -44,12 +44,12 @@ var stepSources = Sources{ID: "SLURM_JOB_ID, SLURM_STEP_ID", Node: "SLURM_NODEID
 
 func TestFind(t *testing.T) {
 	n12 := []string{"n1", "n2"}
-	onePerNode := Task{Manager: Slurm, ID: "2.0", Rank: 1, Size: 2, LocalSize: 1, Local: []int{1}, Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}
+	onePerNode := Task{Manager: slurm, ID: "2.0", Rank: 1, Size: 2, LocalSize: 1, Local: []int{1}, Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}
 	restarted := onePerNode
 	restarted.ID, restarted.Sources.ID = "2.0.3", "SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT"
-	mpich := Task{Manager: MPICH, ID: "mpiexec", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1,
+	byMPICH := Task{Manager: mpich, ID: "mpiexec", Unnamed: true, Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1,
 		Sources: Sources{ID: "MPICH", Node: "PMI_RANK", Nodes: "PMI_SIZE"}}
-	openMPI := Task{Manager: OpenMPI, ID: "109576193", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2,
+	byOpenMPI := Task{Manager: openMPI, ID: "109576193", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2,
 		Sources: Sources{ID: "PMIX_NAMESPACE", Node: "OMPI_COMM_WORLD_RANK", Nodes: "OMPI_COMM_WORLD_SIZE"}}
 	for _, c := range []struct {
 		name    string
@@ -62,22 +62,22 @@ func TestFind(t *testing.T) {
 		{"slurm-one-per-node", []string{"SLURM_RESTART_COUNT=3"}, &restarted},
 		{"slurm-one-per-node", []string{"TORCHELASTIC_RUN_ID=17"}, nil},         // the task is a worker of gorun, and this is its child
 		{"slurm-one-per-node", []string{"JOB_COMPLETION_INDEX=7"}, &onePerNode}, // Slurm in Kubernetes
-		{"slurm-four-per-node", nil, &Task{Manager: Slurm, ID: "3.0", Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Local: []int{4, 5, 6, 7},
+		{"slurm-four-per-node", nil, &Task{Manager: slurm, ID: "3.0", Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Local: []int{4, 5, 6, 7},
 			Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}},
-		{"slurm-four-per-node", []string{"SLURM_GTIDS=1,3,5,7", "SLURM_LOCALID=2"}, &Task{Manager: Slurm, ID: "3.0", Rank: 5, Size: 8, LocalRank: 2, LocalSize: 4, Local: []int{1, 3, 5, 7},
+		{"slurm-four-per-node", []string{"SLURM_GTIDS=1,3,5,7", "SLURM_LOCALID=2"}, &Task{Manager: slurm, ID: "3.0", Rank: 5, Size: 8, LocalRank: 2, LocalSize: 4, Local: []int{1, 3, 5, 7},
 			Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}}, // srun --distribution=cyclic
-		{"slurm-pmi2", nil, &Task{Manager: Slurm, ID: "4.1", Rank: 1, Size: 2, LocalSize: 1, Local: []int{1}, Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}},
-		{"slurm-batch-script", nil, &Task{Manager: Slurm, ID: "4", Script: true, JobNodes: 3, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
-		{"slurm-interactive", nil, &Task{Manager: Slurm, ID: "2", Script: true, Interactive: true, JobNodes: 2, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
-		{"openmpi-in-slurm", nil, &openMPI},
-		{"mpich", nil, &mpich},
-		{"mpich", []string{"MPI_LOCALNRANKS", "MPI_LOCALRANKID", "PMI_FD", "PMI_JOBID=12"}, &Task{Manager: MPICH, ID: "12", Rank: 1, Size: 2, Sources: Sources{ID: "PMI_JOBID"}}},
-		{"", []string{"PMI_RANK=0", "PMI_SIZE=1"}, &Task{Manager: MPICH, ID: "mpiexec", Size: 1, LocalSize: 1, Nodes: 1, Sources: Sources{ID: "MPICH", Node: "PMI_RANK", Nodes: "PMI_SIZE"}}},
-		{"flux", nil, &Task{Manager: Flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2,
+		{"slurm-pmi2", nil, &Task{Manager: slurm, ID: "4.1", Rank: 1, Size: 2, LocalSize: 1, Local: []int{1}, Node: 1, Nodes: 2, Hosts: n12, Sources: stepSources}},
+		{"slurm-batch-script", nil, &Task{Manager: slurm, ID: "4", Script: true, JobNodes: 3, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
+		{"slurm-interactive", nil, &Task{Manager: slurm, ID: "2", Script: true, Interactive: true, JobNodes: 2, Sources: Sources{Nodes: "SLURM_JOB_NUM_NODES"}}},
+		{"openmpi-in-slurm", nil, &byOpenMPI},
+		{"mpich", nil, &byMPICH},
+		{"mpich", []string{"MPI_LOCALNRANKS", "MPI_LOCALRANKID", "PMI_FD", "PMI_JOBID=12"}, &Task{Manager: mpich, ID: "12", Rank: 1, Size: 2, Sources: Sources{ID: "PMI_JOBID"}}},
+		{"", []string{"PMI_RANK=0", "PMI_SIZE=1"}, &Task{Manager: mpich, ID: "mpiexec", Unnamed: true, Size: 1, LocalSize: 1, Nodes: 1, Sources: Sources{ID: "MPICH", Node: "PMI_RANK", Nodes: "PMI_SIZE"}}},
+		{"flux", nil, &Task{Manager: flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalSize: 1, Node: 1, Nodes: 2,
 			Sources: Sources{ID: "FLUX_JOB_ID", Node: "FLUX_TASK_RANK", Nodes: "FLUX_JOB_NNODES"}}},
-		{"flux", []string{"FLUX_JOB_NNODES=1", "FLUX_TASK_LOCAL_ID=1"}, &Task{Manager: Flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1,
+		{"flux", []string{"FLUX_JOB_NNODES=1", "FLUX_TASK_LOCAL_ID=1"}, &Task{Manager: flux, ID: "ƒ2Nq7bVxK", Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Nodes: 1,
 			Sources: Sources{ID: "FLUX_JOB_ID", Node: "FLUX_TASK_RANK", Nodes: "FLUX_JOB_NNODES"}}},
-		{"kubernetes", nil, &Task{Manager: Kubernetes, ID: "job", Node: 3, LocalSize: 1, Sources: Sources{Node: "JOB_COMPLETION_INDEX"}}},
+		{"kubernetes", nil, &Task{Manager: kubernetes, ID: "job", Node: 3, LocalSize: 1, Sources: Sources{Node: "JOB_COMPLETION_INDEX"}}},
 	} {
 		got, err := Find(lookupIn(captured(t, c.name, c.changes...)))
 		if err != nil || !reflect.DeepEqual(got, c.want) {

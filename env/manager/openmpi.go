@@ -1,12 +1,18 @@
 package manager
 
-// openMPI reads what Open MPI's mpirun has set, version 4 or 5. It does not say on which hosts the tasks run.
-func openMPI(v *variables) *Task {
+var openMPI = &Manager{
+	Name: "Open MPI", Starts: "mpirun", OnePerNode: "mpirun --map-by ppr:1:node", PassOn: "mpirun -x NAME",
+	find: findOpenMPI, by: "OMPI_COMM_WORLD_RANK",
+	others: []string{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+}
+
+// findOpenMPI reads what Open MPI's mpirun has set, version 4 or 5. It does not say on which hosts the tasks run.
+func findOpenMPI(v *variables) *Task {
 	if !v.has("OMPI_COMM_WORLD_RANK") {
 		return nil
 	}
 	t := &Task{
-		Manager: OpenMPI, Rank: v.number("OMPI_COMM_WORLD_RANK"), Size: v.number("OMPI_COMM_WORLD_SIZE"),
+		Rank: v.number("OMPI_COMM_WORLD_RANK"), Size: v.number("OMPI_COMM_WORLD_SIZE"),
 		LocalRank: v.number("OMPI_COMM_WORLD_LOCAL_RANK"), LocalSize: v.number("OMPI_COMM_WORLD_LOCAL_SIZE"),
 	}
 	for _, name := range []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"} {
@@ -15,7 +21,7 @@ func openMPI(v *variables) *Task {
 		}
 	}
 	if t.ID == "" {
-		t.ID, t.Sources.ID = "mpirun", "Open MPI"
+		t.ID, t.Sources.ID, t.Unnamed = "mpirun", "Open MPI", true
 	}
 	t.countNodes("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
 	return t

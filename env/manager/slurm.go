@@ -15,19 +15,25 @@ const interactiveStep = "4294967290"
 // ofStep are variables that a step has, and a batch script does not.
 var ofStep = []string{"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}
 
-// slurm reads what srun has set. A batch script has the variables of a job, but not those of a step.
-func slurm(v *variables) *Task {
+var slurm = &Manager{
+	Name: "Slurm", Starts: "srun", OnePerNode: "srun --ntasks=NODES --ntasks-per-node=1", Munge: true, unit: "step",
+	find: findSlurm, by: "SLURM_JOB_ID",
+	others: append([]string{"SLURM_STEP_NUM_NODES", "SLURM_STEP_ID", "SLURM_JOB_NUM_NODES"}, ofStep...),
+}
+
+// findSlurm reads what srun has set. A batch script has the variables of a job, but not those of a step.
+func findSlurm(v *variables) *Task {
 	if !v.has("SLURM_JOB_ID") {
 		return nil
 	}
-	t := &Task{Manager: Slurm}
+	t := &Task{}
 	step := v.text("SLURM_STEP_ID")
 	restarts := v.text("SLURM_RESTART_COUNT")
 	if restarts == "0" {
 		restarts = ""
 	}
 	if i := slices.IndexFunc(ofStep, v.has); i >= 0 && !v.has("SLURM_STEP_NUM_NODES") && step != interactiveStep {
-		v.err = missing(Slurm, "SLURM_STEP_NUM_NODES", ofStep[i])
+		v.err = missing("Slurm", "SLURM_STEP_NUM_NODES", ofStep[i])
 		return nil
 	}
 	if !v.has("SLURM_STEP_NUM_NODES") || step == interactiveStep {

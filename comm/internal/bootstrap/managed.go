@@ -42,16 +42,16 @@ func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 		p.master = net.JoinHostPort(host, port)
 	case t.Size == 1:
 		p.master = ownMaster(t)
-	case t.LocalSize == t.Size && t.Manager != manager.MPICH: // whose job may have no name
+	case t.LocalSize == t.Size && !t.Unnamed:
 		p.master = ownMaster(t)
 	case len(t.Hosts) == 0:
 		write := "set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks"
-		if t.Manager == manager.OpenMPI {
-			write = "write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN"
+		if t.PassOn != "" {
+			write += " (" + t.PassOn + ")"
 		}
-		return p, true, fmt.Errorf("%s does not say where rank 0 runs: %s, where HOST is the host of rank 0", t.Manager, write)
+		return p, true, fmt.Errorf("%s does not say where rank 0 runs: %s, where HOST is the host of rank 0", t.Name, write)
 	case t.Rank == 0 && t.Node != 0:
-		return p, true, fmt.Errorf("%s runs rank 0 on %s, and other ranks look for it on the first node, %s: set MASTER_ADDR and MASTER_PORT", t.Manager, t.Hosts[t.Node], t.Hosts[0])
+		return p, true, fmt.Errorf("%s runs rank 0 on %s, and other ranks look for it on the first node, %s: set MASTER_ADDR and MASTER_PORT", t.Name, t.Hosts[t.Node], t.Hosts[0])
 	default:
 		p.master = net.JoinHostPort(t.Hosts[0], strconv.Itoa(manager.Port(t.ID)+managedMaster))
 	}
@@ -89,13 +89,13 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 			return end, err
 		}
 		c.Token = string(own.Bytes())
-	case p.task.Manager == manager.Slurm && len(p.task.Hosts) > 0 && munge.Available():
+	case p.task.Munge && len(p.task.Hosts) > 0 && munge.Available():
 		if end, err = c.askMunge(ctx, p, waits); err != nil {
 			return end, err
 		}
 	default:
-		return end, refusef("%s can be reached from the network and there is no token: write export GORUN_TOKEN=$(openssl rand -hex 32) before %s",
-			p.master, map[string]string{manager.Slurm: "srun", manager.OpenMPI: "mpirun, and mpirun -x GORUN_TOKEN", manager.MPICH: "mpiexec", manager.Flux: "flux run"}[p.task.Manager])
+		return end, refusef("%s can be reached from the network and there is no token: %s",
+			p.master, p.task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)"))
 	}
 	if err := auth.CheckSecret([]byte(c.Token)); err != nil {
 		return end, refusef("%w (GORUN_TOKEN)", err)

@@ -24,7 +24,7 @@ func TestManaged(t *testing.T) {
 		{"slurm-four-per-node", "SLURM_PROCID=0 SLURM_GTIDS=0,1,2,3 SLURM_LOCALID=0", place{}, "Slurm runs rank 0 on n2, and other ranks look for it on the first node, n1: set MASTER_ADDR and MASTER_PORT"},
 		{"slurm-four-per-node", "SLURM_NODEID=x", place{}, `SLURM_NODEID="x": want a number of at least 0`},
 		{"openmpi-in-slurm", "OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1", place{rank: 1, size: 2, here: 2, local: 1, master: "127.0.0.1:15947"}, ""},
-		{"openmpi-in-slurm", "", place{}, "Open MPI does not say where rank 0 runs: write mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT -x GORUN_TOKEN, where HOST is the host of rank 0"},
+		{"openmpi-in-slurm", "", place{}, "Open MPI does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks (mpirun -x NAME), where HOST is the host of rank 0"},
 		{"mpich", "MASTER_ADDR=h MASTER_PORT=7", place{rank: 1, size: 2, here: 2, local: 1, master: "h:7"}, ""},
 		{"mpich", "", place{}, "MPICH does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks, where HOST is the host of rank 0"},
 		{"flux", "", place{}, "Flux does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks, where HOST is the host of rank 0"},

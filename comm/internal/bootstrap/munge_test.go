@@ -26,7 +26,7 @@ func TestMungeHangsHere(t *testing.T) {
 	defer cancel()
 	p := place{
 		rank: 1, size: 2, master: "node0:29500", meet: "the store", began: time.Now(),
-		task: &manager.Task{Manager: manager.Slurm, ID: "1", Hosts: []string{"node0", "node1"}, Rank: 1, Node: 1},
+		task: &manager.Task{Manager: &manager.Manager{Munge: true}, ID: "1", Hosts: []string{"node0", "node1"}, Rank: 1, Node: 1},
 	}
 	waits := startWaiting(slog.New(slog.DiscardHandler), time.Hour)
 	defer waits.end()

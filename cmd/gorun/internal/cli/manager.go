@@ -99,7 +99,7 @@ func (o *options) askManager() error {
 // noteMeeting says on one node that the resource manager knows what torchrun needs to be told.
 func (o *options) noteMeeting() {
 	if t := o.task; t.Node == 0 && t.Nodes == o.nnodes+o.spares && len(t.Hosts) > 0 && o.hosted() {
-		o.notes = append(o.notes, t.Manager+" says where the nodes meet: you can leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id")
+		o.notes = append(o.notes, t.Name+" says where the nodes meet: you can leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id")
 	}
 }
 
@@ -128,16 +128,7 @@ func alone(t *manager.Task, nproc int) string {
 		nodes = strconv.Itoa(t.Nodes)
 	}
 	gorun := fmt.Sprintf("gorun --nproc-per-node=%d ...", max(t.LocalSize, 1)*nproc)
-	switch t.Manager {
-	case manager.Slurm:
-		return fmt.Sprintf("srun --ntasks=%s --ntasks-per-node=1 %s", nodes, gorun)
-	case manager.OpenMPI:
-		return "mpirun --map-by ppr:1:node " + gorun
-	case manager.Flux:
-		return fmt.Sprintf("flux run --nodes=%s --ntasks=%s %s", nodes, nodes, gorun)
-	default:
-		return "mpiexec -ppn 1 " + gorun
-	}
+	return strings.ReplaceAll(t.OnePerNode, "NODES", nodes) + " " + gorun
 }
 
 // inferNodes sets how many nodes there are, which one this is, and the name of the job. If the user says where the nodes meet, other
@@ -145,10 +136,10 @@ func alone(t *manager.Task, nproc int) string {
 func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 	t := o.task
 	switch {
-	case !nodesGiven && t.Nodes == 0 && t.Manager != manager.Kubernetes:
-		return usagef("%s does not say on how many hosts its %d processes run: add --nnodes=N; if each is a job of its own, add --standalone", t.Manager, t.Size)
+	case !nodesGiven && t.Nodes == 0 && !t.Pods:
+		return usagef("%s does not say on how many hosts its %d processes run: add --nnodes=N; if each is a job of its own, add --standalone", t.Name, t.Size)
 	case !nodesGiven && t.Nodes == 0:
-		return usagef("%s does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1", t.Manager)
+		return usagef("%s does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1", t.Name)
 	case !nodesGiven && t.Nodes > 1 && o.spares >= t.Nodes:
 		return usagef("%s: %s has %d nodes (%s), so that none would run workers", o.given["spares"], t, t.Nodes, t.Sources.Nodes)
 	case !nodesGiven && t.Nodes > 1:
@@ -159,7 +150,7 @@ func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 	case t.Nodes > 0 && (t.Nodes < o.minNodes || t.Nodes > o.nnodes+o.spares) && !meetingGiven:
 		return usagef("%s: %s has %d (%s): leave out --nnodes, or say where nodes of other steps meet, with --rdzv-endpoint", o.given["nnodes"], t, t.Nodes, t.Sources.Nodes)
 	case t.Node >= o.nnodes+o.spares && !meetingGiven:
-		return usagef("%s: %s says that this is node %d, counted from 0 (%s)", o.given["nnodes"], t.Manager, t.Node, t.Sources.Node)
+		return usagef("%s: %s says that this is node %d, counted from 0 (%s)", o.given["nnodes"], t.Name, t.Node, t.Sources.Node)
 	case meetingGiven && t.Nodes != o.nnodes:
 		return nil
 	}
@@ -168,7 +159,7 @@ func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 			return err
 		}
 	}
-	if o.isSet("rdzv-id") || t.Manager == manager.Kubernetes || nodesGiven && meetingGiven {
+	if o.isSet("rdzv-id") || t.Pods || nodesGiven && meetingGiven {
 		return nil
 	}
 	return o.infer("rdzv-id", t.ID, t.Sources.ID)
@@ -177,7 +168,7 @@ func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 // inferMeeting sets where the nodes meet: on the first node, or on the first three.
 func (o *options) inferMeeting() error {
 	if !o.isSet("rdzv-backend") {
-		if err := o.infer("rdzv-backend", "embedded", "the default for several nodes of "+o.task.Manager); err != nil {
+		if err := o.infer("rdzv-backend", "embedded", "the default for several nodes of "+o.task.Name); err != nil {
 			return err
 		}
 	}
@@ -190,7 +181,7 @@ func (o *options) inferMeeting() error {
 	}
 	source := o.task.Sources.Hosts + "; the port from " + o.task.Sources.ID
 	port := manager.Port(o.task.ID)
-	if o.task.Manager == manager.Kubernetes {
+	if o.task.Pods {
 		source, port = "this pod's name in /etc/hosts", rendezvous.EmbeddedPort
 	}
 	if o.backend == backendStatic {
@@ -226,10 +217,10 @@ const (
 func (o *options) hosts(count int) ([]string, error) {
 	t := o.task
 	switch {
-	case t.Manager == manager.Kubernetes:
+	case t.Pods:
 		own, err := o.ownName()
 		if err != nil {
-			return nil, usagef("%s: %w; or say where the nodes meet, with --rdzv-endpoint", t.Manager, err)
+			return nil, usagef("%s: %w; or say where the nodes meet, with --rdzv-endpoint", t.Name, err)
 		}
 		job, names, err := manager.PodNames(own, t.Node, min(count, o.nnodes))
 		if err != nil {
@@ -240,7 +231,7 @@ func (o *options) hosts(count int) ([]string, error) {
 		}
 		return names, err
 	case len(t.Hosts) == 0:
-		return nil, usagef("%s does not say on which hosts its %d tasks run: say where they meet, as in gorun --rdzv-endpoint=HOST, where HOST is the first of the hosts", t.Manager, o.nnodes)
+		return nil, usagef("%s does not say on which hosts its %d tasks run: say where they meet, as in gorun --rdzv-endpoint=HOST, where HOST is the first of the hosts", t.Name, o.nnodes)
 	}
 	return append([]string(nil), t.Hosts[:min(count, len(t.Hosts))]...), nil
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/auth/munge"
-	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -31,21 +30,15 @@ func (o *options) missingToken() error {
 		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
 	}
-	var write string
+	write := o.task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)")
 	switch t := o.task; {
-	case t.Manager == manager.Slurm && o.inferred.meeting && o.canMunge():
+	case t.Munge && o.inferred.meeting && o.canMunge():
 		o.inferred.Token = byMunge
 		return nil
-	case t.Manager == manager.Slurm && o.canMunge():
+	case t.Munge && o.canMunge():
 		write = "leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id: then they get one by MUNGE"
-	case t.Manager == manager.Slurm:
-		write = "write export GORUN_TOKEN=$(openssl rand -hex 32) before srun"
-	case t.Manager == manager.Kubernetes:
+	case t.Pods:
 		write = "put one into a Secret (kubectl create secret generic gorun --from-literal=token=$(openssl rand -hex 32)), and that into the variable GORUN_TOKEN of the pods (env, valueFrom, secretKeyRef)"
-	case t.Manager == manager.OpenMPI:
-		write = "write export GORUN_TOKEN=$(openssl rand -hex 32) before mpirun, and mpirun -x GORUN_TOKEN"
-	default:
-		write = "write export GORUN_TOKEN=$(openssl rand -hex 32) before the command that starts gorun on the nodes"
 	}
 	return usagef("%s: the nodes need a token, so that nobody else can start programs at %s: %s", o.inferred.Manager, o.endpoint, write)
 }
@@ -66,7 +59,7 @@ func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Toke
 // mungeToken makes a token and begins to give it to the other nodes, or gets it.
 func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
 	misuse := func(what string, err error) error {
-		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", what, err)}
+		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; %s", what, err, m.task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)"))}
 	}
 	switch err := munge.Check(ctx); { // on each node, so that no node waits for one that has no MUNGE
 	case ctx.Err() != nil: // also if MUNGE works: there is no token yet

@@ -2,12 +2,16 @@ package manager
 
 import "strings"
 
-// pmi reads what MPICH's mpiexec and others that speak PMI have set. Slurm and Flux set these variables too, and say more.
-func pmi(v *variables) *Task {
+var mpich = &Manager{
+	Name: "MPICH", Starts: "mpiexec", OnePerNode: "mpiexec -ppn 1", find: findPMI, by: "PMI_RANK", others: []string{"PMI_SIZE"},
+}
+
+// findPMI reads what MPICH's mpiexec and others that speak PMI have set. Slurm and Flux set these variables too, and say more.
+func findPMI(v *variables) *Task {
 	if !v.has("PMI_RANK") || v.has("FLUX_TASK_RANK") || isSlurmPMI(v) {
 		return nil
 	}
-	t := &Task{Manager: MPICH, Rank: v.number("PMI_RANK"), Size: v.number("PMI_SIZE")}
+	t := &Task{Rank: v.number("PMI_RANK"), Size: v.number("PMI_SIZE")}
 	local := 0 // not known
 	if t.Size == 1 {
 		local = 1
@@ -15,7 +19,7 @@ func pmi(v *variables) *Task {
 	t.LocalRank, t.LocalSize = v.numberOr("MPI_LOCALRANKID", 0), v.numberOr("MPI_LOCALNRANKS", local)
 	t.ID, t.Sources.ID = v.text("PMI_JOBID"), "PMI_JOBID"
 	if t.ID == "" {
-		t.ID, t.Sources.ID = "mpiexec", "MPICH"
+		t.ID, t.Sources.ID, t.Unnamed = "mpiexec", "MPICH", true
 	}
 	if t.LocalSize > 0 {
 		t.countNodes("PMI_SIZE", "PMI_RANK")
