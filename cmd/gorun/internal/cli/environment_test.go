@@ -98,7 +98,7 @@ func variablesOf(t *testing.T, root string) map[string]bool {
 			switch {
 			case err != nil:
 				return err
-			case d.IsDir() && (d.Name() == "testdata" || d.Name() == "gen" || strings.HasSuffix(d.Name(), "test")):
+			case d.IsDir() && slices.Contains([]string{"testdata", "testing", "gen"}, d.Name()):
 				return filepath.SkipDir
 			case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 				return nil
