@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 func TestAbortReachesEveryMember(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/transport/memtest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -150,7 +150,7 @@ func TestAKilledPeerIsNamedByEverybody(t *testing.T) {
 
 func TestARankThatDoesNotComeTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := memtest.NewNetwork(3)
+		network := transporttest.NewNetwork(3)
 		w := &testWorld{t: t}
 		for r := range 3 {
 			g, err := joined(r, make([]core.Peer, 3), network.Transport(r), io.Discard)

@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/comm/internal/transport/tcp"
 )
 
 // Init joins the world and returns it, once every rank has come. Without options it takes rank and size from the environment that gorun (or

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/comm/internal/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
 )
 

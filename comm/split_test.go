@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/transport/memtest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -65,7 +65,7 @@ func TestSplitSortsByColorAndKey(t *testing.T) {
 
 // inMemory runs program on every rank of a world in memory.
 func inMemory(t interface{ Fatalf(string, ...any) }, size int, program func(ctx context.Context, g *Group) error) {
-	network := memtest.NewNetwork(size)
+	network := transporttest.NewNetwork(size)
 	errs := make([]error, size)
 	var wg sync.WaitGroup
 	for r := range size {

@@ -19,10 +19,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/comm/transport/tcp"
-	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
+	"github.com/gorun/gorun/comm/internal/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -50,7 +49,7 @@ var testToken = []byte("a secret of 16 bytes and more")
 // transports are what the conformance tests run on.
 var transports = map[string]func(t testing.TB, size int) []transport.Transport{
 	"mem": func(_ testing.TB, size int) []transport.Transport {
-		network := memtest.NewNetwork(size)
+		network := transporttest.NewNetwork(size)
 		trs := make([]transport.Transport, size)
 		for r := range trs {
 			trs[r] = network.Transport(r)

@@ -21,7 +21,7 @@ const (
 var ErrClosed = errors.New("store is closed")
 
 // A Store is the small key-value space in which ranks find each other. The package comment says which implementations
-// there are; package storetest tests them, and yours.
+// there are.
 //
 // A key has 1 to [MaxKey] bytes, a value 0 to [MaxValue]. Both may be any bytes. Values are copied in and out.
 // Many goroutines may call all methods at once. Operations on one key happen one after the other, in the same order for

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/comm/transport/tcp"
+	"github.com/gorun/gorun/comm/internal/transport/tcp"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 )

@@ -23,9 +23,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/token"
+	"github.com/gorun/gorun/comm/internal/transport"
+	"github.com/gorun/gorun/comm/internal/transport/tcp"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/tcp"
 	"github.com/gorun/gorun/env/auth"
 )
 

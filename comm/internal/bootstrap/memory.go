@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/machine"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/near"
+	"github.com/gorun/gorun/comm/internal/transport"
+	"github.com/gorun/gorun/comm/internal/transport/near"
 )
 
 // openAcceptor opens the acceptor of this rank and sets its address in me. It returns nil if ranks use TCP only, or if the kernel refuses

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // A World has what the groups of a process share.

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gorun/gorun/comm/internal/schedule"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 // With the build tag schedule, memory of a machine of package schedule is read and written through it: in orders that a test

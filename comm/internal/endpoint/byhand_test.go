@@ -13,16 +13,16 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/memtest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
 func byHand(t *testing.T, body func(t *testing.T, comm *Communicator, conn net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
-		network := memtest.NewNetwork(2)
+		network := transporttest.NewNetwork(2)
 		e := New(network.Transport(1), 1, 2, Options{})
 		comm, err := e.Open(1, []int{0, 1})
 		if err != nil {

@@ -14,9 +14,8 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/comm/transport/transporttest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -28,7 +27,7 @@ type ring struct {
 }
 
 func newRing(t *testing.T, size int) *ring {
-	w, network := &ring{comms: make([][2]*Communicator, size)}, memtest.NewNetwork(size)
+	w, network := &ring{comms: make([][2]*Communicator, size)}, transporttest.NewNetwork(size)
 	for r := range size {
 		w.trs = append(w.trs, transporttest.Mortal(network.Transport(r)))
 		w.ends = append(w.ends, New(w.trs[r], r, size, Options{

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // Admit implements transport.Handler.

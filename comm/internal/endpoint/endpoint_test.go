@@ -15,9 +15,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/comm/transport/transporttest"
 )
 
 const minute = time.Minute
@@ -27,7 +26,7 @@ const minute = time.Minute
 func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w, network := &testWorld{}, memtest.NewNetwork(size)
+		w, network := &testWorld{}, transporttest.NewNetwork(size)
 		members := make([]int, size)
 		for r := range members {
 			members[r] = r

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // joining is a transport to peers that are still joining: they accept no connection.

@@ -11,8 +11,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/memtest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // subgroup opens a comm of ranks 0 and 1 on both.
@@ -94,7 +94,7 @@ func (l lateHandler) Connected(rank int, conn net.Conn) {
 
 // pair returns the ends and communicators of two ranks, of which the first one has the transport that wrap returns.
 func pair(t *testing.T, wrap func(transport.Transport) transport.Transport, opt Options) (ends [2]*Endpoint, comms [2]*Communicator) {
-	network := memtest.NewNetwork(2)
+	network := transporttest.NewNetwork(2)
 	for r, tr := range []transport.Transport{wrap(network.Transport(0)), network.Transport(1)} {
 		ends[r] = New(tr, r, 2, opt)
 		comm, err := ends[r].Open(1, []int{0, 1})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/memtest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 var enough = &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 0, Text: "enough"}
@@ -34,7 +34,7 @@ func (b *busyNetwork) Dial(ctx context.Context, rank int) (net.Conn, error) {
 func TestAFailureReachesAllMembers(t *testing.T) {
 	const size = 3*mostReaching + 1
 	synctest.Test(t, func(t *testing.T) {
-		network, busy := memtest.NewNetwork(size), &busyNetwork{}
+		network, busy := transporttest.NewNetwork(size), &busyNetwork{}
 		var ends []*Endpoint
 		var comms []*Communicator
 		var members []int

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/transport/memtest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -26,7 +26,7 @@ func (stopped) Connected(int, net.Conn) {}
 // It returns what each waits with, once they have.
 func stuckWorld(t *testing.T, size, victim int, timeout time.Duration, waits func(rank int) (from int)) (errs []error) {
 	synctest.Test(t, func(t *testing.T) {
-		network := memtest.NewNetwork(size)
+		network := transporttest.NewNetwork(size)
 		members := make([]int, size)
 		for r := range members {
 			members[r] = r

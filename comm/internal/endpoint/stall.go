@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // A stall is an operation that somebody has been waiting for long enough to ask why. Guarded by the endpoint's mutex.

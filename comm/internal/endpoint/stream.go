@@ -5,8 +5,8 @@ import (
 	"net"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport"
 )
 
 const (

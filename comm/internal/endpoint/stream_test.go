@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/progress"
+	"github.com/gorun/gorun/comm/internal/transport/tcp"
 	"github.com/gorun/gorun/comm/internal/wire"
-	"github.com/gorun/gorun/comm/transport/tcp"
 )
 
 // overTCP runs body with the endpoints and comms of two ranks whose streams are polled.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // limit is the CoalesceLimit of a coalescer.

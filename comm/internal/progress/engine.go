@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/contention"
 	"github.com/gorun/gorun/comm/internal/epoll"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // A Mover moves the bytes of one stream. Its methods are called with the mutex held.

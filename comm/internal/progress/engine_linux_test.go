@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // An end is one end of a socket, as a stream and as what moves its bytes: each byte that comes ends a request.

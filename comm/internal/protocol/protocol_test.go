@@ -9,9 +9,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/protocol/protocoltest"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
+	"github.com/gorun/gorun/comm/internal/testing/protocoltest"
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 

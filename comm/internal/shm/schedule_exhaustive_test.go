@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
-	"github.com/gorun/gorun/comm/internal/schedule"
-	"github.com/gorun/gorun/comm/internal/schedule/scheduletest"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 var (
@@ -89,7 +88,7 @@ func chosenOrder(t *testing.T) (point int, order schedule.Chooser) {
 	before, after, _ := strings.Cut(*choices, "/")
 	point, err := strconv.Atoi(before)
 	if err == nil {
-		order, err = scheduletest.ParseChoices(after)
+		order, err = schedule.ParseChoices(after)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +117,7 @@ func (w *world) inAll(t *testing.T, bound, point int, begin func(w *world)) int 
 // all runs one order after the other, until one fails.
 func (w *world) all(bound int, begin func(w *world)) (n int, failed fmt.Stringer, err error) {
 	w.rng = nil
-	e := scheduletest.NewExhaustive(bound)
+	e := schedule.NewExhaustive(bound)
 	for more := true; more; more = e.More() {
 		n++
 		if err := w.runIn(e, begin); err != nil {

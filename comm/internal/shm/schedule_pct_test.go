@@ -5,7 +5,7 @@ package shm
 import (
 	"math/rand/v2"
 
-	"github.com/gorun/gorun/comm/internal/schedule"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 // pct chooses at random, but changes its mind seldom (Burckhardt, Kothari, Musuvathi and Nagarakatte: A Randomized Scheduler with

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/comm/internal/schedule"
 	"github.com/gorun/gorun/comm/internal/shm/stream"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 // ringInSchedules is the bytes of a ring: enough for a few records.

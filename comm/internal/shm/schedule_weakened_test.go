@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/gorun/gorun/comm/internal/schedule"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 // The scheduler finds errors: with one order of accesses weakened, or one part of a protocol left out, runs fail soon.

@@ -16,9 +16,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/testing/storetest"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/filestore"
-	"github.com/gorun/gorun/comm/store/storetest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 

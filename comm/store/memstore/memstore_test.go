@@ -5,9 +5,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/testing/storetest"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/comm/store/memstore"
-	"github.com/gorun/gorun/comm/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

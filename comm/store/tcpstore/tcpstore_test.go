@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/comm/internal/testing/storetest"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/storetest"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/testing/testkit"
 )

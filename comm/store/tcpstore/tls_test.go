@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gorun/gorun/comm/internal/testing/storetest"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/storetest"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 )
 

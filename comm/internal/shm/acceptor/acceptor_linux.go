@@ -17,7 +17,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/stream"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )

@@ -9,7 +9,7 @@ import (
 	"net"
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // errUnsupported says why there is no shared memory.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/stream"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // A server accepts streams for a rank.

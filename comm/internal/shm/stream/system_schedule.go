@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
-	"github.com/gorun/gorun/comm/internal/schedule"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 // With the build tag schedule, simulated threads (package schedule) use simulated sockets and fences. All others use the kernel's.

@@ -1,6 +1,4 @@
-// Package memtest is a transport inside one process: ranks are goroutines, and streams are synchronous pipes. Tests use it to run whole
-// worlds without sockets, also inside a testing/synctest bubble. It is not made for speed.
-package memtest
+package transporttest
 
 import (
 	"context"
@@ -9,10 +7,11 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
-// A Network joins the transports of the ranks of one world.
+// A Network joins the transports of the ranks of one world inside this process: ranks are goroutines, and streams are synchronous pipes.
+// Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. It is not made for speed.
 type Network struct {
 	mu    sync.Mutex
 	ranks []*rankTransport
@@ -70,10 +69,10 @@ func (t *rankTransport) enter() bool {
 
 func (t *rankTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.net.ranks) {
-		return nil, fmt.Errorf("memtest: no rank %d in a network of %d", rank, len(t.net.ranks))
+		return nil, fmt.Errorf("no rank %d in a network of %d", rank, len(t.net.ranks))
 	}
 	peer := t.net.ranks[rank]
-	refused := fmt.Errorf("memtest: rank %d: %w", rank, syscall.ECONNREFUSED)
+	refused := fmt.Errorf("rank %d: %w", rank, syscall.ECONNREFUSED)
 	select {
 	case <-peer.serving:
 	case <-peer.closed:

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )

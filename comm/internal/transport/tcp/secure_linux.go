@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/keepalive"

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/comm/internal/schedule"
-	"github.com/gorun/gorun/comm/internal/schedule/scheduletest"
+	"github.com/gorun/gorun/comm/internal/testing/schedule"
 )
 
 // A step of a litmus test: an access to a word, x or y.
@@ -85,7 +84,7 @@ func TestLitmus(t *testing.T) {
 		for model, want := range map[schedule.Model]bool{schedule.TSO: c.tso, schedule.Weak: c.weak} {
 			m := schedule.New(make([]byte, 512), model)
 			found, runs := false, 0
-			for e := scheduletest.NewExhaustive(5); runs == 0 || e.More(); runs++ {
+			for e := schedule.NewExhaustive(5); runs == 0 || e.More(); runs++ {
 				seen := make([]string, len(c.threads))
 				err := m.Run(e, func() {
 					for i, ops := range c.threads {

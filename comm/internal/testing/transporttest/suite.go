@@ -1,4 +1,4 @@
-// Package transporttest checks implementations of transport.Transport, and kills them on request.
+// Package transporttest checks implementations of transport.Transport, and kills them on request. It has one for tests: [Network].
 //
 // A new transport is tested in a few lines: Run with a function that makes the transports of a world.
 package transporttest
@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // Run checks the transports that world makes for the ranks of a world of size. It closes them.

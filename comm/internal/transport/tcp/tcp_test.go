@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )

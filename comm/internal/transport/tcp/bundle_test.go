@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 

@@ -4,7 +4,7 @@
 //
 // A [Machine] has the threads, each a coroutine, which call it for every access to the memory that they share and for whatever
 // else they do together: sleeping on a word, bytes in sockets, time. Before each access any thread may go on instead, or a store that waits
-// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which; package scheduletest has one.
+// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which; [Exhaustive] is one.
 package schedule
 
 import (

@@ -6,7 +6,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // secure puts TLS on conn, by which rank from has called rank to, as the handshake has proven. The server name binds the TLS session

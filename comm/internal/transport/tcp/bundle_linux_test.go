@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/epoll"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // bundleStreams are both ends of a bundle that is polled.

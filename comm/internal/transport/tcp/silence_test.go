@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/keepalive"
 )
 

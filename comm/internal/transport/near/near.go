@@ -9,7 +9,7 @@ import (
 	"net"
 
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 )
 
 // Config says who this rank is and where the acceptors of its peers are.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/transport"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/testing/hosttest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )

@@ -1,12 +1,9 @@
-// Package scheduletest chooses the orders in which tests run the threads of package schedule.
-package scheduletest
+package schedule
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/gorun/gorun/comm/internal/schedule"
 )
 
 // Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one
@@ -56,15 +53,15 @@ func (e *Exhaustive) take(n int) int {
 	return min(c.chosen, n-1)
 }
 
-// Next implements [schedule.Chooser].
-func (e *Exhaustive) Next(ready []schedule.Actor, current int) int {
+// Next implements [Chooser].
+func (e *Exhaustive) Next(ready []Actor, current int) int {
 	e.order = preferred(e.order[:0], ready, current)
 	return e.order[e.take(len(e.order))]
 }
 
 // preferred are the indexes of those who may well go on, the usual one first. Who has looked in vain goes on if nobody else can, or
 // unusually if it was running.
-func preferred(order []int, ready []schedule.Actor, current int) []int {
+func preferred(order []int, ready []Actor, current int) []int {
 	busy := func(i int) bool { return !ready[i].Idle && !ready[i].Buffer }
 	last := max(current, 0)
 	for k := range ready { // beginning with current
@@ -86,10 +83,10 @@ func preferred(order []int, ready []schedule.Actor, current int) []int {
 	return order
 }
 
-// Idle implements [schedule.Chooser].
-func (*Exhaustive) Idle(schedule.Actor) {}
+// Idle implements [Chooser].
+func (*Exhaustive) Idle(Actor) {}
 
-// Pick implements [schedule.Chooser].
+// Pick implements [Chooser].
 func (e *Exhaustive) Pick(n int) int { return e.take(n) }
 
 // String is the order, for [ParseChoices].

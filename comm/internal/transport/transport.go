@@ -1,8 +1,8 @@
 // Package transport defines how bytes move between the ranks of a world.
 //
 // A Transport opens ordered, reliable byte streams from this rank to others, and nothing more. Framing, matching, flow control and
-// failures belong to package endpoint above it. Packages tcp and near implement a Transport, and memtest does for
-// tests. Package transporttest tests any implementation.
+// failures belong to package endpoint above it. Packages tcp and near implement a Transport. Package
+// transporttest has one for tests, and tests any implementation.
 //
 // Two ranks share at most one stream, whoever opened it. When both dial at once the lower rank's stream wins:
 // its peer admits it, and the higher rank's own Dial returns ErrCrossed.

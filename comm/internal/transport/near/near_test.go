@@ -9,9 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
-	"github.com/gorun/gorun/comm/transport"
-	"github.com/gorun/gorun/comm/transport/memtest"
-	"github.com/gorun/gorun/comm/transport/transporttest"
+	"github.com/gorun/gorun/comm/internal/testing/transporttest"
+	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -32,7 +31,7 @@ func world(t *testing.T, size int, tweak func(rank int, cfg *Config)) []transpor
 		})
 		acceptors[r], addresses[r] = a, a.Address()
 	}
-	network, trs := memtest.NewNetwork(size), make([]transport.Transport, size)
+	network, trs := transporttest.NewNetwork(size), make([]transport.Transport, size)
 	for r := range trs {
 		cfg := Config{World: 7, Rank: r, Peers: addresses, Token: []byte("secret"), OnFallback: func(err error) error { return err }}
 		if tweak != nil {
