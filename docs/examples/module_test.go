@@ -7,14 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestModuleOfThePage makes the module of docs/module.md, in a folder of its own: it writes the blocks that name a Go file, and runs the
 // commands of those marked "console module", in the order of the page. The module gets gorun from this checkout.
 func TestModuleOfThePage(t *testing.T) {
-	testkit.Nightly(t, "it builds a module")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "module.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 // TestReplacePython: in the example in Python, the model outlives the worker that dies. Each rank adds 1 in each step.
 func TestReplacePython(t *testing.T) {
+	testkit.Nightly(t, "PyTorch takes seconds to start")
 	python := ""
 	for _, p := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
 		if p != "" && exec.CommandContext(t.Context(), p, "-c", "import torch.distributed").Run() == nil {
