@@ -82,7 +82,7 @@ func TestRanksDepart(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	attempts := testkit.UnlessShort(60, 12)
+	const attempts = 60
 	t.Logf("-depart-seed=%d", seed)
 	program := fmt.Sprintf("departs %d %d", attempts, seed)
 	restarts := fmt.Sprintf("--max-restarts=%d", 2*attempts) // more than one rank may depart, one after the other

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // onTransports runs test as a subtest for each.
@@ -184,7 +185,7 @@ func TestCommitsOfOneRank(t *testing.T) {
 func TestKilledAtAnyTime(t *testing.T) {
 	const size, steps, kills = 4, 60, 25
 	onTransports(t, func(t *testing.T, transport string) {
-		seed := rand.Uint64()
+		seed := testkit.Seed()
 		t.Logf("seed %d", seed)
 		random, want, begun := rand.New(rand.NewPCG(seed, 0)), reference(size, steps), make(chan struct{}, 1000)
 		j := newTestJob(t, transport, size)

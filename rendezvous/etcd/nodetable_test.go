@@ -10,6 +10,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -18,7 +19,7 @@ func TestNodeTableIsComplete(t *testing.T) {
 	t.Parallel()
 	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 	known := prepare(t, w)
-	seed := rand.Uint64()
+	seed := testkit.Seed()
 	random := rand.New(rand.NewPCG(seed, 0))
 	look := func(before *view) *view {
 		v, err := read(t.Context(), w, true, before)

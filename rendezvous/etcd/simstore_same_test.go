@@ -12,12 +12,14 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // TestSimStore: the simulated etcd answers as a real one does.
 func TestSimStore(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
+	seed := testkit.Seed()
 	random := rand.New(rand.NewPCG(seed, 0))
 	simulated := newSimStore(random)
 	stores := []store{startServer(t).client(), newDirectClient(simulated)}

@@ -22,6 +22,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Processes that share a segment make random calls, with random delays, and check every result. The scheduler of schedule_test.go
@@ -58,7 +59,7 @@ func TestStress(t *testing.T) {
 		t.Run(fmt.Sprintf("%d ranks, %d processors", shape.ranks, shape.cpus), func(t *testing.T) {
 			seed := *stressSeed
 			if seed == 0 {
-				seed = rand.Uint64()
+				seed = testkit.Seed()
 			}
 			t.Logf("-stress.seed %d", seed)
 			stressed(t, stress{Ranks: shape.ranks, CPUs: shape.cpus, Seed: seed, For: *stressFor / time.Duration(len(shapes))})

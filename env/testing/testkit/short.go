@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -24,6 +25,9 @@ func UnlessShort[T any](all, few T) T {
 	}
 	return all
 }
+
+// Seed returns a new seed, or under -short always the same.
+func Seed() uint64 { return UnlessShort(rand.Uint64(), 1) }
 
 // WithoutRace skips a test that does something many times: the race detector makes it slow, and sees the same code in other tests.
 // scripts/check runs it without the detector.
