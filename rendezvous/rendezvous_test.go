@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+	"github.com/gorun/gorun/rendezvous/internal/rendezvoustest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/rendezvoustest"
+	"github.com/gorun/gorun/rendezvous/internal/rendezvoustest"
 )
 
 func reserve(_ string, number int) (rendezvous.Port, error) { return ports.Reserve("", number) }

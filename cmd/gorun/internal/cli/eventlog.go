@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/eventlog"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/eventlog"
 	"github.com/gorun/gorun/launcher/spool"
 )
 

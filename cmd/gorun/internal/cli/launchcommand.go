@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/hostfile"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
-	"github.com/gorun/gorun/env/hostfile"
 )
 
 const aboutLaunch = "gorun launch starts gorun on every host over ssh, with the flags that make one job of them, and carries output, stdin, signals and the " +

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/hostfile"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/hostfile"
 	"github.com/gorun/gorun/rendezvous"
 )
 

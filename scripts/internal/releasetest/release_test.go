@@ -51,7 +51,7 @@ func command(t *testing.T, name string, args ...string) string {
 func TestRelease(t *testing.T) {
 	testkit.Nightly(t, "compiles gorun for another platform")
 	version, dir := version(t), t.TempDir()
-	t.Log(command(t, "../release", "--output", dir, "--platform", "linux/arm64", version))
+	t.Log(command(t, "../../release", "--output", dir, "--platform", "linux/arm64", version))
 	name := "gorun-" + version + "-linux-arm64"
 	want, sums := []string{name + ".modules.txt", name + ".tar.gz"}, checksums(t, dir)
 	for _, file := range want {
@@ -121,7 +121,7 @@ func TestReleaseRefuses(t *testing.T) {
 		{[]string{"1.0.0", "--output"}, "--output lacks its value"},
 		{[]string{"1.0.0", "1.0.1"}, "two versions"},
 	} {
-		cmd := exec.CommandContext(t.Context(), "../release", tt.args...)
+		cmd := exec.CommandContext(t.Context(), "../../release", tt.args...)
 		cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError

@@ -102,7 +102,7 @@ func TestDockerfile(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--net", "--fork", "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		testkit.Cannot(t, "containers take root: %v\n%s", err, out)
 	}
-	checkout, err := filepath.Abs("../..")
+	checkout, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

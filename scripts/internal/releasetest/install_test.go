@@ -26,17 +26,17 @@ func TestInstall(t *testing.T) {
 	}
 	info := fmt.Sprintf(`{"Version": %q}`, version)
 	for name, text := range map[string]string{
-		version + ".info": info, "../@latest": info, "list": "", version + ".mod": command(t, "git", "-C", "../..", "show", "HEAD:go.mod"),
+		version + ".info": info, "../@latest": info, "list": "", version + ".mod": command(t, "git", "-C", "../../..", "show", "HEAD:go.mod"),
 	} {
 		if err := os.WriteFile(filepath.Join(proxy, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	paths := []string{"."} // but for modules inside this one, which the go command leaves out as well
-	for nested := range strings.FieldsSeq(command(t, "git", "-C", "../..", "ls-files", "*/go.mod")) {
+	for nested := range strings.FieldsSeq(command(t, "git", "-C", "../../..", "ls-files", "*/go.mod")) {
 		paths = append(paths, ":(exclude)"+filepath.Dir(nested))
 	}
-	command(t, "git", append([]string{"-C", "../..", "archive", "--format=zip", "--prefix=" + module + "@" + version + "/", "-o", filepath.Join(proxy, version+".zip"), "HEAD", "--"}, paths...)...)
+	command(t, "git", append([]string{"-C", "../../..", "archive", "--format=zip", "--prefix=" + module + "@" + version + "/", "-o", filepath.Join(proxy, version+".zip"), "HEAD", "--"}, paths...)...)
 
 	cache := strings.TrimSpace(command(t, "go", "env", "GOMODCACHE"))
 	t.Setenv("GOPROXY", "file://"+filepath.Join(dir, "proxy")+",file://"+filepath.Join(cache, "cache", "download"))

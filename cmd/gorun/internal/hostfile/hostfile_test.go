@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 
 // TestParseFileToCopy: the hostfile of docs/clusters means what it says, and docs/launch.md shows it.
 func TestParseFileToCopy(t *testing.T) {
-	text, err := os.ReadFile("../../docs/clusters/hosts")
+	text, err := os.ReadFile("../../../../docs/clusters/hosts")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestParseFileToCopy(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
-	page, err := os.ReadFile("../../docs/launch.md")
+	page, err := os.ReadFile("../../../../docs/launch.md")
 	if err != nil || !bytes.Contains(page, append([]byte("```\n"), text...)) {
 		t.Errorf("docs/launch.md does not show it (%v)", err)
 	}
