@@ -30,13 +30,14 @@ func connect(c *Config) (*clientv3.Client, error) {
 	for i, e := range c.Endpoints {
 		endpoints[i] = e.String()
 	}
-	client, err := clientv3.New(clientv3.Config{
+	config := clientv3.Config{
 		Endpoints: endpoints,
 		TLS:       c.TLS,
 		Username:  c.User, Password: c.Password,
 		DialTimeout: callTimeout,
-		// A connection that says nothing is found out about as fast as one that is refused.
-		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
+		// A member whose machine has vanished is found out 3 s after a request, and one that is stopped after 13 s, which is as soon as gRPC
+		// lets clients look. Until then a request that it gets is tried again, at the next member.
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
 		MaxCallRecvMsgSize: answerLimit,
 		// What goes wrong comes back as an error.
 		Logger: zap.NewNop(),
@@ -45,14 +46,24 @@ func connect(c *Config) (*clientv3.Client, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
 		}), grpc.WithIdleTimeout(0), grpc.WithContextDialer(addr.DialTCP)},
-	})
-	if err != nil || len(endpoints) == 1 {
-		return client, err
 	}
-	if err := route(client, c.Lease); err != nil {
-		return nil, errors.Join(err, closeClient(client))
+	if len(endpoints) > 1 {
+		config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(limitTry))
 	}
-	return client, nil
+	return clientv3.New(config)
+}
+
+// tries is how often a request is tried, one member of an etcd after the other. So etcd may carry it out more than once.
+const tries = 3
+
+// limitTry leaves time for other members, at which etcd's client tries a request when a try has been too slow.
+func limitTry(ctx context.Context, method string, in, out any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if end, limited := ctx.Deadline(); limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/tries)
+		defer cancel()
+	}
+	return invoke(ctx, method, in, out, cc, opts...)
 }
 
 // closeClient closes a client. In etcd's v3.7.3, Client.Close may wait for ever if it is called when a watch has just been refused.
