@@ -176,9 +176,6 @@ func (f *Failure) follows() bool { return f.FailedPeer != nil && f.mayFollow() }
 func (s *State) nodeOf(worker int) (key string, known bool) {
 	next := 0
 	for _, m := range s.Last.Members {
-		if m.Node.Nproc < 1 { // it was not there when the round was put back
-			return "", false
-		}
 		if next += m.Node.Nproc; 0 <= worker && worker < next {
 			return m.Key, true
 		}

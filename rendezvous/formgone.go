@@ -43,7 +43,7 @@ func oneLine(text string) string {
 func (s *State) goneFrom(stays func(Candidate) bool) (gone []GoneNode) {
 	first := 0
 	for _, m := range s.Last.Members {
-		if m.Node.Nproc < 1 || len(gone) == goneLimit { // it was not there when the round was put back
+		if len(gone) == goneLimit {
 			return gone
 		}
 		if !s.succeeded[m.Key] && !stays(m) {

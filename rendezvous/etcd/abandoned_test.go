@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -12,6 +13,7 @@ import (
 func TestAllAgentsVanish(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 2, 2)
+	j.config.JoinTimeout = 10 * time.Second // for which etcd keeps what it knows
 	agents := j.agents(2)
 	rounds := together(t, agents)
 	agents[0].report(rounds[0], failure(agents[0], 0, 3))

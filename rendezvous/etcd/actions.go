@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -52,7 +53,7 @@ const (
 	reporting   kind = "report"
 	evicting    kind = "evict"
 	explaining  kind = "explain"
-	restoring   kind = "restore"
+	telling     kind = "tell"
 	retaining   kind = "retain"
 	dating      kind = "date"
 )
@@ -206,6 +207,21 @@ type leaveJob struct {
 	refused *refusalDoc // nil: the node is not refused
 	futile  bool        // nobody waits for it, or etcd is away
 	unknown bool        // the node has not enrolled
+	lost    bool        // etcd has lost the job
+	tells   *tellLost   // the members of the round, which cannot go on without this one; nil: nothing
+}
+
+// do changes what etcd has of the node.
+func (a *leaveJob) do(ctx context.Context, x *executor) error {
+	x.sayRefused(ctx, a.refused)
+	switch {
+	case !a.lost:
+		return x.leave(ctx, a.view, a.lease, a.round, a.report)
+	case a.tells != nil:
+		return errors.Join(a.tells.do(ctx, x), x.revoke(ctx, a.lease))
+	default:
+		return x.revoke(ctx, a.lease)
+	}
 }
 
 func (a leaveJob) perform(d *driver) {

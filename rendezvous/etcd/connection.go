@@ -39,7 +39,7 @@ type connection struct {
 
 	job   string // configDoc.Job of the one that this node is in; empty: none
 	past  *view  // the newest that has a round of this job; nil: none has
-	lost  bool   // etcd has lost some of that
+	lost  bool   // etcd has lost some of that, see goOnAlone
 	stale bool   // what has come of the last request is to be read before there is another one
 
 	need int // what has been shown; 0: it is to be shown again. At first, it is what the flags say
@@ -64,7 +64,7 @@ func (c *connection) keepLease(mayLive bool) {
 	}
 }
 
-// renewLease renews the lease, or asks for one if there is none.
+// renewLease renews the lease, or asks for one if there is none. It gives up early enough for other members of the etcd to be asked as well.
 type renewLease struct {
 	lease clientv3.LeaseID
 	ttl   time.Duration
@@ -72,7 +72,7 @@ type renewLease struct {
 }
 
 func (r *renewLease) do(ctx context.Context, x *executor) error {
-	ctx, cancel := x.within(ctx, min(callTimeout, max(r.ttl*3/4, time.Second)))
+	ctx, cancel := x.within(clientv3.WithRequireLeader(ctx), min(callTimeout, max(r.ttl/4, time.Second)))
 	defer cancel()
 	if r.lease != 0 {
 		_, err := x.client.KeepAliveOnce(ctx, r.lease)
@@ -101,7 +101,7 @@ func (r *renewLease) done(m *stateMachine, err error) {
 	case r.lost || !well:
 		// Whatever cut this node off may have cut off the others, who are coming back as well.
 		c.dirty = true
-		m.leader.unsettle(0)
+		m.leader.unsettle()
 	}
 	if c.lease != before {
 		m.log(slog.LevelDebug, "lease", "now", c.lease, "before", before)

@@ -82,10 +82,8 @@ func describe(is any) string {
 		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.doc))
 	case *evictAgents:
 		what = len(is.ended)
-	case *restoreJob:
-		what = fmt.Sprintf("round %d", is.past.current.Round)
-	case *retainJob:
-		what = map[bool]string{true: "it has lasted"}[is.lasts]
+	case *tellLost:
+		what = is.doc.Outcome.Reason
 	}
 	if text := fmt.Sprint(what); what != nil && text != "" {
 		return name + ": " + text
@@ -155,9 +153,9 @@ func describeView(v *view) string {
 		if v.current.Over != nil {
 			text += " is over"
 		}
-		if v.current.Restored {
-			text += ", put back"
-		}
+	}
+	if v.lost.Job != "" {
+		text += ", a job was lost"
 	}
 	if v.state != nil {
 		text += fmt.Sprintf(", closed with code %d", v.state.Outcome.Code)

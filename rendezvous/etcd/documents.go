@@ -22,7 +22,7 @@ const (
 // A document is the value of a key. Some names in JSON (door, head, seats) differ from those in Go: older agents know them.
 type document[T any] struct {
 	Version int `json:"version"`
-	Is      T   `json:"is,omitempty"` // job/established has none
+	Is      T   `json:"is"`
 }
 
 // A DocumentError says that a key's value is nothing this version of gorun can go by.
@@ -115,7 +115,6 @@ type currentDoc struct {
 	ID       string             `json:"id"`                 // tells the round from any other of that number
 	Restarts int                `json:"restarts,omitempty"` // of the job's budget, used before it
 	Over     *rendezvous.Ending `json:"over,omitempty"`     // nil: it is running
-	Restored bool               `json:"restored,omitempty"` // its documents may not all be there
 }
 
 func (d *currentDoc) check() error {
@@ -142,8 +141,12 @@ type stateDoc struct {
 	Job     string             `json:"job"` // configDoc.Job
 	Outcome rendezvous.Outcome `json:"outcome"`
 	At      time.Time          `json:"at"` // by the clock of the node that led
+}
 
-	Established bool `json:"established,omitempty"` // the job was
+// lostDoc is what job/lost says.
+type lostDoc struct {
+	Job     string             `json:"job"` // configDoc.Job
+	Outcome rendezvous.Outcome `json:"outcome"`
 }
 
 // statusDoc is what job/status says.

@@ -49,7 +49,7 @@ func TestRoundDocuments(t *testing.T) {
 		if len(docs) > 120 || all > 1400<<10 || longest > 30<<10 {
 			t.Errorf("%d nodes: %d documents of %d bytes, and one of %d", n, len(docs), all, longest)
 		}
-		got, err := formed(docs, false)
+		got, err := formed(docs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,11 +69,11 @@ func TestRoundDocuments(t *testing.T) {
 		if !reflect.DeepEqual(got, &want) {
 			t.Errorf("%d nodes: %+v, want %+v", n, got, want)
 		}
-		if _, err := formed(append(slices.Clone(docs), roundDoc{ID: f.ID, Size: n, Assignments: map[string]assignment{got.Members[n-1].Key: {}}}), false); err == nil {
+		if _, err := formed(append(slices.Clone(docs), roundDoc{ID: f.ID, Size: n, Assignments: map[string]assignment{got.Members[n-1].Key: {}}})); err == nil {
 			t.Errorf("%d nodes: there is a round although a node has two seats", n)
 		}
 		rest := slices.DeleteFunc(docs, func(d roundDoc) bool { return d.Assignments[got.Members[0].Key].Try > 0 })
-		if _, err := formed(rest, false); err == nil {
+		if _, err := formed(rest); err == nil {
 			t.Errorf("%d nodes: there is a round although a document is missing", n)
 		}
 	}
@@ -212,7 +212,7 @@ func FuzzDecode(f *testing.F) {
 		of := 64 * len(text)
 		testkit.AllocatesAtMost(t, of+nodesLimit*512, func() {
 			if doc, err := decode[roundDoc](kv); err == nil {
-				if f, err := formed([]roundDoc{doc}, true); err == nil && doc.Assignments[f.Members[0].Key].Rank != 0 {
+				if f, err := formed([]roundDoc{doc}); err == nil && doc.Assignments[f.Members[0].Key].Rank != 0 {
 					t.Errorf("%q is a round of %+v", text, f.Members)
 				}
 			}

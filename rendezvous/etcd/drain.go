@@ -16,7 +16,7 @@ import (
 // can go on without.
 func (r *Rendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
 	least, _ := r.Limits()
-	return inTime(ctx, func(ctx context.Context) error { return r.driver.executor.drain(ctx, round, least) })
+	return r.driver.change(ctx, func(ctx context.Context, x *executor) error { return x.drain(ctx, round, least) })
 }
 
 // drain writes who leaves the round, unless fewer nodes than least would be left, or the job is closed. It also counts those that leave for

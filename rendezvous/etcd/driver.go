@@ -187,8 +187,7 @@ func (d *driver) close(ctx context.Context, why error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	d.executor.sayRefused(ctx, d.leave.refused)
-	err := d.executor.leave(ctx, d.leave.view, d.leave.lease, d.leave.round, d.leave.report)
+	err := d.leave.do(ctx, &d.executor)
 	if err == nil || d.leave.futile || d.leave.unknown && isRefusal(err) {
 		return nil
 	}

@@ -31,7 +31,7 @@ type jobConfig struct {
 	lease clientv3.LeaseID // of all that is written of the job
 }
 
-// same reports whether c and other are the same document of the same job. A job that is put back has another lease.
+// same reports whether c and other are the same document of the same job.
 func (c jobConfig) same(other jobConfig) bool { return c.rev == other.rev && c.lease == other.lease }
 
 // A takenError says that another node has the node rank.
@@ -48,7 +48,7 @@ func (e *takenError) Error() string {
 // by is what people call the node that has it.
 func (e *takenError) by() string { return rendezvous.Node{ID: e.ID, Host: e.Host}.Name() }
 
-// errForgotten: etcd does not know of a job that has nodes. They put it back.
+// errForgotten: etcd has lost a job that has nodes, or the one that this node is in.
 var errForgotten = errors.New("etcd does not know the job's settings")
 
 // A precondition is all that an enrolment depends on.

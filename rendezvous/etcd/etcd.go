@@ -146,8 +146,9 @@ func (c *Config) complete() error {
 // failureTimeout is how long a dead node may look alive.
 func (c *Config) failureTimeout() time.Duration { return 2 * c.Lease }
 
-// retention is for how long what is written of the job outlasts its leader. Another leader is elected long before.
-func (c *Config) retention() time.Duration { return 3*c.Lease + 5*time.Second }
+// retention is for how long what is written of the job outlasts its leader. Another leader is elected long before, unless no node reaches
+// etcd, which may be so for the JoinTimeout.
+func (c *Config) retention() time.Duration { return max(3*c.Lease+5*time.Second, c.JoinTimeout) }
 
 // settings are what must be the same on every node, since any may come to decide.
 func (c *Config) settings() rendezvous.Settings {

@@ -16,8 +16,8 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/config         which job this is, and what the first node has set; the others must have set the same
 //	job/leader         leased: who decides
 //	job/current        which round is the newest, and whether it is over
-//	job/established    the job has lasted: another of its name does not take its place
 //	job/state          how the job has ended; missing: it has not
+//	job/lost           how a job has ended that etcd had lost
 //	job/limits         how many nodes a round may have, if that has changed since the job began
 //	job/refusal        why a node has got no place in the job, for people who wait for it
 //	job/status         what the next round waits for, for people
@@ -30,8 +30,8 @@ const DefaultPrefix = "/gorun/v1/"
 // What is leased is deleted when its node has gone. All the rest has the lease of job/config, which the leader renews: it is deleted some
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
-// Any node writes limits and drain, if somebody asks it to, and refusal, if it is refused. Only the leader writes to current, established,
-// state, status and rounds, and only while job/leader is what it has written. Any node puts back what etcd has lost.
+// Any node writes limits and drain, if somebody asks it to, refusal, if it is refused, and lost. Only the leader writes to current, state,
+// status and rounds, and only while job/leader is what it has written.
 type keys struct{ root string }
 
 func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }
@@ -44,10 +44,9 @@ func (k keys) state() string   { return k.job() + "state" }
 func (k keys) status() string  { return k.job() + "status" }
 func (k keys) limits() string  { return k.job() + "limits" }
 func (k keys) refusal() string { return k.job() + "refusal" }
+func (k keys) lost() string    { return k.job() + "lost" }
 
 func (k keys) drain() string { return k.root + "drain" }
-
-func (k keys) established() string { return k.job() + "established" }
 
 func (k keys) nodes() string          { return k.root + "nodes/" }
 func (k keys) node(key string) string { return k.nodes() + key }

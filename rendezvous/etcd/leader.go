@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -51,7 +50,7 @@ func (l *leader) leads() bool {
 // campaign makes this node the leader if there is none.
 func (l *leader) campaign() {
 	v, lease := l.conn.view, l.conn.lease
-	if v.ownRev == 0 || v.leader != nil || lease == 0 || l.member.enrolledLease != lease || l.written || l.conn.lost || l.now.Before(l.abstains) {
+	if v.ownRev == 0 || v.leader != nil || lease == 0 || l.member.enrolledLease != lease || l.written || l.now.Before(l.abstains) {
 		return
 	}
 	self := l.member.self
@@ -82,7 +81,7 @@ func (m *stateMachine) onWritten(err error) {
 
 // lead does a leader's work.
 func (l *leader) lead() {
-	if !l.leads() || l.conn.lost {
+	if !l.leads() {
 		l.becomeFollower()
 		return
 	}
@@ -97,30 +96,9 @@ func (l *leader) lead() {
 	case l.written || l.pending[deciding]:
 	case l.attempts.failing(1, l.config.failureTimeout(), l.now):
 		l.stepDown()
-	case l.uncertain():
-		l.decideAt = l.settled
-		l.publish(rendezvous.Decision{
-			Wait: fmt.Sprintf("etcd had lost the job: round %d is restored; waiting for its nodes", v.current.Round),
-			Then: "goes on without those that are missing", After: l.settled.Sub(l.now),
-		})
 	case l.decided != v || !l.decideAt.IsZero() && !l.now.Before(l.decideAt) && !l.conn.unread(): // there is something to decide from
 		l.act(l.decide())
 	}
-}
-
-// uncertain reports whether the leader has to wait before it decides about a job that has been put back: nodes that know more of it may
-// not be here yet. The nodes that are here have put back what they know. If there was a later round, one of the members of this round
-// knows of it. So once all of them are here, the leader waits no more.
-func (l *leader) uncertain() bool {
-	v := l.conn.view
-	if v.current == nil || !v.current.Restored || v.formed == nil || !l.now.Before(l.settled) {
-		return false
-	}
-	if v.current.Over != nil || v.membersHere() < len(v.formed.Members) {
-		return true
-	}
-	l.settled = l.now
-	return false
 }
 
 func (l *leader) becomeFollower() {
@@ -130,28 +108,20 @@ func (l *leader) becomeFollower() {
 	}
 }
 
-// retain renews the lease of the job's keys. So etcd keeps them until some time after the last leader has gone. If a round has run for
-// that time, the job is established.
+// retain renews the lease of the job's keys. So etcd keeps them until some time after the last leader has gone.
 func (l *leader) retain() {
 	v := l.conn.view
 	if !l.leading || v.config.lease == 0 || l.now.Before(l.retainAt) {
 		return
 	}
-	lasts := v.formed != nil && !v.established && l.age(v.formed.ID) >= l.config.retention()
-	l.request(retaining, &retainJob{v, lasts})
+	l.request(retaining, &retainJob{v.config.lease})
 }
 
 // retainJob renews the lease of what is written of the job.
-type retainJob struct {
-	view  *view
-	lasts bool // the job has lasted
-}
+type retainJob struct{ lease clientv3.LeaseID }
 
 func (r *retainJob) do(ctx context.Context, x *executor) error {
-	_, err := x.client.KeepAliveOnce(ctx, r.view.config.lease)
-	if err == nil && r.lasts {
-		err = x.asLeader(r.view).put(x.keys.established(), nil, r.view.config.lease).try(ctx)
-	}
+	_, err := x.client.KeepAliveOnce(ctx, r.lease)
 	return err
 }
 
@@ -161,7 +131,7 @@ func (*retainJob) done(m *stateMachine, err error) {
 	case err == nil:
 		l.retainAt = m.now.Add(m.config.Lease)
 	case isLeaseLost(err):
-		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // the job is put back under another
+		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // etcd has lost the job
 	default:
 		m.onFailure(err)
 	}
@@ -198,8 +168,8 @@ func (l *leader) decide() rendezvous.Decision {
 }
 
 // unsettle gives absent nodes some time to come back, as this one does.
-func (l *leader) unsettle(d time.Duration) {
-	if until := l.now.Add(d + l.config.Lease + retryInterval); until.After(l.settled) {
+func (l *leader) unsettle() {
+	if until := l.now.Add(l.config.Lease + retryInterval); until.After(l.settled) {
 		l.settled = until
 	}
 	l.returned = 0
@@ -212,7 +182,7 @@ func (l *leader) waitForMore() {
 		return
 	}
 	if returned := v.membersHere(); returned > l.returned {
-		l.unsettle(0)
+		l.unsettle()
 		l.returned = returned
 	}
 }

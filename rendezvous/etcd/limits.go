@@ -56,8 +56,16 @@ func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
 	if err := doc.check(); err != nil {
 		return &rendezvous.MisuseError{Err: err}
 	}
-	e := r.driver.executor
-	return inTime(ctx, func(ctx context.Context) error { return e.putForJob(ctx, e.keys.limits(), doc) })
+	return r.driver.change(ctx, func(ctx context.Context, x *executor) error { return x.putForJob(ctx, x.keys.limits(), doc) })
+}
+
+// change changes the job for a user, unless etcd has lost it.
+func (d *driver) change(ctx context.Context, request func(context.Context, *executor) error) error {
+	lost := make(chan bool, 1)
+	if d.turn(func() { lost <- d.machine.conn.lost }) && <-lost {
+		return errors.New("etcd has lost this job, which can only end")
+	}
+	return inTime(ctx, func(ctx context.Context) error { return request(ctx, &d.executor) })
 }
 
 // inTime does for a user what takes one request, and says so if etcd does not answer.

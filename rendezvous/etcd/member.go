@@ -211,7 +211,7 @@ func (leaving) apply(m *stateMachine) { m.member.self.Leaving = true }
 
 // record lets etcd know of the report. As long as nothing has come of it that is done again, for an etcd that has lost it.
 func (b *member) record() {
-	if r := b.report; r != nil && !b.conn.lost && (!r.recorded || b.now.Sub(r.at) >= recheck) {
+	if r := b.report; r != nil && (!r.recorded || b.now.Sub(r.at) >= recheck) {
 		b.request(reporting, &recordReport{b.conn.view, b.round, r.doc})
 	}
 }
@@ -230,7 +230,7 @@ func (r *recordReport) do(ctx context.Context, x *executor) error {
 
 func (r *recordReport) done(m *stateMachine, err error) {
 	switch b := &m.member; {
-	case isLeaseLost(err): // the job is put back first
+	case isLeaseLost(err): // etcd has lost the job
 		m.conn.dirty = true
 	case err != nil && !isRefusal(err):
 		m.onOutage(err)

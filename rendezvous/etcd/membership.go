@@ -19,8 +19,7 @@ func (b *member) enrol() {
 	self.Unreached = b.unreached()
 	known := b.enrolledLease == c.lease && b.enrolledTry == self.Try && b.sentLeaving == self.Leaving &&
 		slices.Equal(b.claimed, self.Unreached)
-	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.lost && !c.stale &&
-		b.confirming == 0
+	ready := self.Try > 0 && c.lease != 0 && c.view.rev > 0 && c.view.state == nil && !c.stale && b.confirming == 0
 	if known || b.refused != nil || !ready {
 		return
 	}

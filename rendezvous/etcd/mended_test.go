@@ -29,7 +29,6 @@ func TestMended(t *testing.T) {
 	for _, s := range []*simStory{
 		// The node did not know that it had begun the job, and took its settings away.
 		{name: "the answer to a beginning is lost", nodes: 2, lost: "enrol"},
-		{name: "the answer to a restoration is lost", nodes: 2, lost: "restore", happens: emptyAt(3 * time.Second)},
 		// Nodes that were here kept each other from beginning a job.
 		{name: "the settings are gone before a round has formed", nodes: 2, happens: func(w *simWorld) {
 			w.after(100*time.Millisecond, func() {
@@ -44,7 +43,6 @@ func TestMended(t *testing.T) {
 				}
 			})
 		}, slow: "enrol", slowAfter: 2 * time.Second},
-		{name: "a read is slow after a restoration", nodes: 2, happens: emptyAt(3 * time.Second), slow: "read", slowAfter: 3100 * time.Millisecond},
 		{name: "a read is slow when the job has ended", nodes: 2, change: func(c *Config) { c.Min = 1 }, happens: func(w *simWorld) {
 			on(2*time.Second, "n1", func(a *simAgent) { a.cut = true })(w)
 			on(30*time.Second, "n1", func(a *simAgent) { a.cut = false })(w)
@@ -77,13 +75,6 @@ func TestMended(t *testing.T) {
 		}},
 		{name: "etcd goes back behind a node, and counts on", nodes: 2, change: func(c *Config) { c.JoinTimeout = time.Minute }, happens: func(w *simWorld) {
 			w.goBack(1003500*time.Microsecond, 1006500*time.Microsecond, 20)
-		}},
-		// The budget began anew.
-		{name: "none of the round's members puts it back", nodes: 2, code: 3, change: func(c *Config) { c.Min, c.Max, c.MaxRestarts = 1, 1, 5 }, ends: func(a *simAgent, r *simRound) {
-			a.world.after(time.Second, func() { a.fail(r, false) })
-		}, happens: func(w *simWorld) {
-			on(2900*time.Millisecond, "n0", func(a *simAgent) { w.vanished = true; a.exit(true) })(w)
-			emptyAt(2900 * time.Millisecond)(w)
 		}},
 	} {
 		text, err := s.play()

@@ -62,8 +62,8 @@ func TestSimulationFinds(t *testing.T) {
 			}
 			return act
 		}),
-		"nothing is put back": altered(func(_ *simAgent, act action) action {
-			if _, ok := requestOf[*restoreJob](act); ok {
+		"nobody ends a job that etcd has lost": altered(func(_ *simAgent, act action) action {
+			if _, ok := requestOf[*tellLost](act); ok {
 				return nil
 			}
 			return act

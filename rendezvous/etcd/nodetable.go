@@ -42,8 +42,8 @@ func (v *view) readChanges(k keys) []clientv3.Op {
 }
 
 // applyChanges brings the table before up to date. It reports whether that is all: of nodes that are gone there is no news, but
-// then fewer are here than are known. Etcd may have lost its data since, and have another job, or this one put back, at a later revision.
-// Then its settings have been written anew, or what has changed does not go with what was there before.
+// then fewer are here than are known. Etcd may have lost its data since, and have another job at a later revision. Then its settings have
+// been written anew, or what has changed does not go with what was there before.
 func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all bool, err error) {
 	nodes, reports, rounds := answers[0].GetResponseRange(), answers[1].GetResponseRange(), answers[2].GetResponseRange()
 	v.nodeTable = nodeTable{nodes: make(map[string]knownNode), bad: make(map[string]error)}
@@ -52,8 +52,7 @@ func (v *view) applyChanges(k keys, before *view, answers []*pb.ResponseOp) (all
 	for _, kv := range nodes.Kvs {
 		v.readNode(k, kv)
 	}
-	putBack := before.whole && v.current != nil && v.current.Restored && (!v.sameRound(before) || len(rounds.Kvs) > 0)
-	if v.rev < before.rev || before.whole && !v.config.same(before.config) || nodes.Count != int64(len(v.nodes)) || putBack {
+	if v.rev < before.rev || before.whole && !v.config.same(before.config) || nodes.Count != int64(len(v.nodes)) {
 		return false, nil
 	}
 	if err := v.readFormed(k, before, rounds.Kvs); err != nil {
@@ -78,16 +77,13 @@ func (v *view) readFormed(k keys, before *view, kvs []*mvccpb.KeyValue) (err err
 	if v.formed = before.formed; v.formed != nil && v.sameRound(before) {
 		return nil
 	}
-	docs := make([]roundDoc, len(kvs), len(kvs)+1)
+	docs := make([]roundDoc, len(kvs))
 	for i, kv := range kvs {
 		if docs[i], err = decode[roundDoc](kv); err != nil {
 			return err
 		}
 	}
-	if v.current.Restored && len(docs) == 0 { // none of its members has come back
-		docs = append(docs, roundDoc{ID: v.current.Round, Size: 1, Restarts: v.current.Restarts})
-	}
-	if v.formed, err = formed(docs, v.current.Restored); err != nil {
+	if v.formed, err = formed(docs); err != nil {
 		return &DocumentError{k.roundOf(v.current.Round), err}
 	}
 	return nil

@@ -78,12 +78,12 @@ func TestAllAreCutOff(t *testing.T) {
 	for _, way := range ways {
 		way.set(true)
 	}
-	leases, err := j.client.Leases(t.Context())
+	nodes, err := j.client.Get(t.Context(), keysOf(DefaultPrefix, j.config.RunID).nodes(), clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range leases.Leases {
-		if _, err := j.client.Revoke(t.Context(), l.ID); err != nil {
+	for _, kv := range nodes.Kvs {
+		if _, err := j.client.Revoke(t.Context(), clientv3.LeaseID(kv.Lease)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -130,9 +130,9 @@ func (d *roundDoc) check() error {
 	return nil
 }
 
-// formed is the round that all of its documents make. If it has been restored, members may be missing: they have gone, and have
-// not put their documents back. Of the others there is what a leader has to remember: Key, Try, and ID, Host and Nproc of Node.
-func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
+// formed is the round that all of its documents make. Of its members there is what a leader has to remember: Key, Try, and ID, Host and
+// Nproc of Node.
+func formed(docs []roundDoc) (*rendezvous.Formed, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("it is missing")
 	}
@@ -160,22 +160,15 @@ func formed(docs []roundDoc, restored bool) (*rendezvous.Formed, error) {
 		maps.Copy(f.Late, d.Late)
 		f.Flaps = append(f.Flaps, d.Flaps...)
 	}
-	for rank, p := range places { // of a member that is missing, and of the one before it, it stays 0
-		switch {
-		case rank+1 == one.Size:
-			f.Members[rank].Node.Nproc = p.WorldSize - p.FirstRank
-		case places[rank+1].WorldSize > 0:
-			f.Members[rank].Node.Nproc = places[rank+1].FirstRank - p.FirstRank
-		}
-	}
-	for rank, m := range f.Members {
-		switch {
-		case m.Key != "":
-		case restored:
-			f.Members[rank].Key, f.Members[rank].Node.ID = fmt.Sprint("?", rank), fmt.Sprint("node ", rank)
-		default:
+	for rank, p := range places {
+		if f.Members[rank].Key == "" {
 			return nil, fmt.Errorf("round %d of %d nodes has none of rank %d", one.ID, one.Size, rank)
 		}
+		next := p.WorldSize
+		if rank+1 < one.Size {
+			next = places[rank+1].FirstRank
+		}
+		f.Members[rank].Node.Nproc = next - p.FirstRank
 	}
 	return f, nil
 }

@@ -233,8 +233,7 @@ func (a *simAgent) do(act action) {
 		a.left = true
 		w.carryOut(a, "leave", func(ctx context.Context, x *executor) {
 			if act.lease != 0 {
-				x.sayRefused(ctx, act.refused)
-				_ = x.leave(ctx, act.view, act.lease, act.round, act.report) // otherwise its lease runs out
+				_ = act.do(ctx, x) // otherwise its lease runs out
 			}
 		}, func() { a.exit(false) })
 	case start:

@@ -64,6 +64,8 @@ func (w *simWorld) check(events []*clientv3.Event) {
 			w.checkCurrent(k, e.Kv)
 		case key == k.state():
 			w.checkState(k, e.Kv)
+		case key == k.lost():
+			w.checkLost(e.Kv)
 		}
 	}
 }
@@ -95,7 +97,7 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 	}
 	w.record.current = r
 	if w.failed != nil || doc.Over == nil {
-		if r.over != nil && !doc.Restored {
+		if r.over != nil {
 			w.fail("round %d was over, and runs again", doc.Round)
 		}
 		return
@@ -107,7 +109,7 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 		w.fail("round %d was over since %q, and is since %q", doc.Round, r.over.Why, over.Why)
 	case over.Restarts != restarts && over.Restarts != restarts+1 || over.Restarts > w.record.config.MaxRestarts:
 		w.fail("round %d has used %d restarts of %d, and ends with %d", doc.Round, restarts, w.record.config.MaxRestarts, over.Restarts)
-	case over.Restarts > restarts && !doc.Restored && !w.isReported(k, doc.Round) && (!w.record.lossy || !r.failed) && !strings.Contains(over.Why, "did not stay"):
+	case over.Restarts > restarts && !w.isReported(k, doc.Round) && (!w.record.lossy || !r.failed) && !strings.Contains(over.Why, "did not stay"):
 		w.fail("round %d costs a restart, and nobody has reported a failure: %s", doc.Round, over.Why)
 	case over.Restarts > restarts && !strings.Contains(over.Why, fmt.Sprintf("; restart %d of %d", over.Restarts, w.record.config.MaxRestarts)):
 		w.fail("round %d costs a restart: %s", doc.Round, over.Why)
@@ -123,10 +125,6 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 	job := w.job(k)
 	r := &roundRecord{job: job, number: doc.Round, docs: make(map[string]string), entered: make(map[int]string), formed: &rendezvous.Formed{ID: doc.Round}}
-	if doc.Restored {
-		w.fail("round %d is put back, and was never written", doc.Round)
-		return r
-	}
 	before := w.record.newest[job]
 	var docs []roundDoc
 	for _, kv := range w.store.lookup([]byte(k.roundOf(doc.Round)), []byte(clientv3.GetPrefixRangeEnd(k.roundOf(doc.Round)))) {
@@ -134,7 +132,7 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		docs = append(docs, decoded[roundDoc](w, kv))
 	}
 	var err error
-	if r.formed, err = formed(docs, false); err != nil {
+	if r.formed, err = formed(docs); err != nil {
 		w.fail("round %d: %v", doc.Round, err)
 		r.formed = &rendezvous.Formed{ID: doc.Round}
 		return r
@@ -244,6 +242,16 @@ func (w *simWorld) checkState(k keys, kv *mvccpb.KeyValue) {
 	}
 }
 
+// checkLost: only of a job that etcd may have lost one says so.
+func (w *simWorld) checkLost(kv *mvccpb.KeyValue) {
+	doc := decoded[lostDoc](w, kv)
+	w.record.all = append(w.record.all, doc.Outcome)
+	if !w.record.lossy || doc.Outcome.Code != rendezvous.CodeUnformed {
+		w.fail("the lost job %s ends with %+v", doc.Job, doc.Outcome)
+	}
+	w.say("the lost job ends with %+v", doc.Outcome)
+}
+
 // checkRound checks a round as an agent sees it.
 func (w *simWorld) checkRound(a *simAgent, r *simRound) {
 	record := w.record.tokens[r.Token]
@@ -307,7 +315,8 @@ func (w *simWorld) wrongEnd(a *simAgent) error {
 	case a.over == nil, errors.Is(a.over, rendezvous.ErrClosed) && !errors.As(a.over, &closed): // it was killed, or told to leave
 	case a.leaveReason != nil:
 	case errors.As(a.over, &closed):
-		lost := w.record.lossy && strings.HasPrefix(closed.Outcome.Reason, "etcd has lost this job")
+		lost := w.record.lossy && (strings.HasPrefix(closed.Outcome.Reason, "etcd has lost this job") ||
+			closed.Outcome.Success() && len(w.succeeded[a.executor.key]) > 0)
 		if !lost && !slices.ContainsFunc(w.record.all, func(o rendezvous.Outcome) bool { return sameOutcome(o, closed.Outcome) }) {
 			return fmt.Errorf("%w, and etcd was never told", a.over)
 		}

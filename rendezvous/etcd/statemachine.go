@@ -71,7 +71,11 @@ func (m *stateMachine) advance() {
 	if m.closed != nil {
 		return
 	}
-	m.restore()
+	if m.conn.lost {
+		m.goOnAlone()
+		m.conn.read(false)
+		return
+	}
 	m.member.enrol()
 	m.leader.campaign()
 	m.leader.lead()
@@ -139,6 +143,10 @@ func (e leaveCalled) apply(m *stateMachine) {
 		view: m.conn.view, lease: m.conn.lease, round: round, report: report,
 		refused: m.member.refused,
 		futile:  m.conn.view.state != nil || m.conn.isAway(), unknown: m.member.enrolledLease == 0,
+		lost: m.conn.lost,
+	}
+	if m.conn.lost && m.closed == nil && m.member.round > 0 {
+		leave.tells = m.lostFor(m.member.self.Node.Name() + " has left")
 	}
 	closed := rendezvous.ErrClosed
 	if e.why != nil {

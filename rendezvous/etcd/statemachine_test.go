@@ -87,11 +87,12 @@ func TestNeedIsShown(t *testing.T) {
 		{round(1, 2, 2, true), []showNeed{{2}}},
 		{round(1, 2, 4, true), nil}, // the round goes on
 		{round(2, 3, 4, true), []showNeed{{3}}},
-		{view{}, nil}, // it is to be put back
 		{round(2, 3, 4, true), nil},
 		{round(3, 3, 3, false), nil}, // a spare does not know it
 		{round(4, 3, 3, true), []showNeed{{3}}},
 		{round(4, 3, 0, true), []showNeed{{1}}},
+		{view{}, nil}, // it is lost
+		{round(4, 2, 2, true), nil},
 	} {
 		if got := read(c.v); !slices.Equal(got, c.want) {
 			t.Errorf("read %d: %v, want %v", i, got, c.want)

@@ -78,10 +78,13 @@ var stories = []*simStory{
 		a.cut = true
 		a.world.after(12*time.Second, func() { a.cut = false })
 	})},
-	{name: "emptied", nodes: 2, happens: emptyAt(3 * time.Second)},
+	{name: "emptied", nodes: 2, code: 75, happens: emptyAt(3 * time.Second), ends: func(a *simAgent, r *simRound) {
+		if a.name == "n1" {
+			a.world.after(5*time.Second, func() { a.fail(r, false) })
+		}
+	}},
 	{name: "leave", nodes: 2, code: 75, happens: on(3*time.Second, "n1", func(a *simAgent) { a.leave(nil) })},
 	{name: "enrolled", nodes: 2, lost: "enrol"},
-	{name: "restored", nodes: 2, lost: "restore", happens: emptyAt(3 * time.Second)},
 }
 
 // play plays the story, and returns it as text.

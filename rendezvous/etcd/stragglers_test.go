@@ -73,7 +73,6 @@ func TestLateWrites(t *testing.T) {
 	}{
 		{"the next Join", func() error { return register(2) }},
 		{"another Join", func() error { return register(3) }},
-		{"established", func() error { return carryOut(t, w, &retainJob{v, true}) }},
 		{"the round's end", func() error { return carryOut(t, w, ended(v)) }},
 		{"a round", func() error {
 			if err := look(); err != nil {

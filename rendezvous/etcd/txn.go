@@ -3,7 +3,6 @@ package etcd
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -39,20 +38,6 @@ func (t *txn) deleteBelow(prefixes ...string) *txn {
 		t.do(clientv3.OpDelete(prefix, clientv3.WithPrefix()))
 	}
 	return t
-}
-
-// deleteOthers deletes what is below root, but for what is put. (etcd does not take that a key is written and deleted at once.)
-func (t *txn) deleteOthers(root string) *txn {
-	var keys []string
-	for _, op := range t.then {
-		keys = append(keys, string(op.KeyBytes()))
-	}
-	first := root
-	for _, key := range slices.Sorted(slices.Values(keys)) {
-		t.do(clientv3.OpDelete(first, clientv3.WithRange(key)))
-		first = key + "\x00"
-	}
-	return t.do(clientv3.OpDelete(first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(root))))
 }
 
 func (t *txn) do(ops ...clientv3.Op) *txn {

@@ -16,10 +16,10 @@ type view struct {
 	leaderLease clientv3.LeaseID
 	current     *currentDoc // nil: no round has formed
 	currentRev  int64       // at which it was written; 0: it is not
-	established bool        // see job/established
 	state       *stateDoc   // nil: the job is not closed
 	stateRev    int64
 	stateLease  clientv3.LeaseID
+	lost        lostDoc // zero: nobody has said that etcd had lost a job
 	status      statusDoc
 	limits      *limitsDoc // nil: those of the nodes' flags
 	refusal     refusalDoc // the last one; zero: none
@@ -96,11 +96,11 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 	case k.current():
 		v.currentRev = kv.ModRevision
 		v.current, err = pointer(decode[currentDoc](kv))
-	case k.established():
-		v.established = true
 	case k.state():
 		v.stateRev, v.stateLease = kv.ModRevision, clientv3.LeaseID(kv.Lease)
 		v.state, err = pointer(decode[stateDoc](kv))
+	case k.lost():
+		v.lost, err = decode[lostDoc](kv)
 	case k.status():
 		v.status, err = decode[statusDoc](kv)
 	case k.limits():
@@ -115,7 +115,7 @@ func pointer[T any](doc T, err error) (*T, error) { return &doc, err }
 
 // readRound finds the current round, which may be in the view before, or among kvs if its number is next.
 func (v *view) readRound(ctx context.Context, w *writer, before *view, next int, kvs []*mvccpb.KeyValue) (*roundDoc, error) {
-	if v.sameRound(before) && !v.current.Restored {
+	if v.sameRound(before) {
 		return before.round, nil
 	}
 	if v.current.Round != next {
@@ -139,9 +139,8 @@ func (v *view) assignment(key string) (a assignment, member bool) {
 	return a, member
 }
 
-// sameRound reports whether the current round is what it was before, and has not been put back since.
+// sameRound reports whether the current round is what it was before.
 func (v *view) sameRound(before *view) bool {
 	now, then := v.current, before.current
-	return now != nil && then != nil && now.Round == then.Round && now.ID == then.ID && now.Restored == then.Restored &&
-		v.config.lease == before.config.lease
+	return now != nil && then != nil && now.Round == then.Round && now.ID == then.ID
 }

@@ -68,9 +68,6 @@ func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token s
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		t.when = append(t.when, isAt(k.node(m.Key), v.nodes[m.Key].rev))
 	}
-	if f.ID > 1 && !v.established {
-		t.put(k.established(), nil, lease)
-	}
 	docs := roundDocs(&f, token)
 	for _, c := range slices.Sorted(maps.Keys(docs)) {
 		t.put(k.round(f.ID, c), docs[c], lease)
@@ -84,7 +81,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 	if err != nil {
 		return err
 	}
-	state := stateDoc{Job: v.config.Job, Outcome: outcome, At: at.UTC(), Established: v.established}
+	state := stateDoc{Job: v.config.Job, Outcome: outcome, At: at.UTC()}
 	answer, err := w.asLeader(v).put(w.keys.state(), state, granted.ID).delete(w.keys.config()).deleteRounds().
 		orGet(clientv3.OpGet(w.keys.state())).commit(ctx)
 	if err != nil || answer.Succeeded || leaseOf(onlyKey(answer.Responses[0])) == granted.ID {
@@ -96,7 +93,7 @@ func (w *writer) close(ctx context.Context, v *view, outcome rendezvous.Outcome,
 // deleteRounds deletes what rounds leave.
 func (t *txn) deleteRounds() *txn {
 	k := t.w.keys
-	return t.delete(k.established(), k.current(), k.status(), k.limits(), k.refusal(), k.drain()).deleteBelow(k.rounds(), k.reports())
+	return t.delete(k.current(), k.status(), k.limits(), k.refusal(), k.drain()).deleteBelow(k.rounds(), k.reports())
 }
 
 // revision is etcd's. It is asked for as what would write is, which no member answers from an older state.

@@ -212,7 +212,7 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "etcd-empty",
-		About: "etcd is killed, and comes back without its data: the agents restore what they know, and no worker notices",
+		About: "etcd is killed, and comes back without its data: the workers go on to their end",
 		job:   job{etcd: 1, ttl: steadyLease},
 		steps: func(int) []step {
 			return []step{
