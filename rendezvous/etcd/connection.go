@@ -64,7 +64,7 @@ func (c *connection) keepLease(mayLive bool) {
 	}
 }
 
-// renewLease renews the lease, or asks for one if there is none. It gives up early enough for other members of the etcd to be asked as well.
+// renewLease renews the lease, or asks for one if there is none.
 type renewLease struct {
 	lease clientv3.LeaseID
 	ttl   time.Duration
@@ -72,18 +72,31 @@ type renewLease struct {
 }
 
 func (r *renewLease) do(ctx context.Context, x *executor) error {
-	ctx, cancel := x.within(clientv3.WithRequireLeader(ctx), min(callTimeout, max(r.ttl/4, time.Second)))
-	defer cancel()
+	limit := min(callTimeout, max(r.ttl*3/4, time.Second))
 	if r.lease != 0 {
-		_, err := x.client.KeepAliveOnce(ctx, r.lease)
-		if r.lost = isLeaseLost(err); r.lost {
-			r.lease, err = 0, nil
-		}
-		return err
+		return r.renew(clientv3.WithRequireLeader(ctx), x, limit/tries)
 	}
+	ctx, cancel := x.within(ctx, limit)
+	defer cancel()
 	granted, err := x.client.Grant(ctx, seconds(r.ttl))
 	if err == nil {
 		r.lease, r.ttl = granted.ID, time.Duration(granted.TTL)*time.Second
+	}
+	return err
+}
+
+func (r *renewLease) renew(ctx context.Context, x *executor, limit time.Duration) (err error) {
+	for range tries {
+		try, cancel := x.within(ctx, limit)
+		_, err = x.client.KeepAliveOnce(try, r.lease)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case isLeaseLost(err):
+			r.lease, r.lost = 0, true
+			return nil
+		}
 	}
 	return err
 }
