@@ -146,19 +146,3 @@ func TestBothDirectionsAreUnderWay(t *testing.T) {
 		}
 	}
 }
-
-func TestRingsOfTwoAndOnOneMachine(t *testing.T) {
-	for _, c := range []struct {
-		choices Choices
-		size    int
-		want    string
-	}{
-		{chosen, 2, oneWay}, {chosen, 3, bothWays}, {chosen, 100, bothWays}, {NewChoices(WaysNearby, nil), 3, oneWay},
-	} {
-		for _, op := range []string{"all_reduce", "all_gather"} {
-			if got := c.choices.Pick(op, c.size, 64<<20); got != c.want {
-				t.Errorf("%s on %d ranks goes by %q, want %q", op, c.size, got, c.want)
-			}
-		}
-	}
-}

@@ -52,45 +52,6 @@ func TestRootedPlans(t *testing.T) {
 	})
 }
 
-// A chain is the same whatever the number of its messages: for any ranks and any root, and also if the messages are of different lengths,
-// or empty.
-func TestChains(t *testing.T) {
-	for size := 1; size <= 17; size++ {
-		for root := range size {
-			for _, c := range []struct{ n, messages int }{{5, 1}, {5, 2}, {5, 5}, {0, 1}, {2, 4}, {size, 2}} {
-				vec := own(size, c.n)
-				plans := plansOf(size, func(r int) Plan { return ChainBroadcast(r, size, c.n, root, c.messages) })
-				simulate(t, plans, vec, vec)
-				for r := range vec {
-					for i, e := range vec[r] {
-						if !slices.Equal(e, element{root}) {
-							t.Fatalf("%d ranks, %+v: rank %d element %d holds %v, want %d", size, c, r, i, e, root)
-						}
-					}
-				}
-				if sent := messagesFrom(plans[root]); size > 1 && sent != c.messages {
-					t.Fatalf("%d ranks, %+v: root %d sends %d messages", size, c, root, sent)
-				}
-
-				vec = own(size, c.n)
-				plans = plansOf(size, func(r int) Plan { return ChainReduce(r, size, c.n, root, c.messages) })
-				simulate(t, plans, vec, vec)
-				for i, e := range vec[root] {
-					if !complete(e, size, false) {
-						t.Fatalf("%d ranks, %+v: element %d holds %v", size, c, i, e)
-					}
-				}
-				for r, p := range plans {
-					checkInput(t, p)
-					if want := r != mod(root-1, size); p.Combines() != want {
-						t.Fatalf("%d ranks, %+v: rank %d combines: %t, root is %d", size, c, r, p.Combines(), root)
-					}
-				}
-			}
-		}
-	}
-}
-
 // A broadcast writes nothing into the vector of root, which may be memory that cannot be written.
 func TestBroadcastsLeaveRootAlone(t *testing.T) {
 	const n = 1 << 10
@@ -145,9 +106,6 @@ func TestMessagesOfPipelines(t *testing.T) {
 				t.Errorf("%d ranks: %d bytes are not the limit", c.ranks, limit)
 			}
 		}
-	}
-	if got := NewChoices(WaysNearby, nil).Choice("broadcast", 5).String(); got != "binomial:2M,pipeline" {
-		t.Errorf("on one machine, the choice for a broadcast is %s", got)
 	}
 }
 
