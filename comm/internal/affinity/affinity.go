@@ -1,6 +1,5 @@
-// Package affinity says on which processors threads run. It binds this process to those that its agent has worked out for it. The agent
-// does not bind it itself, since only ranks that wait for each other in memory gain by it: other programs lose where processors are shared
-// with something else. And it moves a thread to another processor, without binding it.
+// Package affinity binds this process to the processors that its agent has worked out for it. The agent does not bind it itself, since
+// only ranks that wait for each other in memory gain by it: other programs lose where processors are shared with something else.
 package affinity
 
 import (

@@ -24,13 +24,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if dir := os.Getenv(cpusetHelper); dir != "" {
-		if err := moveInCpuset(dir); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		return
-	}
 	os.Exit(m.Run())
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/internal/transport"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // A World has what the groups of a process share.

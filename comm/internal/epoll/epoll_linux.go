@@ -87,6 +87,3 @@ func (s *Set) collect(uintptr) bool {
 
 // Close closes the set, and ends Wait.
 func (s *Set) Close() error { return s.file.Close() }
-
-// Yield lets another thread run on this processor, if one waits for it.
-func Yield() { _, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -42,6 +42,3 @@ func (*Few) Add(_, _ int, _ uint32) {}
 
 // Wait does nothing.
 func (*Few) Wait(time.Duration) []int { return nil }
-
-// Yield does nothing.
-func Yield() {}

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/contention"
 	"github.com/gorun/gorun/comm/internal/epoll"
 	"github.com/gorun/gorun/comm/internal/transport"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // A Mover moves the bytes of one stream. Its methods are called with the mutex held.
@@ -69,7 +69,7 @@ type Engine struct {
 	few      epoll.Few // see sleep
 
 	// Of the goroutine that polls:
-	contention contention.Detector
+	contention wait.Detector
 	yieldTo    func() // lets another thread run
 
 	async sync.WaitGroup // the engine's goroutine
@@ -77,7 +77,10 @@ type Engine struct {
 
 // New returns an engine for streams to size ranks. mu guards its state, and that of the movers.
 func New(mu *sync.Mutex, size int, opt Options) *Engine {
-	return &Engine{mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1), contention: contention.Detector{Shared: opt.Oversubscribed}, yieldTo: epoll.Yield}
+	return &Engine{
+		mu: mu, opt: opt, peers: make([]Conn, size), resume: make(chan struct{}, 1),
+		contention: wait.Detector{Shared: opt.Oversubscribed}, yieldTo: wait.YieldThread,
+	}
 }
 
 // Conn returns the stream to rank, which may be none yet.

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/contention"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 const (
@@ -67,10 +67,10 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		}
 		e.woken = false
 		action := e.contention.Next(now, now-idleSince)
-		if yields++; yields > mostYields && action == contention.Yield && e.contention.IsShared() && other.Memory == nil {
-			action = contention.Sleep
+		if yields++; yields > mostYields && action == wait.Yield && e.contention.IsShared() && other.Memory == nil {
+			action = wait.Sleep
 		}
-		if action == contention.Sleep && !gosched {
+		if action == wait.Sleep && !gosched {
 			e.sleep(sharedSpinTime)
 			yields = 0
 			continue
@@ -79,7 +79,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		if gosched {
 			runtime.Gosched()
 		}
-		if action == contention.Yield {
+		if action == wait.Yield {
 			e.yield()
 		}
 		e.mu.Lock()

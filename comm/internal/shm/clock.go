@@ -2,7 +2,7 @@ package shm
 
 import (
 	"github.com/gorun/gorun/comm/internal/cpu"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // at is the time at which a rank has done step of operation op. It has begun the operation at step 0. After the largest number time

@@ -4,8 +4,7 @@
 //   - segment: sealed memfds;
 //   - stream: bytes from one process to another, through rings in a segment;
 //   - acceptor: passes the descriptors of segments and streams to other ranks;
-//   - heap: registered memory, which other ranks use in place;
-//   - wait: how a rank waits for another one: it spins, yields and parks.
+//   - heap: registered memory, which other ranks use in place.
 //
 // How a Team works. Every rank has a clock in shared memory, which it alone advances. The clock counts the operations that the rank
 // has begun, and the steps of the operation under way. A rank writes only to its own memory: it has slots, from which the others read.

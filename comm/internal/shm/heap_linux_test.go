@@ -13,7 +13,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 

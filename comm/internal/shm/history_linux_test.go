@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/cpu"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 

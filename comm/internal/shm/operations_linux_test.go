@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 

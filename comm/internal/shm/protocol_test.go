@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/internal/testing/protocoltest"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // TestProtocolInMemory: where data lies in a segment, but for the pages to which its parts are rounded, and how buffers are cut.

@@ -13,8 +13,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
 	"github.com/gorun/gorun/comm/internal/testing/schedule"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // The tests of the protocols of this package, in orders that a scheduler chooses: see package schedule. A seed decides what ranks

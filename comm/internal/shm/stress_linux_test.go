@@ -21,7 +21,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 

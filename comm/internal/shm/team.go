@@ -7,7 +7,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // control is the memory of a rank that all others read. The rank alone writes there, except for the doorbell in wait.

@@ -14,7 +14,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm/segment"
-	"github.com/gorun/gorun/comm/internal/shm/wait"
+	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // newTeams is the teams of n ranks, which are goroutines here. Each has its own mapping of the segment.

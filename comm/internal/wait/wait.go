@@ -1,5 +1,6 @@
-// Package wait is how ranks that share memory wait for each other: they spin, then yield, then park. A rank waits for the clock of
-// another one, which is in shared memory and which only that rank advances. See [Waiter].
+// Package wait is how ranks wait: they spin, then yield, then park. A [Detector] says whether others want the processor meanwhile.
+// [Processors] says whether there are enough of them for all ranks. A [Waiter] waits for a rank that shares memory with this one: for its
+// clock, which is in shared memory and which only that rank advances.
 package wait
 
 import (
@@ -20,8 +21,8 @@ const (
 	yieldTime           = time.Millisecond       // how long ranks yield before they park
 	alertTime           = 20 * time.Millisecond  // how long ranks park before they find out whether the other one is still there
 	oversubscribedAlert = 5 * alertTime          // the same, if there are more ranks than processors
-	FirstPark           = 500 * time.Microsecond // the longest first sleep
 	cpuLookTime         = 50 * time.Microsecond  // after which a rank finds out whether the other one is on its processor
+	FirstPark           = 500 * time.Microsecond // the longest first sleep
 	manySpins           = 1000
 	spinsPerYield       = 4
 )

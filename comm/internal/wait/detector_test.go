@@ -1,4 +1,4 @@
-package contention
+package wait
 
 import (
 	"testing"

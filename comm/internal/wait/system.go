@@ -5,8 +5,6 @@ package wait
 import (
 	"runtime"
 	"time"
-
-	"github.com/gorun/gorun/comm/internal/affinity"
 )
 
 // Ranks that wait use the system through these functions, so that tests can simulate it (system_schedule.go).
@@ -14,12 +12,14 @@ import (
 // Now returns the current time.
 func Now() time.Time { return time.Now() }
 
-// yieldGoroutine lets other goroutines of this process run, yieldThread other threads on this processor.
-func yieldGoroutine() { runtime.Gosched() }
-func yieldThread()    { schedYield() }
+// YieldThread lets another thread run on this processor, if one waits for it.
+func YieldThread() { schedYield() }
 
-func currentCPU() uint32                    { return affinity.CPU() }
-func moveTo(isWanted func(cpu uint32) bool) { affinity.Move(isWanted) }
+// yieldGoroutine lets other goroutines of this process run.
+func yieldGoroutine() { runtime.Gosched() }
+
+func currentCPU() uint32                    { return cpuOfThread() }
+func moveTo(isWanted func(cpu uint32) bool) { move(isWanted) }
 
 func sleepOn(word *uint32, value uint32, limit time.Duration) { futexWait(word, value, limit) }
 func wake(word *uint32)                                       { futexWake(word) }

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
@@ -31,7 +30,8 @@ func yieldGoroutine() {
 	runtime.Gosched()
 }
 
-func yieldThread() {
+// YieldThread lets another thread run on this processor, if one waits for it.
+func YieldThread() {
 	if m := cpu.Running(); m != nil {
 		m.Yield()
 		return
@@ -44,12 +44,12 @@ func currentCPU() uint32 {
 	if m := cpu.Running(); m != nil {
 		return uint32(1 + m.Pick(2))
 	}
-	return affinity.CPU()
+	return cpuOfThread()
 }
 
 func moveTo(isWanted func(cpu uint32) bool) {
 	if cpu.Running() == nil {
-		affinity.Move(isWanted)
+		move(isWanted)
 	}
 }
 

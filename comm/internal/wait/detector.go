@@ -1,15 +1,11 @@
-// Package contention finds out whether others want the processor on which a rank polls, and says what the rank should do between two
-// looks. The others may be anybody: ranks of this or another job, other containers, the system.
-//
-// A yield shows it. It returns at once if nobody waits for the processor. If it takes as long as two switches between threads, somebody
-// did wait, and has let go of it soon, as ranks do that wait, too. If it takes a time slice, somebody computes. Then it is better to sleep
-// than to yield: a kernel soon runs a thread that has slept, but may let a thread that has yielded wait until all others have had their
-// slices.
-//
-// The package is pure: the caller says what time it is.
-package contention
+package wait
 
 import "time"
+
+// A yield shows whether others want the processor. It returns at once if nobody waits for it. If it takes as long as two switches
+// between threads, somebody did wait, and has let go of it soon, as ranks do that wait, too. If it takes a time slice, somebody
+// computes. Then it is better to sleep than to yield: a kernel soon runs a thread that has slept, but may let a thread that has
+// yielded wait until all others have had their slices.
 
 // An Action is what a rank does that has looked and found nothing.
 type Action int
@@ -41,8 +37,10 @@ const (
 	spinBeforeSleep = 200 * time.Microsecond
 )
 
-// A Detector remembers what the yields of a rank have shown. The zero value takes the processor to be the rank's own. Only one goroutine at
-// a time may use it.
+// A Detector finds out whether others want the processor on which a rank polls, and says what the rank should do between two looks. The
+// others may be anybody: ranks of this or another job, other containers, the system. It is pure: the caller says what time it is. It
+// remembers what the yields of the rank have shown. The zero value takes the processor to be the rank's own. Only one goroutine at a time
+// may use it.
 type Detector struct {
 	// Shared is set if others are known to need the processor. The rank then yields though nobody waits at the moment.
 	Shared bool

@@ -1,4 +1,4 @@
-package affinity
+package wait
 
 import (
 	"errors"
@@ -51,6 +51,18 @@ func TestMoveBindsNothingForLater(t *testing.T) {
 	}
 }
 
+// TestMain moves a thread in a cpuset instead, if it is told to.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(cpusetHelper); dir != "" {
+		if err := moveInCpuset(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // moveInCpuset moves in a cpuset of one processor that gets another one then, and prints the processors of this thread.
 func moveInCpuset(dir string) error {
 	runtime.LockOSThread()
@@ -59,7 +71,7 @@ func moveInCpuset(dir string) error {
 	if before != nil {
 		return before
 	}
-	Move(func(uint32) bool { return true })
+	move(func(uint32) bool { return true })
 	if err := set("cpuset.cpus", "0-1"); err != nil {
 		return err
 	}

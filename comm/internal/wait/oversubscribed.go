@@ -11,6 +11,9 @@ import (
 // rank on another processor is working on what it waits for, so it keeps spinning. So each rank runs once in an operation. Most of the
 // cost of an operation is in these switches.
 //
+// A [Detector] would not do here. If somebody computes on the processor, it says not to yield for a while, also not to a rank that could
+// continue at once.
+//
 // A kernel takes a tenth of a second to spread processes that never sleep over its processors. So ranks do it themselves. They do so, too,
 // if there are enough processors for all ranks, but others use them as well: then a kernel may put two ranks on one.
 
@@ -47,7 +50,7 @@ func (w *Waiter) spinsFor(r int) int {
 // yieldCPU lets others run on this processor. From time to time it finds out which processor that is, and moves to another one that has
 // fewer ranks.
 func (w *Waiter) yieldCPU() {
-	yieldThread()
+	YieldThread()
 	if w.yields++; w.yields%yieldsPerLook != 1 {
 		return
 	}
