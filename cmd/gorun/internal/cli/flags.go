@@ -19,11 +19,20 @@ type flag struct {
 	value   string   // what stands for the value in the help; empty: the flag is a switch
 	choices []string // the values there are, or those with a name; nil: any
 	help    string
+	def     string // the value if nobody gives one; empty: none, or help says what then
 	alias   string // a variable that counts if neither the flag nor its PET_ variable is given; or empty
 	own     bool   // torchrun has no such flag: its abbreviations give way to torchrun's
 	repeats bool   // may be given several times; its variable has a value in each line. Errors show only what is before an equals sign
 
 	set func(*options, string) error // the error says what is wanted
+}
+
+// usage says what the flag means, and its default.
+func (f *flag) usage() string {
+	if f.def == "" {
+		return f.help
+	}
+	return f.help + " (default " + quote(f.def) + ")"
 }
 
 // env names the variable that holds the default: torchrun's PET_, then the flag's name.
@@ -75,7 +84,7 @@ func (vs values) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
 	for _, v := range vs {
-		f := flags.VarPF(v, v.flag.name, v.flag.short, v.flag.help)
+		f := flags.VarPF(v, v.flag.name, v.flag.short, v.flag.usage())
 		complete := cobra.FixedCompletions(v.flag.choices, cobra.ShellCompDirectiveNoFileComp)
 		switch v.flag.value {
 		case "":

@@ -50,8 +50,9 @@ func TestDefaults(t *testing.T) {
 	o.host = host{}
 	want := &options{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
-		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals, prefix: "[${rank}] ", pty: "auto",
-		onFailure: "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
+		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, prefix: "[${rank}] ", pty: "auto", numa: "auto",
+		stopSignals: []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT},
+		onFailure:   "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
 	}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)
@@ -137,6 +138,11 @@ func TestEveryFlagEverySpelling(t *testing.T) {
 		if !ok {
 			t.Errorf("--%s is not tested", f.name)
 			continue
+		}
+		if f.def != "" {
+			if err := f.set(defaults(bare()), f.def); err != nil {
+				t.Errorf("--%s: the default is refused: %v", f.name, err)
+			}
 		}
 		ways := map[string][]string{
 			"dashes":      {"--" + f.name + "=" + good.value, "x"},

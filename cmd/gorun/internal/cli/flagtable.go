@@ -1,6 +1,10 @@
 package cli
 
-import "time"
+import (
+	"time"
+
+	"github.com/gorun/gorun/agent"
+)
 
 const (
 	groupNodes      = "Nodes and workers"
@@ -14,16 +18,16 @@ const (
 
 // table is every flag of gorun, in the order of the help.
 var table = []flag{
-	{group: groupNodes, name: "nnodes", value: "N", help: "number of nodes: N, or MIN:MAX if nodes may come and go (default 1)", set: setNnodes},
-	{group: groupNodes, name: "nproc-per-node", value: "N", choices: procKinds, alias: "PET_N_PROC_PER_NODE", set: setNproc,
+	{group: groupNodes, name: "nnodes", def: "1", value: "N", help: "number of nodes: N, or MIN:MAX if nodes may come and go", set: setNnodes},
+	{group: groupNodes, name: "nproc-per-node", def: "1", value: "N", choices: procKinds, alias: "PET_N_PROC_PER_NODE", set: setNproc,
 		help: "number of workers on this node; or cpu: one for each CPU that gorun may use; gpu or xpu: one for each such device; " +
-			"auto: one for each device, or for each CPU if there are no devices (default 1)"},
+			"auto: one for each device, or for each CPU if there are no devices"},
 	{group: groupNodes, name: "node-rank", value: "R", set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank }),
 		help: "number of this node, from 0, which several static nodes need; if nodes meet over etcd, the number that you want it to have (default: any)"},
-	{group: groupNodes, name: "spares", value: "N", own: true, set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.spares }),
+	{group: groupNodes, name: "spares", def: "0", value: "N", own: true, set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.spares }),
 		help: "how many nodes beyond --nnodes wait until one of the job is lost; under a resource manager and with gorun launch, " +
-			"the job has so many nodes less than there are (default 0)"},
-	{group: groupNodes, name: "role", value: "NAME", help: `role of this node's workers (default "default")`,
+			"the job has so many nodes less than there are"},
+	{group: groupNodes, name: "role", def: "default", value: "NAME", help: "role of this node's workers",
 		set: orEmpty(setName(func(o *options) *string { return &o.role }))},
 	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr, set: orEmpty(setLocalAddr),
 		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP address, an interface, " +
@@ -33,9 +37,9 @@ var table = []flag{
 		set: orEmpty(setText("a command", func(o *options) *string { return &o.healthCheck })),
 		help: "command of the shell that must exit with 0 before this node joins the job, and again after one of its workers has failed; " +
 			"if nodes meet over etcd, a node that fails it waits, and tries again"},
-	{group: groupNodes, name: "health-cooldown", value: "SECONDS", own: true,
+	{group: groupNodes, name: "health-cooldown", def: "30", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.healthCooldown }),
-		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes (default 30)"},
+		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes"},
 
 	{group: groupProgram, name: "module", short: "m", help: "run the program as a Python module: python -u -m program",
 		set: setSwitch(func(o *options) *bool { return &o.module })},
@@ -43,8 +47,8 @@ var table = []flag{
 		set: setSwitch(func(o *options) *bool { return &o.noPython })},
 	{group: groupProgram, name: "run-path", help: "run the program as a Python script, with runpy.run_path",
 		set: setSwitch(func(o *options) *bool { return &o.runPath })},
-	{group: groupProgram, name: "use-env", own: true, set: setSwitch(func(o *options) *bool { return &o.useEnv }),
-		help: "as in torch.distributed.launch; --use-env=0 passes each worker --local-rank=R as its first argument (default 1)"},
+	{group: groupProgram, name: "use-env", def: "1", own: true, set: setSwitch(func(o *options) *bool { return &o.useEnv }),
+		help: "as in torch.distributed.launch; --use-env=0 passes each worker --local-rank=R as its first argument"},
 	{group: groupProgram, name: "wdir", value: "DIR", own: true, set: setText("a directory", func(o *options) *string { return &o.workDir }),
 		help: "directory in which the workers run, and from which gorun looks for the program (default: the one in which gorun runs)"},
 	{group: groupProgram, name: "env-file", value: "FILE", own: true, repeats: true, set: setEnvFile,
@@ -62,9 +66,9 @@ var table = []flag{
 	{group: groupRendezvous, name: "rdzv-endpoint", value: "HOST:PORT", set: orEmpty(setEndpoint),
 		help: "where the nodes meet: the address of your etcd, or of a node that will host one, or of three such nodes, separated by commas, " +
 			"any one of which may fail; for static nodes: the address and port of the master"},
-	{group: groupRendezvous, name: "rdzv-backend", value: "NAME", choices: backends,
+	{group: groupRendezvous, name: "rdzv-backend", def: "static", value: "NAME", choices: backends,
 		help: "how several nodes meet: static (you number them with --node-rank); embedded or c10d (over an etcd that one or three of them host); " +
-			"etcd, etcd-v2 or etcd-v3 (over your own etcd) (default static)",
+			"etcd, etcd-v2 or etcd-v3 (over your own etcd)",
 		set: setChoice(backends, func(o *options) *string { return &o.backend })},
 	{group: groupRendezvous, name: "rdzv-id", value: "ID", help: `name of the job, the same on every node (default: random for one node, otherwise "none"; required for etcd)`,
 		set: orEmpty(setName(func(o *options) *string { return &o.runID }))},
@@ -72,41 +76,41 @@ var table = []flag{
 		help: "settings of the rendezvous: join_timeout, last_call_timeout, ttl (or keep_alive_interval and keep_alive_max_attempt), is_host, " +
 			"protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix, after_end; for static nodes: rank. " +
 			"Times are in seconds; certificates and keys are PEM files"},
-	{group: groupRendezvous, name: "scale-up", value: "WHEN", choices: scaleUps, own: true, set: setChoice(scaleUps, func(o *options) *string { return &o.scaleUp }),
-		help: "when late nodes join the job: immediate, on-restart (in the next round) or never (only in place of a lost node) (default immediate)"},
+	{group: groupRendezvous, name: "scale-up", def: "immediate", value: "WHEN", choices: scaleUps, own: true, set: setChoice(scaleUps, func(o *options) *string { return &o.scaleUp }),
+		help: "when late nodes join the job: immediate, on-restart (in the next round) or never (only in place of a lost node)"},
 	{group: groupRendezvous, name: "worker-tls", own: true, set: setSwitch(func(o *options) *bool { return &o.workerTLS }),
 		help: "encrypt what workers that use package comm send from machine to machine"},
 	{group: groupRendezvous, name: "rdzv-token-file", value: "FILE", own: true, set: setText("a file name", func(o *options) *string { return &o.tokenFile }),
 		help: "for several nodes: file with a secret, the same on every node, which keeps strangers out " +
 			"(default: $GORUN_TOKEN; on loopback, a file that gorun creates for you)"},
 
-	{group: groupStopping, name: "max-restarts", value: "N", help: "how many times gorun restarts workers after failures (default 0)",
+	{group: groupStopping, name: "max-restarts", def: "0", value: "N", help: "how many times gorun restarts workers after failures",
 		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
-	{group: groupStopping, name: "on-failure", value: "NAME", choices: onFailures, own: true,
+	{group: groupStopping, name: "on-failure", def: "restart", value: "NAME", choices: onFailures, own: true,
 		set: setChoice(onFailures, func(o *options) *string { return &o.onFailure }),
 		help: "what follows the failure of a worker: restart (gorun restarts all workers) or replace (it restarts those that have failed, " +
-			"and the others live on, if they take part: package comm does) (default restart)"},
-	{group: groupStopping, name: "replace-timeout", value: "SECONDS", own: true,
+			"and the others live on, if they take part: package comm does)"},
+	{group: groupStopping, name: "replace-timeout", def: "30", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.replaceTimeout }),
-		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun kills and restarts it (default 30)"},
-	{group: groupStopping, name: "hang-timeout", value: "SECONDS", own: true, set: setHangTimeout,
+		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun kills and restarts it"},
+	{group: groupStopping, name: "hang-timeout", def: "0", value: "SECONDS", own: true, set: setHangTimeout,
 		help: "how long a worker that reports progress may make none before gorun kills it, as one that has failed, and writes what all workers were " +
-			"doing to files; package comm reports progress by itself, and other programs touch the file $GORUN_PROGRESS_FILE; 0: no limit (default 0)"},
-	{group: groupStopping, name: "max-restart-backoff", value: "SECONDS", own: true,
+			"doing to files; package comm reports progress by itself, and other programs touch the file $GORUN_PROGRESS_FILE; 0: no limit"},
+	{group: groupStopping, name: "max-restart-backoff", def: "10", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.maxBackoff }),
-		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait (default 10)"},
-	{group: groupStopping, name: "shutdown-timeout", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
+		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait"},
+	{group: groupStopping, name: "shutdown-timeout", def: "30", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
-		help: "how long workers may take to stop before gorun kills them (default 30; after a signal under Slurm or Kubernetes, a little less than they leave it)"},
-	{group: groupStopping, name: "timeout", value: "SECONDS", own: true,
+		help: "how long workers may take to stop before gorun kills them; after a signal under Slurm or Kubernetes, a little less than they leave it"},
+	{group: groupStopping, name: "timeout", def: "0", value: "SECONDS", own: true,
 		set: setSeconds(func(o *options) *time.Duration { return &o.timeout }),
 		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after SIGTERM, and exits with code 124; " +
-			"0: no limit (default 0)"},
-	{group: groupStopping, name: "signals-to-handle", value: "SIG,...", choices: signalChoices, set: setSignals,
-		help: "signals on which gorun stops the workers (default SIGTERM,SIGINT,SIGHUP,SIGQUIT)"},
-	{group: groupStopping, name: "exit-barrier-timeout", value: "SECONDS", own: true, alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
+			"0: no limit"},
+	{group: groupStopping, name: "signals-to-handle", def: "SIGTERM,SIGINT,SIGHUP,SIGQUIT", value: "SIG,...", choices: signalChoices, set: setSignals,
+		help: "signals on which gorun stops the workers"},
+	{group: groupStopping, name: "exit-barrier-timeout", def: "300", value: "SECONDS", own: true, alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
 		set:  setSeconds(func(o *options) *time.Duration { return &o.exitBarrier }),
-		help: "how long a node whose workers have succeeded waits for the other nodes; static nodes do not wait (default 300)"},
+		help: "how long a node whose workers have succeeded waits for the other nodes; static nodes do not wait"},
 	{group: groupStopping, name: "monitor-interval", value: "SECONDS", set: setInterval,
 		help: "no effect; accepted because torchrun has it: gorun notices exits at once"},
 	{group: groupStopping, name: "start-method", value: "NAME", choices: startMethods,
@@ -115,10 +119,10 @@ var table = []flag{
 
 	{group: groupOutput, name: "log-dir", value: "DIR", help: "directory for log files; /dev/null: gorun writes no files and drops redirected streams",
 		set: orEmpty(setText("a directory", func(o *options) *string { return &o.logDir }))},
-	{group: groupOutput, name: "redirects", short: "r", value: "STD", choices: stdChoices, set: setRedirects,
-		help: "streams that go to files instead of the console: 0 (none), 1 (stdout), 2 (stderr) or 3 (both); or by local rank, as in 0:3,1:2 (default 0)"},
-	{group: groupOutput, name: "tee", short: "t", value: "STD", choices: stdChoices, set: setTee,
-		help: "streams that go to files and to the console; takes the same values as --redirects (default 0)"},
+	{group: groupOutput, name: "redirects", def: "0", short: "r", value: "STD", choices: stdChoices, set: setRedirects,
+		help: "streams that go to files instead of the console: 0 (none), 1 (stdout), 2 (stderr) or 3 (both); or by local rank, as in 0:3,1:2"},
+	{group: groupOutput, name: "tee", def: "0", short: "t", value: "STD", choices: stdChoices, set: setTee,
+		help: "streams that go to files and to the console; takes the same values as --redirects"},
 	{group: groupOutput, name: "local-ranks-filter", value: "R,...", set: orEmpty(setLocalRanks),
 		help: "local ranks whose output the console shows; log files contain the output of all (default: all)"},
 	{group: groupOutput, name: "duplicate-stdout-filters", value: "TEXT,...",
@@ -127,18 +131,18 @@ var table = []flag{
 	{group: groupOutput, name: "duplicate-stderr-filters", value: "TEXT,...",
 		set:  setFilters(func(o *options) *[]string { return &o.stderrFilters }),
 		help: "copy lines of stderr that contain one of these texts to filtered_stderr.log"},
-	{group: groupOutput, name: "log-line-prefix", value: "TEMPLATE", own: true, alias: "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+	{group: groupOutput, name: "log-line-prefix", def: agent.DefaultPrefix, value: "TEMPLATE", own: true, alias: "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
 		set: func(o *options, s string) error { o.prefix = s; return nil },
-		help: "text at the start of each line on the console; it may contain ${role_name}, ${rank} and ${local_rank} " +
-			`(default "[${rank}] "; with --tee, "[${role_name}${local_rank}]:", as with torchrun)`},
+		help: "text at the start of each line on the console; it may contain ${role_name}, ${rank} and ${local_rank}; " +
+			`with --tee, it is "[${role_name}${local_rank}]:", as with torchrun`},
 	{group: groupOutput, name: "timestamps", own: true, set: setSwitch(func(o *options) *bool { return &o.timestamps }),
 		help: "put the time before each line of the workers on the console, as docker logs and kubectl logs do"},
-	{group: groupOutput, name: "stdin", value: "WHO", choices: stdins, own: true, set: setStdin,
-		help: "who reads gorun's stdin: 0 (local rank 0; with gorun launch, of the first host) or none, as a loop needs that reads it itself (default 0)"},
+	{group: groupOutput, name: "stdin", def: "0", value: "WHO", choices: stdins, own: true, set: setStdin,
+		help: "who reads gorun's stdin: 0 (local rank 0; with gorun launch, of the first host) or none, as a loop needs that reads it itself"},
 	{group: groupOutput, name: "no-stdin", own: true, set: setSwitch(func(o *options) *bool { return &o.noStdin }), help: "short for --stdin=none"},
-	{group: groupOutput, name: "pty", value: "WHEN", choices: ptys, own: true, set: setChoice(ptys, func(o *options) *string { return &o.pty }),
+	{group: groupOutput, name: "pty", def: "auto", value: "WHEN", choices: ptys, own: true, set: setChoice(ptys, func(o *options) *string { return &o.pty }),
 		help: "whether stdout of the workers is a pseudo terminal, so that programs in C and others write each line at once, and lose none when they crash: " +
-			"yes, no, or auto (if gorun's stdout is a terminal: where the console shows it, no file gets it, and gorun runs no Python, which it runs unbuffered) (default auto)"},
+			"yes, no, or auto (if gorun's stdout is a terminal: where the console shows it, no file gets it, and gorun runs no Python, which it runs unbuffered)"},
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
 		help: "size at which gorun rotates a log file, such as 100M (default: no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),
@@ -148,10 +152,10 @@ var table = []flag{
 	{group: groupOutput, name: "event-log", value: "FILE", own: true, set: setText("a file", func(o *options) *string { return &o.eventLog }),
 		help: "file to which gorun adds a line of JSON for everything that happens to the job on this node, such as rounds, failures and workers that start or exit"},
 
-	{group: groupProcessors, name: "numa-binding", value: "NAME", choices: numaPolicies, set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
+	{group: groupProcessors, name: "numa-binding", def: "auto", value: "NAME", choices: numaPolicies, set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
 		help: "processors to which each worker is bound: node (its NUMA node), socket (its socket), exclusive (its share of the NUMA node's cores), " +
 			"core-complex (a group of cores that share a cache), none (not bound) or auto (if there are several workers and enough cores, " +
-			"package comm binds each worker that uses it to its share of the cores; other programs and memory are not bound) (default auto)"},
+			"package comm binds each worker that uses it to its share of the cores; other programs and memory are not bound)"},
 	{group: groupProcessors, name: "omp-num-threads", value: "N", choices: []string{"auto"}, own: true, set: setThreads,
 		help: "value of OMP_NUM_THREADS for the workers: a number, or auto for each worker's share of the cores (default: the inherited value, or else 1 if there are several workers)"},
 	{group: groupProcessors, name: "virtual-local-rank", set: setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),

@@ -94,7 +94,7 @@ func help() string {
 			group = f.group
 			fmt.Fprintf(&b, "\n%s:\n", group)
 		}
-		entry(&b, f.spelling(), f.help)
+		entry(&b, f.spelling(), f.usage())
 	}
 	entry(&b, "-h, --help", aboutHelp)
 	entry(&b, "    --version", aboutVersion)

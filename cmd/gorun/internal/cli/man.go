@@ -28,7 +28,7 @@ func manual() string {
 			group = f.group
 			line(".SS %s", roff(group))
 		}
-		line(".TP\n.B %s\n%s", roff(strings.TrimSpace(f.spelling())), roff(f.help))
+		line(".TP\n.B %s\n%s", roff(strings.TrimSpace(f.spelling())), roff(f.usage()))
 		line("[$%s]", f.env())
 		if f.alias != "" {
 			line("[$%s]", f.alias)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
@@ -83,14 +82,15 @@ const autoThreads = -1
 // teePrefix is torchrun's prefix for teed lines, which its users' tools expect.
 const teePrefix = "[${role_name}${local_rank}]:"
 
+// defaults are the options of somebody who has given none.
 func defaults(h host) *options {
-	return &options{
-		host: h, given: make(map[string]string),
-		minNodes: 1, nnodes: 1, nproc: 1, scaleUp: string(rendezvous.ScaleImmediate), role: "default", useEnv: true, backend: "static",
-		onFailure: restartAll, replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
-		grace: 30 * time.Second, exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, stopSignals: stopSignals,
-		prefix: agent.DefaultPrefix, pty: ptyAuto,
+	o := &options{host: h, given: make(map[string]string)}
+	for i := range table {
+		if f := &table[i]; f.def != "" {
+			_ = f.set(o, f.def) // no default is wrong: a test sets them all
+		}
 	}
+	return o
 }
 
 // check checks that the flags are compatible, and sets what follows from them.
