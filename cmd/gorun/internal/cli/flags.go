@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -24,7 +25,21 @@ type flag struct {
 	own     bool   // torchrun has no such flag: its abbreviations give way to torchrun's
 	repeats bool   // may be given several times; its variable has a value in each line. Errors show only what is before an equals sign
 
+	often        int    // place in gorun --help, from 1; 0: only gorun help flags has it
+	launch       string // usage in gorun launch, if that is another
+	running      string // usage in the commands about running jobs; empty: they do not have it
+	perNode      bool   // gorun launch gives each node a value of its own, or uses the flag itself
+	unmistakable bool   // a program hardly has such a flag, so that behind the program it is in the wrong place
+
 	set func(*options, string) error // the error says what is wanted
+}
+
+// flagNamed returns the flag with exactly this name; nil: there is none.
+func flagNamed(name string) *flag {
+	if i := slices.IndexFunc(table, func(f flag) bool { return f.name == name }); i >= 0 {
+		return &table[i]
+	}
+	return nil
 }
 
 // usage says what the flag means, and its default.
@@ -60,10 +75,10 @@ func (v *value) Set(text string) error {
 func (v *value) String() string { return strings.Join(v.texts, ",") }
 func (v *value) Type() string   { return v.flag.value }
 
-// newValues returns values for the flags of these groups. No groups mean all.
-func newValues(groups ...string) (vs values) {
+// newValues returns values for the flags that are chosen; nil: for all.
+func newValues(chosen func(*flag) bool) (vs values) {
 	for i := range table {
-		if f := &table[i]; len(groups) == 0 || slices.Contains(groups, f.group) {
+		if f := &table[i]; chosen == nil || chosen(f) {
 			vs = append(vs, &value{flag: f})
 		}
 	}
@@ -76,15 +91,15 @@ func (vs values) register(cmd *cobra.Command) {
 	flags.SetInterspersed(false) // what follows the program is the program's
 	flags.BoolP("help", "h", false, aboutHelp)
 	flags.Bool("version", false, aboutVersion)
-	vs.add(cmd)
+	vs.add(cmd, (*flag).usage)
 }
 
-// add adds the flags to the command.
-func (vs values) add(cmd *cobra.Command) {
+// add adds the flags to the command. about is what its help says of a flag; empty: what gorun's says.
+func (vs values) add(cmd *cobra.Command, about func(*flag) string) {
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
 	for _, v := range vs {
-		f := flags.VarPF(v, v.flag.name, v.flag.short, v.flag.usage())
+		f := flags.VarPF(v, v.flag.name, v.flag.short, cmp.Or(about(v.flag), v.flag.usage()))
 		complete := cobra.FixedCompletions(v.flag.choices, cobra.ShellCompDirectiveNoFileComp)
 		switch v.flag.value {
 		case "":
@@ -114,16 +129,6 @@ type host struct {
 
 	hostname   func() (string, error) // as os.Hostname
 	hasProgram func(name string) bool // on PATH
-}
-
-// newValuesOf returns values for the flags with these names.
-func newValuesOf(names ...string) (vs values) {
-	for i := range table {
-		if f := &table[i]; slices.Contains(names, f.name) {
-			vs = append(vs, &value{flag: f})
-		}
-	}
-	return vs
 }
 
 // options parses and checks every value, from the command line, or else from the environment.

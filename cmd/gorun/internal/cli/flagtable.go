@@ -14,114 +14,159 @@ const (
 	groupOutput     = "Output"
 	groupProcessors = "Processors and devices"
 	groupView       = "Seeing a job"
+	groupTorchrun   = "Only for command lines of torchrun"
 )
 
 // table is every flag of gorun, in the order of the help.
 var table = []flag{
-	{group: groupNodes, name: "nnodes", def: "1", value: "N", help: "number of nodes: N, or MIN:MAX if nodes may come and go", set: setNnodes},
-	{group: groupNodes, name: "nproc-per-node", def: "1", value: "N", choices: procKinds, alias: "PET_N_PROC_PER_NODE", set: setNproc,
-		help: "number of workers on this node; or cpu: one for each CPU that gorun may use; gpu or xpu: one for each such device; " +
-			"auto: one for each device, or for each CPU if there are no devices"},
-	{group: groupNodes, name: "node-rank", value: "R", set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank }),
-		help: "number of this node, from 0, which several static nodes need; if nodes meet over etcd, the number that you want it to have (default: any)"},
-	{group: groupNodes, name: "spares", def: "0", value: "N", own: true, set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.spares }),
-		help: "how many nodes beyond --nnodes wait until one of the job is lost; under a resource manager and with gorun launch, " +
-			"the job has so many nodes less than there are"},
+	{group: groupNodes, name: "nnodes", often: 2, perNode: true, def: "1", value: "N", set: setNnodes,
+		help: "number of nodes: N, or MIN:MAX if nodes may come and go",
+		launch: "number of nodes: N, or MIN:MAX if the job may go on with fewer hosts (default: one on each host, less " +
+			"those of --spares)"},
+	{group: groupNodes, name: "nproc-per-node", often: 1, perNode: true, unmistakable: true, def: "1", value: "N",
+		choices: procKinds, alias: "PET_N_PROC_PER_NODE", set: setNproc,
+		help: "number of workers on this node; or cpu: one for each CPU that gorun may use; gpu or xpu: one for each " +
+			"such device; auto: one for each device, or for each CPU if there are no devices",
+		launch: "number of workers on a host without a number of its own; or, as the host counts them: cpu: one " +
+			"for each CPU that gorun may use; gpu or xpu: one for each such device; auto: one for each device, " +
+			"or for each CPU if there are no devices (default 1)"},
+	{group: groupNodes, name: "node-rank", often: 8, value: "R",
+		set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.nodeRank }),
+		help: "number of this node, from 0, which several static nodes need; if nodes meet over etcd, the number that " +
+			"you want it to have (default: any)"},
+	{group: groupNodes, name: "spares", def: "0", value: "N", own: true,
+		set: setNumber(0, maxNodes-1, func(o *options) *int { return &o.spares }),
+		help: "how many nodes beyond --nnodes wait until one of the job is lost; under a resource manager and with gorun " +
+			"launch, the job has so many nodes less than there are"},
 	{group: groupNodes, name: "role", def: "default", value: "NAME", help: "role of this node's workers",
 		set: orEmpty(setName(func(o *options) *string { return &o.role }))},
 	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr, set: orEmpty(setLocalAddr),
-		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP address, an interface, " +
-			"or a prefix that contains the address, such as 10.1.0.0/16 (default: the host name; over etcd, the address on the route to the etcd)"},
+		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP " +
+			"address, an interface, or a prefix that contains the address, such as 10.1.0.0/16 (default: the host name; " +
+			"over etcd, the address on the route to the etcd)"},
 
 	{group: groupNodes, name: "health-check", value: "COMMAND", own: true,
 		set: orEmpty(setText("a command", func(o *options) *string { return &o.healthCheck })),
-		help: "command of the shell that must exit with 0 before this node joins the job, and again after one of its workers has failed; " +
-			"if nodes meet over etcd, a node that fails it waits, and tries again"},
+		help: "command of the shell that must exit with 0 before this node joins the job, and again after one of its " +
+			"workers has failed; if nodes meet over etcd, a node that fails it waits, and tries again"},
 	{group: groupNodes, name: "health-cooldown", def: "30", value: "SECONDS", own: true,
 		set:  setSeconds(func(o *options) *time.Duration { return &o.healthCooldown }),
 		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes"},
 
-	{group: groupProgram, name: "module", short: "m", help: "run the program as a Python module: python -u -m program",
-		set: setSwitch(func(o *options) *bool { return &o.module })},
+	{group: groupProgram, name: "module", often: 15, short: "m",
+		help: "run the program as a Python module: python -u -m program",
+		set:  setSwitch(func(o *options) *bool { return &o.module })},
 	{group: groupProgram, name: "no-python", help: "run the program as an executable, whatever its name",
 		set: setSwitch(func(o *options) *bool { return &o.noPython })},
-	{group: groupProgram, name: "run-path", help: "run the program as a Python script, with runpy.run_path",
-		set: setSwitch(func(o *options) *bool { return &o.runPath })},
-	{group: groupProgram, name: "use-env", def: "1", own: true, set: setSwitch(func(o *options) *bool { return &o.useEnv }),
-		help: "as in torch.distributed.launch; --use-env=0 passes each worker --local-rank=R as its first argument"},
-	{group: groupProgram, name: "wdir", value: "DIR", own: true, set: setText("a directory", func(o *options) *string { return &o.workDir }),
-		help: "directory in which the workers run, and from which gorun looks for the program (default: the one in which gorun runs)"},
-	{group: groupProgram, name: "env-file", value: "FILE", own: true, repeats: true, set: setEnvFile,
-		help: "file with variables for the workers, in the form of docker's --env-file: NAME=VALUE, or NAME for gorun's own value, in each line; " +
-			"may be given several times"},
-	{group: groupProgram, name: "env", value: "NAME=VALUE", own: true, repeats: true, set: setEnv,
-		help: "variable for the workers, which overrides the environment and --env-file; NAME alone: with gorun's own value; may be given several times"},
+	{group: groupProgram, name: "wdir", perNode: true, value: "DIR", own: true,
+		set: setText("a directory", func(o *options) *string { return &o.workDir }),
+		help: "directory in which the workers run, and from which gorun looks for the program (default: the one in which " +
+			"gorun runs)"},
+	{group: groupProgram, name: "env-file", perNode: true, value: "FILE", own: true, repeats: true, set: setEnvFile,
+		help: "file with variables for the workers, in the form of docker's --env-file: NAME=VALUE, or NAME for gorun's " +
+			"own value, in each line; may be given several times"},
+	{group: groupProgram, name: "env", often: 14, perNode: true, value: "NAME=VALUE", own: true, repeats: true,
+		set: setEnv,
+		help: "variable for the workers, which overrides the environment and --env-file; NAME alone: with gorun's own " +
+			"value; may be given several times"},
 
-	{group: groupRendezvous, name: "standalone", help: "run on one node, and share nothing with other jobs",
-		set: setSwitch(func(o *options) *bool { return &o.standalone })},
-	{group: groupRendezvous, name: "master-addr", value: "HOST", help: "address of node 0 (default 127.0.0.1 for one node)",
-		set: setHost(func(o *options) *string { return &o.masterAddr })},
-	{group: groupRendezvous, name: "master-port", value: "PORT", help: "free port on which rank 0 listens (default: any; for static nodes, 29500)",
-		set: setNumber(0, maxPort, func(o *options) *int { return &o.masterPort })},
-	{group: groupRendezvous, name: "rdzv-endpoint", value: "HOST:PORT", set: orEmpty(setEndpoint),
-		help: "where the nodes meet: the address of your etcd, or of a node that will host one, or of three such nodes, separated by commas, " +
-			"any one of which may fail; for static nodes: the address and port of the master"},
-	{group: groupRendezvous, name: "rdzv-backend", def: "static", value: "NAME", choices: backends,
-		help: "how several nodes meet: static (you number them with --node-rank); embedded or c10d (over an etcd that one or three of them host); " +
-			"etcd, etcd-v2 or etcd-v3 (over your own etcd)",
-		set: setChoice(backends, func(o *options) *string { return &o.backend })},
-	{group: groupRendezvous, name: "rdzv-id", value: "ID", help: `name of the job, the same on every node (default: random for one node, otherwise "none"; required for etcd)`,
-		set: orEmpty(setName(func(o *options) *string { return &o.runID }))},
-	{group: groupRendezvous, name: "rdzv-conf", value: "K=V,...", set: setConf,
-		help: "settings of the rendezvous: join_timeout, last_call_timeout, ttl (or keep_alive_interval and keep_alive_max_attempt), is_host, " +
-			"protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix, after_end; for static nodes: rank. " +
-			"Times are in seconds; certificates and keys are PEM files"},
-	{group: groupRendezvous, name: "scale-up", def: "immediate", value: "WHEN", choices: scaleUps, own: true, set: setChoice(scaleUps, func(o *options) *string { return &o.scaleUp }),
-		help: "when late nodes join the job: immediate, on-restart (in the next round) or never (only in place of a lost node)"},
+	{group: groupRendezvous, name: "standalone", unmistakable: true,
+		help: "run on one node, and share nothing with other jobs",
+		set:  setSwitch(func(o *options) *bool { return &o.standalone })},
+	{group: groupRendezvous, name: "master-addr", often: 7, value: "HOST",
+		help:   "address of node 0 (default 127.0.0.1 for one node)",
+		set:    setHost(func(o *options) *string { return &o.masterAddr }),
+		launch: "for static nodes: address of the first host (default: the one at which it is reached)"},
+	{group: groupRendezvous, name: "master-port", value: "PORT",
+		help: "free port on which rank 0 listens (default: any; for static nodes, 29500)",
+		set:  setNumber(0, maxPort, func(o *options) *int { return &o.masterPort })},
+	{group: groupRendezvous, name: "rdzv-endpoint", often: 3, unmistakable: true, value: "HOST:PORT",
+		set: orEmpty(setEndpoint),
+		help: "where the nodes meet: the address of your etcd, or of a node that will host one, or of three such nodes, " +
+			"separated by commas, any one of which may fail; for static nodes: the address and port of the master",
+		launch: "where the nodes meet: the address of your etcd, or of a host that will host one, or of three " +
+			"such hosts, separated by commas (default: the first host; with --nnodes=MIN:MAX and three or more " +
+			"hosts, the first three)",
+		running: "where the nodes of the job meet, as they have it (default: the command is about the nodes on this " +
+			"machine, and about jobs that gorun launch has started from it)"},
+	{group: groupRendezvous, name: "rdzv-backend", often: 4, perNode: true, unmistakable: true, def: "static",
+		value: "NAME", choices: backends,
+		help: "how several nodes meet: static (you number them with --node-rank); embedded or c10d (over an etcd that " +
+			"one or three of them host); etcd, etcd-v2 or etcd-v3 (over your own etcd)",
+		set: setChoice(backends, func(o *options) *string { return &o.backend }),
+		launch: "how the nodes of several hosts meet: static (without an etcd); embedded or c10d (over an etcd that one " +
+			"or three of them host); etcd, etcd-v2 or etcd-v3 (over your own etcd) (default embedded)",
+		running: "embedded or c10d (nodes of the job host its etcd); etcd, etcd-v2 or etcd-v3 (your own etcd) " +
+			"(default embedded)"},
+	{group: groupRendezvous, name: "rdzv-id", often: 5, perNode: true, unmistakable: true, value: "ID",
+		help: "name of the job, the same on every node " +
+			`(default: random for one node, otherwise "none"; required for etcd)`,
+		set:     orEmpty(setName(func(o *options) *string { return &o.runID })),
+		launch:  "name of the job (default: random)",
+		running: `name of the job, in place of JOB (default "none", unless the etcd is your own)`},
+	{group: groupRendezvous, name: "rdzv-conf", unmistakable: true, value: "K=V,...", set: setConf,
+		help: "settings of the rendezvous: join_timeout, last_call_timeout, ttl (or keep_alive_interval and " +
+			"keep_alive_max_attempt), is_host, protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, " +
+			"etcd_prefix, after_end; for static nodes: rank. Times are in seconds; certificates and keys are PEM files",
+		running: "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, " +
+			"ssl_cert_key, username, password_file, etcd_prefix; certificates and keys are PEM files"},
+	{group: groupRendezvous, name: "scale-up", def: "immediate", value: "WHEN", choices: scaleUps, own: true,
+		set: setChoice(scaleUps, func(o *options) *string { return &o.scaleUp }),
+		help: "when late nodes join the job: immediate, on-restart (in the next round) or never (only in place of a lost " +
+			"node)"},
 	{group: groupRendezvous, name: "worker-tls", own: true, set: setSwitch(func(o *options) *bool { return &o.workerTLS }),
 		help: "encrypt what workers that use package comm send from machine to machine"},
-	{group: groupRendezvous, name: "rdzv-token-file", value: "FILE", own: true, set: setText("a file name", func(o *options) *string { return &o.tokenFile }),
-		help: "for several nodes: file with a secret, the same on every node, which keeps strangers out " +
-			"(default: $GORUN_TOKEN; on loopback, a file that gorun creates for you)"},
+	{group: groupRendezvous, name: "rdzv-token-file", often: 6, value: "FILE", own: true,
+		set: setText("a file name", func(o *options) *string { return &o.tokenFile }),
+		help: "for several nodes: file with a secret, the same on every node, which keeps strangers out (default: " +
+			"$GORUN_TOKEN; on loopback, a file that gorun creates for you)",
+		launch: "file on this machine with a secret that keeps strangers out (default: $GORUN_TOKEN, or else a " +
+			"random one)",
+		running: "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that " +
+			"gorun has created for you; under Slurm, from the job, by MUNGE)"},
 
-	{group: groupStopping, name: "max-restarts", def: "0", value: "N", help: "how many times gorun restarts workers after failures",
-		set: setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
-	{group: groupStopping, name: "on-failure", def: "restart", value: "NAME", choices: onFailures, own: true,
+	{group: groupStopping, name: "max-restarts", often: 9, unmistakable: true, def: "0", value: "N",
+		help: "how many times gorun restarts workers after failures",
+		set:  setNumber(0, maxRestarts, func(o *options) *int { return &o.maxRestarts })},
+	{group: groupStopping, name: "on-failure", often: 10, def: "restart", value: "NAME", choices: onFailures, own: true,
 		set: setChoice(onFailures, func(o *options) *string { return &o.onFailure }),
-		help: "what follows the failure of a worker: restart (gorun restarts all workers) or replace (it restarts those that have failed, " +
-			"and the others live on, if they take part: package comm does)"},
+		help: "what follows the failure of a worker: restart (gorun restarts all workers) or replace (it restarts those " +
+			"that have failed, and the others live on, if they take part: package comm does)"},
 	{group: groupStopping, name: "replace-timeout", def: "30", value: "SECONDS", own: true,
-		set:  setSeconds(func(o *options) *time.Duration { return &o.replaceTimeout }),
-		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun kills and restarts it"},
-	{group: groupStopping, name: "hang-timeout", def: "0", value: "SECONDS", own: true, set: setHangTimeout,
-		help: "how long a worker that reports progress may make none before gorun kills it, as one that has failed, and writes what all workers were " +
-			"doing to files; package comm reports progress by itself, and other programs touch the file $GORUN_PROGRESS_FILE; 0: no limit"},
+		set: setSeconds(func(o *options) *time.Duration { return &o.replaceTimeout }),
+		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun " +
+			"kills and restarts it"},
+	{group: groupStopping, name: "hang-timeout", often: 11, def: "0", value: "SECONDS", own: true, set: setHangTimeout,
+		help: "how long a worker that reports progress may make none before gorun kills it, as one that has failed, and " +
+			"writes what all workers were doing to files; package comm reports progress by itself, and other programs " +
+			"touch the file $GORUN_PROGRESS_FILE; 0: no limit"},
 	{group: groupStopping, name: "max-restart-backoff", def: "10", value: "SECONDS", own: true,
-		set:  setSeconds(func(o *options) *time.Duration { return &o.maxBackoff }),
-		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each time; 0: no wait"},
+		set: setSeconds(func(o *options) *time.Duration { return &o.maxBackoff }),
+		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each " +
+			"time; 0: no wait"},
 	{group: groupStopping, name: "shutdown-timeout", def: "30", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
-		set:  setSeconds(func(o *options) *time.Duration { return &o.grace }),
-		help: "how long workers may take to stop before gorun kills them; after a signal under Slurm or Kubernetes, a little less than they leave it"},
+		set: setSeconds(func(o *options) *time.Duration { return &o.grace }),
+		help: "how long workers may take to stop before gorun kills them; after a signal under Slurm or Kubernetes, a " +
+			"little less than they leave it"},
 	{group: groupStopping, name: "timeout", def: "0", value: "SECONDS", own: true,
 		set: setSeconds(func(o *options) *time.Duration { return &o.timeout }),
-		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after SIGTERM, and exits with code 124; " +
-			"0: no limit"},
-	{group: groupStopping, name: "signals-to-handle", def: "SIGTERM,SIGINT,SIGHUP,SIGQUIT", value: "SIG,...", choices: signalChoices, set: setSignals,
-		help: "signals on which gorun stops the workers"},
-	{group: groupStopping, name: "exit-barrier-timeout", def: "300", value: "SECONDS", own: true, alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
-		set:  setSeconds(func(o *options) *time.Duration { return &o.exitBarrier }),
-		help: "how long a node whose workers have succeeded waits for the other nodes; static nodes do not wait"},
-	{group: groupStopping, name: "monitor-interval", value: "SECONDS", set: setInterval,
-		help: "no effect; accepted because torchrun has it: gorun notices exits at once"},
-	{group: groupStopping, name: "start-method", value: "NAME", choices: startMethods,
-		set:  setChoice(startMethods, func(*options) *string { return new(string) }),
-		help: "no effect; accepted because torchrun has it: spawn, fork or forkserver"},
-
-	{group: groupOutput, name: "log-dir", value: "DIR", help: "directory for log files; /dev/null: gorun writes no files and drops redirected streams",
-		set: orEmpty(setText("a directory", func(o *options) *string { return &o.logDir }))},
+		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after " +
+			"SIGTERM, and exits with code 124; 0: no limit"},
+	{group: groupStopping, name: "signals-to-handle", def: "SIGTERM,SIGINT,SIGHUP,SIGQUIT", value: "SIG,...",
+		choices: signalChoices,
+		set:     setSignals,
+		help:    "signals on which gorun stops the workers"},
+	{group: groupStopping, name: "exit-barrier-timeout", def: "300", value: "SECONDS", own: true,
+		alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
+		set:   setSeconds(func(o *options) *time.Duration { return &o.exitBarrier }),
+		help:  "how long a node whose workers have succeeded waits for the other nodes; static nodes do not wait"},
+	{group: groupOutput, name: "log-dir", often: 12, value: "DIR",
+		help: "directory for log files; /dev/null: gorun writes no files and drops redirected streams",
+		set:  orEmpty(setText("a directory", func(o *options) *string { return &o.logDir }))},
 	{group: groupOutput, name: "redirects", def: "0", short: "r", value: "STD", choices: stdChoices, set: setRedirects,
-		help: "streams that go to files instead of the console: 0 (none), 1 (stdout), 2 (stderr) or 3 (both); or by local rank, as in 0:3,1:2"},
-	{group: groupOutput, name: "tee", def: "0", short: "t", value: "STD", choices: stdChoices, set: setTee,
+		help: "streams that go to files instead of the console: 0 (none), 1 (stdout), 2 (stderr) or 3 (both); or by " +
+			"local rank, as in 0:3,1:2"},
+	{group: groupOutput, name: "tee", often: 13, def: "0", short: "t", value: "STD", choices: stdChoices, set: setTee,
 		help: "streams that go to files and to the console; takes the same values as --redirects"},
 	{group: groupOutput, name: "local-ranks-filter", value: "R,...", set: orEmpty(setLocalRanks),
 		help: "local ranks whose output the console shows; log files contain the output of all (default: all)"},
@@ -131,41 +176,68 @@ var table = []flag{
 	{group: groupOutput, name: "duplicate-stderr-filters", value: "TEXT,...",
 		set:  setFilters(func(o *options) *[]string { return &o.stderrFilters }),
 		help: "copy lines of stderr that contain one of these texts to filtered_stderr.log"},
-	{group: groupOutput, name: "log-line-prefix", def: agent.DefaultPrefix, value: "TEMPLATE", own: true, alias: "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
-		set: func(o *options, s string) error { o.prefix = s; return nil },
+	{group: groupOutput, name: "log-line-prefix", def: agent.DefaultPrefix, value: "TEMPLATE", own: true,
+		alias: "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
+		set:   func(o *options, s string) error { o.prefix = s; return nil },
 		help: "text at the start of each line on the console; it may contain ${role_name}, ${rank} and ${local_rank}; " +
 			`with --tee, it is "[${role_name}${local_rank}]:", as with torchrun`},
 	{group: groupOutput, name: "timestamps", own: true, set: setSwitch(func(o *options) *bool { return &o.timestamps }),
 		help: "put the time before each line of the workers on the console, as docker logs and kubectl logs do"},
 	{group: groupOutput, name: "stdin", def: "0", value: "WHO", choices: stdins, own: true, set: setStdin,
-		help: "who reads gorun's stdin: 0 (local rank 0; with gorun launch, of the first host) or none, as a loop needs that reads it itself"},
-	{group: groupOutput, name: "no-stdin", own: true, set: setSwitch(func(o *options) *bool { return &o.noStdin }), help: "short for --stdin=none"},
-	{group: groupOutput, name: "pty", def: "auto", value: "WHEN", choices: ptys, own: true, set: setChoice(ptys, func(o *options) *string { return &o.pty }),
-		help: "whether stdout of the workers is a pseudo terminal, so that programs in C and others write each line at once, and lose none when they crash: " +
-			"yes, no, or auto (if gorun's stdout is a terminal: where the console shows it, no file gets it, and gorun runs no Python, which it runs unbuffered)"},
-	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true, set: setSize(func(o *options) *int64 { return &o.logMaxSize }),
+		help: "who reads gorun's stdin: 0 (local rank 0; with gorun launch, of the first host) or none, as a loop needs " +
+			"that reads it itself"},
+	{group: groupOutput, name: "no-stdin", own: true,
+		set: setSwitch(func(o *options) *bool { return &o.noStdin }), help: "short for --stdin=none"},
+	{group: groupOutput, name: "pty", def: "auto", value: "WHEN", choices: ptys, own: true,
+		set: setChoice(ptys, func(o *options) *string { return &o.pty }),
+		help: "whether stdout of the workers is a pseudo terminal, so that programs in C and others write each line at " +
+			"once, and lose none when they crash: yes, no, or auto (if gorun's stdout is a terminal: where the console " +
+			"shows it, no file gets it, and gorun runs no Python, which it runs unbuffered)"},
+	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true,
+		set:  setSize(func(o *options) *int64 { return &o.logMaxSize }),
 		help: "size at which gorun rotates a log file, such as 100M (default: no limit)"},
-	{group: groupOutput, name: "log-keep", value: "N", own: true, set: setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),
+	{group: groupOutput, name: "log-keep", value: "N", own: true,
+		set:  setNumber(1, maxRestarts, func(o *options) *int { return &o.logKeep }),
 		help: "number of rotated log files that gorun keeps for each stream (default: all)"},
-	{group: groupOutput, name: "logs-specs", value: "NAME", choices: logsSpecs, set: setChoice(logsSpecs, func(*options) *string { return new(string) }),
-		help: "accepted because torchrun has it; only default, since there are no plugins"},
-	{group: groupOutput, name: "event-log", value: "FILE", own: true, set: setText("a file", func(o *options) *string { return &o.eventLog }),
-		help: "file to which gorun adds a line of JSON for everything that happens to the job on this node, such as rounds, failures and workers that start or exit"},
+	{group: groupOutput, name: "event-log", value: "FILE", own: true,
+		set: setText("a file", func(o *options) *string { return &o.eventLog }),
+		help: "file to which gorun adds a line of JSON for everything that happens to the job on this node, such as " +
+			"rounds, failures and workers that start or exit"},
 
-	{group: groupProcessors, name: "numa-binding", def: "auto", value: "NAME", choices: numaPolicies, set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
-		help: "processors to which each worker is bound: node (its NUMA node), socket (its socket), exclusive (its share of the NUMA node's cores), " +
-			"core-complex (a group of cores that share a cache), none (not bound) or auto (if there are several workers and enough cores, " +
-			"package comm binds each worker that uses it to its share of the cores; other programs and memory are not bound)"},
+	{group: groupProcessors, name: "numa-binding", def: "auto", value: "NAME", choices: numaPolicies,
+		set: setChoice(numaPolicies, func(o *options) *string { return &o.numa }),
+		help: "processors to which each worker is bound: node (its NUMA node), socket (its socket), exclusive (its share " +
+			"of the NUMA node's cores), core-complex (a group of cores that share a cache), none (not bound) or auto (if " +
+			"there are several workers and enough cores, package comm binds each worker that uses it to its share of the " +
+			"cores; other programs and memory are not bound)"},
 	{group: groupProcessors, name: "omp-num-threads", value: "N", choices: []string{"auto"}, own: true, set: setThreads,
-		help: "value of OMP_NUM_THREADS for the workers: a number, or auto for each worker's share of the cores (default: the inherited value, or else 1 if there are several workers)"},
-	{group: groupProcessors, name: "virtual-local-rank", set: setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),
+		help: "value of OMP_NUM_THREADS for the workers: a number, or auto for each worker's share of the cores " +
+			"(default: the inherited value, or else 1 if there are several workers)"},
+	{group: groupProcessors, name: "virtual-local-rank",
+		set:  setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),
 		help: "give every worker LOCAL_RANK=0, and let it see only the device of its real local rank"},
 
-	{group: groupView, name: "status-addr", value: "[HOST]:PORT", own: true, set: setStatusAddr,
-		help: "where gorun serves a page that shows the job, and Prometheus metrics, while it runs: only for you and on this machine, unless a host is given, " +
-			"which may be 0.0.0.0 (:8080 is 127.0.0.1:8080); then others need a token from a file of yours (default: nowhere)"},
-	{group: groupView, name: "dry-run", own: true, set: setSwitch(func(o *options) *bool { return &o.dryRun }),
+	{group: groupView, name: "status-addr", often: 16, value: "[HOST]:PORT", own: true, set: setStatusAddr,
+		help: "where gorun serves a page that shows the job, and Prometheus metrics, while it runs: only for you and on " +
+			"this machine, unless a host is given, which may be 0.0.0.0 (:8080 is 127.0.0.1:8080); then others need a " +
+			"token from a file of yours (default: nowhere)"},
+	{group: groupView, name: "dry-run", often: 17, perNode: true, own: true,
+		set:  setSwitch(func(o *options) *bool { return &o.dryRun }),
 		help: "print what gorun would start on this node, without starting it"},
-	{group: groupView, name: "json", own: true, set: setSwitch(func(o *options) *bool { return &o.json }),
+	{group: groupView, name: "json", perNode: true, own: true, set: setSwitch(func(o *options) *bool { return &o.json }),
 		help: "with --dry-run: print JSON"},
+
+	{group: groupTorchrun, name: "run-path", help: "run the program as a Python script, with runpy.run_path",
+		set: setSwitch(func(o *options) *bool { return &o.runPath })},
+	{group: groupTorchrun, name: "use-env", def: "1", own: true,
+		set:  setSwitch(func(o *options) *bool { return &o.useEnv }),
+		help: "as in torch.distributed.launch; --use-env=0 passes each worker --local-rank=R as its first argument"},
+	{group: groupTorchrun, name: "monitor-interval", value: "SECONDS", set: setInterval,
+		help: "no effect; accepted because torchrun has it: gorun notices exits at once"},
+	{group: groupTorchrun, name: "start-method", value: "NAME", choices: startMethods,
+		set:  setChoice(startMethods, func(*options) *string { return new(string) }),
+		help: "no effect; accepted because torchrun has it: spawn, fork or forkserver"},
+	{group: groupTorchrun, name: "logs-specs", value: "NAME", choices: logsSpecs,
+		set:  setChoice(logsSpecs, func(*options) *string { return new(string) }),
+		help: "accepted because torchrun has it; only default, since there are no plugins"},
 }

@@ -82,7 +82,7 @@ func TestEveryBadValue(t *testing.T) {
 				if from == "" {
 					continue
 				}
-				vs := newValues()
+				vs := newValues(nil)
 				if strings.HasPrefix(from, "--") {
 					vs[i].texts = []string{text}
 				}

@@ -30,7 +30,9 @@ type jobFunc func(cmd *cobra.Command, find *jobFinder, args []string) error
 func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, addOwn func(*cobra.Command)) *cobra.Command {
 	words := slices.DeleteFunc(strings.Fields(use), func(word string) bool { return word == "[flags]" })
 	name, arguments := words[0], words[1:]
-	find := &jobFinder{here: here, etcd: etcd, named: !strings.Contains(use, "[JOB]"), values: newValuesOf("rdzv-endpoint", "rdzv-backend", "rdzv-id", "rdzv-token-file", "rdzv-conf")}
+	about := func(f *flag) string { return f.running }
+	find := &jobFinder{here: here, etcd: etcd, named: !strings.Contains(use, "[JOB]"),
+		values: newValues(func(f *flag) bool { return about(f) != "" })}
 	cmd := &cobra.Command{
 		Use: use, DisableFlagsInUseLine: true, Short: short, Long: strings.TrimSpace(long + " " + aboutJob + " " + aboutElsewhere),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -66,22 +68,9 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 	if addOwn != nil {
 		addOwn(cmd)
 	}
-	find.values.add(cmd)
-	for name, help := range whereHelp {
-		cmd.Flag(name).Usage = help
-	}
+	find.values.add(cmd, about)
 	cmd.SetFlagErrorFunc(commandFlagError)
 	return cmd
-}
-
-// whereHelp describes the flags that say where a job is. They mean something else to a node that joins it.
-var whereHelp = map[string]string{
-	"rdzv-endpoint": "where the nodes of the job meet, as they have it (default: the command is about the nodes on this machine, and about jobs that gorun launch has started from it)",
-	"rdzv-backend":  "embedded or c10d (nodes of the job host its etcd); etcd, etcd-v2 or etcd-v3 (your own etcd) (default embedded)",
-	"rdzv-id":       `name of the job, in place of JOB (default "none", unless the etcd is your own)`,
-	"rdzv-conf": "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, etcd_prefix; " +
-		"certificates and keys are PEM files",
-	"rdzv-token-file": "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that gorun has created for you; under Slurm, from the job, by MUNGE)",
 }
 
 // jobAnd returns the name of the job, and the argument that follows it. The name is empty if flags say which job it is.

@@ -30,20 +30,6 @@ gorun launch --hosts n[01-16] --nproc-per-node=4 --nnodes=12:16 ./train
 # the hosts of a file, to which gorun copies itself
 gorun launch --hostfile hosts --copy train.py --epochs 3`
 
-// launchHelp describes flags of gorun that mean something else, or have other defaults, if gorun launch starts the nodes.
-var launchHelp = map[string]string{
-	"nnodes": "number of nodes: N, or MIN:MAX if the job may go on with fewer hosts (default: one on each host, less those of --spares)",
-	"nproc-per-node": "number of workers on a host without a number of its own; or, as the host counts them: cpu: one for each CPU that gorun may use; " +
-		"gpu or xpu: one for each such device; auto: one for each device, or for each CPU if there are no devices (default 1)",
-	"master-addr": "for static nodes: address of the first host (default: the one at which it is reached)",
-	"rdzv-endpoint": "where the nodes meet: the address of your etcd, or of a host that will host one, or of three such hosts, separated by commas " +
-		"(default: the first host; with --nnodes=MIN:MAX and three or more hosts, the first three)",
-	"rdzv-backend": "how the nodes of several hosts meet: static (without an etcd); embedded or c10d (over an etcd that one or three of them host); " +
-		"etcd, etcd-v2 or etcd-v3 (over your own etcd) (default embedded)",
-	"rdzv-id":         "name of the job (default: random)",
-	"rdzv-token-file": "file on this machine with a secret that keeps strangers out (default: $GORUN_TOKEN, or else a random one)",
-}
-
 // launchFlags are the flags of gorun launch that gorun itself does not have.
 type launchFlags struct {
 	hosts, hostfile, rsh, remotePath string
@@ -72,11 +58,8 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 	own("copy", "", "copy this gorun to ~/.cache/gorun on hosts that do not have it there, and run that one", setTo(&f.copies, parseSwitch))
 	own("connect-timeout", "SECONDS", "how long a host may take to answer (default 30)", setTo(&f.connect, atLeastASecond))
 	own("heartbeat-timeout", "SECONDS", "after how long without a sign of life a host is lost, or, for a host, gorun launch (default 30)", setTo(&f.heartbeat, atLeastASecond))
-	values := newValues()
-	values.add(cmd)
-	for name, help := range launchHelp {
-		cmd.Flag(name).Usage = help
-	}
+	values := newValues(nil)
+	values.add(cmd, func(f *flag) string { return f.launch })
 	cmd.Flag("node-rank").Hidden = true // refused
 	cmd.SetFlagErrorFunc(commandFlagError)
 	cmd.RunE = func(cmd *cobra.Command, command []string) error {

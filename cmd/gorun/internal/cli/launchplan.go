@@ -32,9 +32,6 @@ type launchPlan struct {
 	command []string
 }
 
-// ownPerNode are the flags that gorun launch gives each node itself, or uses itself.
-var ownPerNode = []string{"nnodes", "nproc-per-node", "rdzv-backend", "rdzv-id", "wdir", "env", "env-file", "dry-run", "json"}
-
 // newLaunchPlan works out what to launch. It only reads.
 func newLaunchPlan(here host, f launchFlags, all values, command, environ []string) (*launchPlan, error) {
 	if len(command) == 0 || command[0] == "" {
@@ -93,7 +90,7 @@ func (l *launchPlan) passOn(all values) {
 	o := l.options
 	for _, v := range all {
 		isSecret := v.flag.name == "rdzv-token-file" && (!l.several || o.hosted() || o.backend == backendStatic) // the token itself is sent
-		if isSecret || slices.Contains(ownPerNode, v.flag.name) {
+		if isSecret || v.flag.perNode {
 			continue
 		}
 		for _, text := range v.texts {

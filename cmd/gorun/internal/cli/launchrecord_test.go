@@ -41,7 +41,7 @@ func TestLaunchRecord(t *testing.T) {
 		"all here":  {"localhost,127.0.0.1", nil, nil},
 		"half here": {"localhost,b", nil, &control.Record{Backend: "embedded", Endpoint: "10.0.0.1:30000,[fd00::1]:30001"}},
 	} {
-		all := newValues()
+		all := newValues(nil)
 		for flag, text := range c.flags {
 			if err := all.named(flag).Set(text); err != nil {
 				t.Fatal(err)

@@ -43,17 +43,13 @@ func (i *inferred) text() string {
 
 // infer sets a flag that the user has not given, or, of --rdzv-conf, a key.
 func (o *options) infer(name, value, source string) error {
-	for i := range table {
-		if f := &table[i]; f.name == name {
-			shown := "--" + name + "=" + quote(value)
-			if !o.isSet(name) {
-				o.given[name] = shown + " (" + source + ")"
-			}
-			o.inferred.Flags = append(o.inferred.Flags, inferredFlag{shown, source})
-			if err := f.set(o, value); err != nil {
-				return usagef("%s: %w", o.given[name], err)
-			}
-		}
+	shown := "--" + name + "=" + quote(value)
+	if !o.isSet(name) {
+		o.given[name] = shown + " (" + source + ")"
+	}
+	o.inferred.Flags = append(o.inferred.Flags, inferredFlag{shown, source})
+	if err := flagNamed(name).set(o, value); err != nil {
+		return usagef("%s: %w", o.given[name], err)
 	}
 	return nil
 }

@@ -57,9 +57,6 @@ func meantBy(path string) string {
 	}
 }
 
-// ownFlags are flags that a program hardly has: torchrun and gorun have them.
-var ownFlags = []string{"nproc-per-node", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "standalone", "max-restarts"}
-
 // launchers have some of the same flags.
 var launchers = []string{"gorun", "torchrun", "accelerate"}
 
@@ -72,7 +69,8 @@ func (o *options) misplaced(command []string) string {
 		}
 		written, _, _ := strings.Cut(arg, "=")
 		name, dashes := strings.CutPrefix(strings.ReplaceAll(written, "_", "-"), "--")
-		if i > 0 && dashes && slices.Contains(ownFlags, name) && !o.isSet(name) {
+		f := flagNamed(name)
+		if i > 0 && dashes && f != nil && f.unmistakable && !o.isSet(name) {
 			return quote(command[0]) + " gets " + written + ", which follows it: write flags of gorun before the program"
 		}
 	}

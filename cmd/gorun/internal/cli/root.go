@@ -92,7 +92,7 @@ type startFunc func(ctx context.Context, o *options, command []string) error
 
 // newCommand returns the root command. It calls start to run the job.
 func newCommand(here host, start startFunc) *cobra.Command {
-	values := newValues()
+	values := newValues(nil)
 	cmd := &cobra.Command{
 		Use:               "gorun",
 		Args:              cobra.ArbitraryArgs,
