@@ -80,14 +80,14 @@ func TestDistance(t *testing.T) {
 }
 
 func TestHelpAndManualNameEveryFlag(t *testing.T) {
-	for _, text := range []string{help(), strings.ReplaceAll(manual(), `\-`, "-")} {
+	for _, text := range []string{flagsHelp(), strings.ReplaceAll(manual(), `\-`, "-")} {
 		for i := range table {
 			if !strings.Contains(text, "--"+table[i].name) {
 				t.Errorf("--%s is missing", table[i].name)
 			}
 		}
 	}
-	for line := range strings.Lines(help()) {
+	for line := range strings.Lines(help() + flagsHelp()) {
 		if len(line) > helpWidth+1 {
 			t.Errorf("%d columns: %s", len(line), line)
 		}

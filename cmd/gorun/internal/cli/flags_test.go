@@ -190,6 +190,20 @@ func shortest(f flag) string {
 	return f.name
 }
 
+// TestHelpIsShort: gorun --help fits on 80 lines, and has each of its flags at a place of its own.
+func TestHelpIsShort(t *testing.T) {
+	if n := strings.Count(help(), "\n"); n > 80 {
+		t.Errorf("the help has %d lines", n)
+	}
+	names := make(map[int]string)
+	for _, f := range table {
+		if other := names[f.often]; other != "" && f.often > 0 {
+			t.Errorf("--%s and --%s are at the same place of the help", f.name, other)
+		}
+		names[f.often] = f.name
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	want := func(seconds int, args ...string) {
 		t.Helper()

@@ -217,11 +217,11 @@ var table = []flag{
 		set:  setSwitch(func(o *options) *bool { return &o.virtualLocalRank }),
 		help: "give every worker LOCAL_RANK=0, and let it see only the device of its real local rank"},
 
-	{group: groupView, name: "status-addr", often: 16, value: "[HOST]:PORT", own: true, set: setStatusAddr,
+	{group: groupView, name: "status-addr", value: "[HOST]:PORT", own: true, set: setStatusAddr,
 		help: "where gorun serves a page that shows the job, and Prometheus metrics, while it runs: only for you and on " +
 			"this machine, unless a host is given, which may be 0.0.0.0 (:8080 is 127.0.0.1:8080); then others need a " +
 			"token from a file of yours (default: nowhere)"},
-	{group: groupView, name: "dry-run", often: 17, perNode: true, own: true,
+	{group: groupView, name: "dry-run", often: 16, perNode: true, own: true,
 		set:  setSwitch(func(o *options) *bool { return &o.dryRun }),
 		help: "print what gorun would start on this node, without starting it"},
 	{group: groupView, name: "json", perNode: true, own: true, set: setSwitch(func(o *options) *bool { return &o.json }),

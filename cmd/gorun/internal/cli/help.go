@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +22,7 @@ const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it st
 	"environment variables."
 
 var usages = []struct{ line, about string }{
-	{"gorun [flags] program [args...]", "run a job"},
+	{"gorun [run] [flags] program [args...]", "run a job"},
 	{"gorun launch [flags] program [args...]", "run a job on several hosts, over ssh"},
 	{"gorun bench [flags] [operation...]", "measure how fast ranks communicate"},
 	{"gorun drill [flags] [scenario...]", "break jobs on purpose, and check that they recover"},
@@ -34,6 +36,7 @@ var usages = []struct{ line, about string }{
 	{"gorun scale [flags] job MIN:MAX", "change how many nodes it may have"},
 	{"gorun drain [flags] job node", "take one of its nodes out"},
 	{"gorun stop [flags] job", "end it"},
+	{"gorun help flags", "list all flags, and the exit codes"},
 	{"gorun completion bash|zsh|fish|powershell", "print the completion script for a shell"},
 	{"gorun man", "print the manual page"},
 	{"gorun version [--json]", "print the version, and how gorun was built"},
@@ -71,11 +74,11 @@ var exitCodes = []struct{ code, meaning string }{
 
 // The flags that cobra adds.
 const (
-	aboutHelp    = "print this text"
+	aboutHelp    = "print how to use gorun"
 	aboutVersion = "print the version"
 )
 
-// help is the text of --help.
+// help is the text of --help: what most people use, in the order in which they come to use it.
 func help() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "gorun: %s.\n\nExamples:\n", summary)
@@ -86,7 +89,24 @@ func help() string {
 	for _, u := range usages {
 		fmt.Fprintf(&b, "  %-41s  %s\n", u.line, u.about)
 	}
-	fmt.Fprintf(&b, "\n%s\n\n%s\n", wrap(aboutProgram, 0), wrap(aboutCommands, 0))
+	fmt.Fprintf(&b, "\n%s\n%s\n\nFlags that are used most (gorun help flags lists all):\n", wrap(aboutProgram, 0), wrap(aboutCommands, 0))
+	var often []*flag
+	for i := range table {
+		if table[i].often > 0 {
+			often = append(often, &table[i])
+		}
+	}
+	slices.SortFunc(often, func(a, b *flag) int { return cmp.Compare(a.often, b.often) })
+	for _, f := range often {
+		entry(&b, f.spelling(), f.usage())
+	}
+	return b.String()
+}
+
+// flagsHelp is the text of gorun help flags.
+func flagsHelp() string {
+	var b strings.Builder
+	b.WriteString(wrap(aboutFlags, 0) + "\n")
 	group := ""
 	for i := range table {
 		f := &table[i]
@@ -96,9 +116,10 @@ func help() string {
 		}
 		entry(&b, f.spelling(), f.usage())
 	}
+	b.WriteString("\nHelp:\n")
 	entry(&b, "-h, --help", aboutHelp)
 	entry(&b, "    --version", aboutVersion)
-	fmt.Fprintf(&b, "\n%s\n\nExit codes:\n", wrap(aboutFlags, 0))
+	b.WriteString("\nExit codes:\n")
 	for _, e := range exitCodes {
 		fmt.Fprintf(&b, "  %-6s %s\n", e.code, e.meaning)
 	}

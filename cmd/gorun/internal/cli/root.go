@@ -33,7 +33,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd := newCommand(here, start)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // behind flags there is always a program
 		addCommands(cmd, here, etcd)
-		cmd.AddCommand(launchCommand(here, stdout, stderr), agentCommand())
+		cmd.AddCommand(runCommand("run", here, start), launchCommand(here, stdout, stderr), agentCommand())
 		cmd.AddCommand(benchCommand(here, start), benchWorkerCommand())
 	}
 	out := &checkedWriter{to: stdout}
@@ -92,9 +92,25 @@ type startFunc func(ctx context.Context, o *options, command []string) error
 
 // newCommand returns the root command. It calls start to run the job.
 func newCommand(here host, start startFunc) *cobra.Command {
+	cmd := runCommand("gorun", here, start)
+	cmd.SetContext(context.Background())
+	cmd.SetVersionTemplate("gorun {{.Version}}\n")
+	cmd.SetHelpFunc(func(asked *cobra.Command, _ []string) {
+		text := help()
+		if asked != cmd && asked.Name() != "run" {
+			text = commandHelp(asked)
+		}
+		asked.Print(text)
+	})
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	return cmd
+}
+
+// runCommand returns a command that runs a job: gorun itself, or gorun run, which is the same.
+func runCommand(name string, here host, start startFunc) *cobra.Command {
 	values := newValues(nil)
 	cmd := &cobra.Command{
-		Use:               "gorun",
+		Use:               name,
 		Args:              cobra.ArbitraryArgs,
 		Version:           version,
 		SilenceUsage:      true,
@@ -112,16 +128,6 @@ func newCommand(here host, start startFunc) *cobra.Command {
 			return start(cmd.Context(), o, withoutDashes(cmd, command))
 		},
 	}
-	cmd.SetContext(context.Background())
-	cmd.SetVersionTemplate("gorun {{.Version}}\n")
-	cmd.SetHelpFunc(func(asked *cobra.Command, _ []string) {
-		text := help()
-		if asked != cmd {
-			text = commandHelp(asked)
-		}
-		asked.Print(text)
-	})
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	values.register(cmd)
 	return cmd
 }
@@ -145,19 +151,23 @@ func addCommands(cmd *cobra.Command, here host, etcd Etcd) {
 	cmd.SetHelpCommand(helpCommand(cmd))
 }
 
-// helpCommand is gorun help, which prints the same as --help.
+// helpCommand is gorun help, which prints the same as --help, and gorun help flags.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [command]", DisableFlagsInUseLine: true, Short: "Print the help of gorun, or of a command",
+		Use: "help [flags|command]", DisableFlagsInUseLine: true, Short: "Print the help of gorun, all its flags, or the help of a command",
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return commandNames(), cobra.ShellCompDirectiveNoFileComp
+			return append(commandNames(), aboutAllFlags), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			about := root
-			if len(args) > 0 {
+			switch {
+			case len(args) > 0 && args[0] == aboutAllFlags:
+				cmd.Print(flagsHelp())
+				return nil
+			case len(args) > 0:
 				if about, _, _ = root.Find(args[:1]); about == root { // which takes any arguments
 					return usagef("gorun help %s: no such command%s: gorun --help lists all", quote(args[0]), didYouMean(args[0], commandNames()))
 				}
@@ -167,8 +177,12 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// aboutAllFlags is what gorun help lists all flags for.
+const aboutAllFlags = "flags"
+
 // commandNames are the names of gorun's commands.
-func commandNames() (names []string) {
+func commandNames() []string {
+	names := []string{"run"}
 	for _, u := range usages[1:] {
 		names = append(names, strings.Fields(u.line)[1])
 	}

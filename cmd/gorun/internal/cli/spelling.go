@@ -95,7 +95,7 @@ func unknownShort(letter, shorts string) error {
 	if meant := meantShort(shorts); meant != "" {
 		return usagef("unknown flag -%s: did you mean --%s?", letter, meant)
 	}
-	return usagef("unknown flag -%s: gorun --help lists all", quote(letter))
+	return usagef("unknown flag -%s: gorun help flags lists all", quote(letter))
 }
 
 // meantShort returns the flag that someone means who writes a short flag of mpirun or srun, also as in -n2 or -n=2; empty: it is none.
@@ -119,7 +119,7 @@ func unknownFlag(written string) error {
 	if near := nearest(name, names); near != "" {
 		return usagef("unknown flag --%s: did you mean --%s?", quote(written), near)
 	}
-	return usagef("unknown flag --%s: gorun --help lists all", quote(written))
+	return usagef("unknown flag --%s: gorun help flags lists all", quote(written))
 }
 
 // didYouMean returns " (did you mean x?)" for the name nearest to s, or nothing if none is near.
