@@ -194,8 +194,6 @@ func TestDecide(t *testing.T) {
 		"it has been removed":               {[]report{nobody, in(first(4, true, false))}, joins},
 		"another one has lost its data too": {[]report{empty, in(first(1, true, false))}, joins},
 		"another rendezvous":                {[]report{{err: errForeign}, nobody}, waits},
-		"it has lost what it founded":       {[]report{empty, {founds: true, lost: true}}, waits},
-		"and there is a cluster":            {[]report{{founds: true, lost: true}, {members: in(first(1, false, false)).members, lost: true}}, joins},
 	} {
 		if got := decide(c.reports, own); got != c.want {
 			t.Errorf("%s: course %d, want %d", name, got, c.want)

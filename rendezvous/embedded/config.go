@@ -20,10 +20,10 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// Heartbeats and elections, in milliseconds. A member that is alone gets no heartbeats, and does not wait for its first election: see
-// campaign.go. Three have a network and busy machines between them.
+// Heartbeats and elections, in milliseconds. A member that is alone sends no heartbeats, and waits for its first election only. Three have a
+// network and busy machines between them.
 var (
-	alone   = timing{tick: 20, election: 100}
+	alone   = timing{tick: 10, election: 50}
 	several = timing{tick: 50, election: 500}
 )
 

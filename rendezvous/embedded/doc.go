@@ -15,8 +15,6 @@
 //     is left, and Close takes as long as its context says, and three seconds at most beyond.
 //  5. etcd never ends the process. What would have is the server's Err, and closes Done.
 //  6. A server of three that has lost its data is a new member: it has no vote before it has caught up, and the one that it
-//     was is removed. Nothing is founded beside a cluster that is there, or by a server that has lost its data since it founded
-//     with another one that still runs.
+//     was is removed. Nothing is founded beside a cluster that is there.
 //  7. Data in a temporary directory is not flushed to the disk: it outlives nothing. Data in a given one is.
-//  8. One of the founders asks for the first election at once. No server deposes a leader by starting, however late it is.
 package embedded

@@ -40,10 +40,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if list := os.Getenv(dyingFounder); list != "" {
-		dieFounding(strings.Split(list, ","))
-		os.Exit(1)
-	}
 	goleak.VerifyTestMain(m)
 }
 

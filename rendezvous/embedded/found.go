@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -46,57 +45,29 @@ type founding struct {
 	Cluster string `json:"cluster"` // of which job and endpoints
 	Server  string `json:"server"`  // the name of this one, which no other has
 	Founds  bool   `json:"founds"`  // it has no data, and is about to found the cluster, or to find out whether it may
-	First   string `json:"first"`   // the endpoint that is to be the first leader, as it has decided; empty: it has not
-	Founder string `json:"founder"` // the name of the server that founds, or has founded, at the endpoint of who asks; empty: none that it knows
 }
 
-// Who asks, and has no data, says by these where and who it is.
-const (
-	founderEndpoint = "endpoint"
-	founderName     = "server"
-)
-
-const maxFounderName = 64 // bytes
-
-func (s *Server) serveFounding(w http.ResponseWriter, r *http.Request) {
-	first, _ := s.first.Load().(string)
-	founder := s.founderAt(r.FormValue(founderEndpoint), r.FormValue(founderName))
+func (s *Server) serveFounding(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load(), first, founder}) // who asks may be gone
-}
-
-// founderAt returns which server founds the cluster at an endpoint, now that one called name has asked. The last one that asked before
-// there was a leader is the one: it may have voted for the leader, and have what the leader has sent.
-func (s *Server) founderAt(endpoint, name string) string {
-	if !slices.ContainsFunc(s.config.others(), func(e rendezvous.Endpoint) bool { return e.String() == endpoint }) || len(name) > maxFounderName {
-		return ""
-	}
-	s.foundersMu.Lock()
-	defer s.foundersMu.Unlock()
-	if p := s.peer.Load(); name != "" && (s.founders[endpoint] == "" || p == nil || !p.hasHadLeader()) {
-		s.founders[endpoint] = name
-	}
-	return s.founders[endpoint]
+	_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), s.name, s.founds.Load()}) // who asks may be gone
 }
 
 // A report is what another server says.
 type report struct {
 	from    rendezvous.Endpoint
 	founds  bool
-	first   string               // the endpoint that is to be the first leader; empty: it has not decided
 	members []*membership.Member // of the cluster that it belongs to; nil: none
-	lost    bool                 // another server has founded the cluster at this one's endpoint
 	err     error                // it says nothing, or belongs elsewhere
 }
 
-// survey asks all others, for at most limit. founder is the name that this server founds by; empty: it does not.
-func (s *Server) survey(ctx context.Context, limit time.Duration, founder string) (list []report) {
+// survey asks all others, for at most limit.
+func (s *Server) survey(ctx context.Context, limit time.Duration) (list []report) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	others := s.config.others()
 	reports := make(chan report)
 	for _, e := range others {
-		go func() { reports <- s.ask(ctx, e, founder) }()
+		go func() { reports <- s.ask(ctx, e) }()
 	}
 	for range others {
 		list = append(list, <-reports)
@@ -104,19 +75,16 @@ func (s *Server) survey(ctx context.Context, limit time.Duration, founder string
 	return list
 }
 
-func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint, founder string) report {
+func (s *Server) ask(ctx context.Context, e rendezvous.Endpoint) report {
 	r := report{from: e}
 	var is founding
-	asker := url.Values{founderEndpoint: {s.config.Self.String()}, founderName: {founder}}
-	if r.err = s.get(ctx, e, foundingPath+"?"+asker.Encode(), &is); r.err != nil {
+	if r.err = s.get(ctx, e, foundingPath, &is); r.err != nil {
 		return r
 	}
 	if is.Cluster != s.config.cluster() {
 		r.err = fmt.Errorf("%s is of %w, %.300q: give every node the same endpoints and job", e, errForeign, is.Cluster)
 		return r
 	}
-	r.first = is.First
-	r.lost = founder != "" && is.Founder != "" && is.Founder != founder
 	if r.founds = is.Founds; !r.founds {
 		r.err = s.get(ctx, e, "/members", &r.members)
 	}
@@ -154,25 +122,19 @@ const (
 )
 
 // decide decides from the answers of the others. own is who this server would be among the cluster's first members. A cluster that
-// knows it as one that has never started needs it to found, perhaps for want of another; any other one has lost it. Who has lost its data
-// while the cluster was founded waits until that has members.
+// knows it as one that has never started needs it to found, perhaps for want of another; any other one has lost it.
 func decide(reports []report, own *membership.Member) course {
 	c := waits
 	for _, r := range reports {
 		switch {
-		case r.members != nil && (r.lost || !awaits(r.members, own)):
+		case r.members != nil && !awaits(r.members, own):
 			return joins
 		case r.members != nil || r.founds:
 			c = founds
 		}
 	}
-	if slices.ContainsFunc(reports, isLost) {
-		return waits
-	}
 	return c
 }
-
-func isLost(r report) bool { return r.lost }
 
 // awaits reports whether one of a cluster's first members is own, and has never started.
 func awaits(members []*membership.Member, own *membership.Member) bool {
@@ -219,15 +181,13 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 	}
 	wait := s.config.nobody()
 	for try := 0; ; try++ {
-		reports := s.survey(ctx, timeOf(surveyTime, try), s.name)
+		reports := s.survey(ctx, timeOf(surveyTime, try))
 		c := decide(reports, own)
-		s.lost = slices.ContainsFunc(reports, isLost)
-		s.founds.Store(c != joins && !s.lost)
+		s.founds.Store(c != joins)
 		var why string
 		pause := min(timeOf(firstPause, try), surveyPause)
 		switch c {
 		case founds:
-			s.first.Store(firstLeader(s.config.Self, reports))
 			return nil, nil
 		case joins:
 			members, err := s.join(ctx, own, membersOf(reports), timeOf(joinTime, try))
@@ -238,9 +198,6 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 			why = fmt.Sprintf("it has lost its data, and cannot become a member again: %v", err)
 		case waits:
 			why = s.config.nobody()
-			if s.lost {
-				why = "it has lost its data while it founded the cluster, and only one of the others has joined: start gorun on the third node, or end the job on all of them and start it again"
-			}
 			if i := slices.IndexFunc(reports, func(r report) bool { return errors.Is(r.err, errForeign) }); i >= 0 {
 				why = reports[i].err.Error()
 			}

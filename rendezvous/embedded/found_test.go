@@ -67,7 +67,7 @@ func TestSlowAnswers(t *testing.T) {
 	slow := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(surveyTime * 3 / 2):
-			_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), "slow", true, "", ""})
+			_ = json.NewEncoder(w).Encode(founding{s.config.cluster(), "slow", true})
 		case <-r.Context().Done(): // nobody waits for it any more
 		}
 	})}

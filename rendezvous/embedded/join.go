@@ -66,7 +66,7 @@ func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *members
 	case i < 0:
 	case s.learner != 0 && list[i].ID == s.learner:
 		return s.endpoints(list)
-	case !s.lost && list[i].ID == uint64(own.ID) && len(list[i].ClientURLs) == 0:
+	case list[i].ID == uint64(own.ID) && len(list[i].ClientURLs) == 0:
 		return nil, nil
 	default:
 		if _, err := client.MemberRemove(ctx, list[i].ID); err != nil {
@@ -118,7 +118,7 @@ func (s *Server) endpoints(members []*etcdserverpb.Member) (list []rendezvous.En
 
 // isReplaced reports whether another server knows a cluster without this member.
 func (s *Server) isReplaced(ctx context.Context) bool {
-	return slices.ContainsFunc(s.survey(ctx, replacedTime, ""), func(r report) bool {
+	return slices.ContainsFunc(s.survey(ctx, replacedTime), func(r report) bool {
 		return r.members != nil && !slices.ContainsFunc(r.members, func(m *membership.Member) bool { return m.ID == s.member.Server.MemberID() })
 	})
 }

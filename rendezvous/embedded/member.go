@@ -52,10 +52,7 @@ func (s *Server) startMember(ctx context.Context) error {
 		}
 		err := s.runMember(ctx, members)
 		if err == nil {
-			s.founds.Store(false) // before first: others must not take this server for a founder that has not decided
-		}
-		s.first.Store("")
-		if err == nil {
+			s.founds.Store(false)
 			return s.promote(ctx)
 		}
 		if s.member != nil && s.isReplaced(ctx) {
@@ -100,10 +97,8 @@ func (s *Server) runMember(ctx context.Context, members []rendezvous.Endpoint) e
 		return explainMemory(context.Cause(s.running))
 	}
 	if s.config.several() {
-		s.peer.Store(&peer{etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server), s.member.Server, uint64(len(s.config.Members))})
-	}
-	if first, _ := s.first.Load().(string); !s.config.several() || first != "" {
-		s.serving.Go(func() { s.campaign(s.config.campaignDelay(first)) })
+		handler := etcdhttp.NewPeerHandler(s.member.GetLogger(), s.member.Server)
+		s.peer.Store(&handler)
 	}
 	select {
 	case <-s.member.Server.ReadyNotify():

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver"
 
 	"github.com/gorun/gorun/env/addr"
 )
@@ -56,25 +55,13 @@ func dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
 	return addr.Dial(ctx, network, address)
 }
 
-// A peer is this server's member as the others see it.
-type peer struct {
-	handler http.Handler
-	etcd    *etcdserver.EtcdServer
-	first   uint64 // how many members founded the cluster
-}
-
-// hasHadLeader reports whether more has been agreed on than the first members, each of which is an entry of raft's log.
-func (p *peer) hasHadLeader() bool { return p.etcd.CommittedIndex() > p.first }
-
 // answerPeer lets the member answer, as soon as there is one.
 func (s *Server) answerPeer(w http.ResponseWriter, r *http.Request) {
-	switch p := s.peer.Load(); {
+	switch peer := s.peer.Load(); {
 	case r.URL.Path == foundingPath:
 		s.serveFounding(w, r)
-	case p != nil && isMessageStream(r):
-		p.handler.ServeHTTP(messageStream{w, s.heard}, r)
-	case p != nil:
-		p.handler.ServeHTTP(w, r)
+	case peer != nil:
+		(*peer).ServeHTTP(w, r)
 	default:
 		http.NotFound(w, r)
 	}

@@ -45,15 +45,9 @@ type Server struct {
 	// Of one that has other members:
 	clientTLS  *tls.Config // nil: none
 	peerClient *http.Client
-	peer       atomic.Pointer[peer] // nil: no member yet
-	founds     atomic.Bool          // it has no data, and is no member yet
-	first      atomic.Value         // string: the endpoint that is to be the cluster's first leader; empty: not decided, or it has had one
-	heard      chan struct{}        // has an entry when another member gets this one's messages
-	lost       bool                 // it has lost its data while the cluster was founded
-	learner    uint64               // the member as which it was added to the cluster; 0: none
-
-	foundersMu sync.Mutex
-	founders   map[string]string // by endpoint: the name of the server that founds, or has founded, the cluster there
+	peer       atomic.Pointer[http.Handler] // this server's member as the others see it; nil: no member yet
+	founds     atomic.Bool                  // it has no data, and is no member yet
+	learner    uint64                       // the member as which it was added to the cluster; 0: none
 
 	running context.Context         // until the server fails or is closed
 	fail    context.CancelCauseFunc // with why; the first reason counts
@@ -81,7 +75,7 @@ func newServer(config Config) *Server {
 	if config.Waiting == nil {
 		config.Waiting = func(string) {}
 	}
-	s := &Server{config: config, name: rand.Text(), clients: newClients(), heard: make(chan struct{}, 1), founders: make(map[string]string)}
+	s := &Server{config: config, name: rand.Text(), clients: newClients()}
 	s.running, s.fail = context.WithCancelCause(context.Background())
 	return s
 }
