@@ -21,8 +21,8 @@ type host struct {
 	env   []string // of the rank
 }
 
-// onTwoHosts runs the program "silent" on rank 0 and 1, each on a host: two networks connect these, 10.9.0.0/24 on eth0 and
-// 10.8.0.0/24 on eth1, where they have their rank + 1 for a number.
+// onTwoHosts runs the program "silent" on rank 0 and 1, each on a host: two networks connect these, 10.9.0.0/24 on eth0
+// and 10.8.0.0/24 on eth1, where they have their rank + 1 for a number.
 func onTwoHosts(t *testing.T, hosts [2]host) [2]*process {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -132,7 +132,8 @@ func TestAnAddressThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Ranks of a machine without IPv4 meet, and ranks without any loopback address say so, instead of waiting for what cannot come.
+// Ranks of a machine without IPv4 meet, and ranks without any loopback address say so, instead of waiting for what
+// cannot come.
 func TestOddLoopback(t *testing.T) {
 	const token, noLoopback = "a-secret-of-16-bytes-and-more", ": this machine does not reach its own loopback address (is the interface lo up?): "
 	const onlyIPv6 = "ip link set lo up; ip addr del 127.0.0.1/8 dev lo; "

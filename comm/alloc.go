@@ -10,16 +10,18 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
 
-// Alloc returns a slice of n zeros in memory that the ranks of a machine share. You use it like any other slice. Collectives of 16 KiB and
-// more on it, or on a part of it, are several times as fast: ranks read and write each other's buffers in place, and no byte moves twice.
-// Use it for buffers that live long and are sent often, such as gradients.
+// Alloc returns a slice of n zeros in memory that the ranks of a machine share. You use it like any other slice.
+// Collectives of 16 KiB and more on it, or on a part of it, are several times as fast: ranks read and write each
+// other's buffers in place, and no byte moves twice. Use it for buffers that live long and are sent often, such as
+// gradients.
 //
-// Alloc is local: it sends nothing. Ranks may allocate different buffers, and may call one collective with different kinds of buffers,
-// which is then as fast as the buffers allow. Where ranks do not share memory, the slice is in this process's own memory.
+// Alloc is local: it sends nothing. Ranks may allocate different buffers, and may call one collective with different
+// kinds of buffers, which is then as fast as the buffers allow. Where ranks do not share memory, the slice is in this
+// process's own memory.
 //
-// The memory belongs to the world of g. It is valid until [MemFree], or until the world is closed. If a collective on it has failed, its
-// contents are undefined from then on, because other ranks may still write there. [Rejoin] makes it memory of the next world: after that no
-// rank writes there any more.
+// The memory belongs to the world of g. It is valid until [MemFree], or until the world is closed. If a collective on
+// it has failed, its contents are undefined from then on, because other ranks may still write there. [Rejoin] makes it
+// memory of the next world: after that no rank writes there any more.
 func Alloc[T Element](g *Group, n int) ([]T, error) {
 	if err := checkGroup("Alloc", g); err != nil {
 		return nil, err
@@ -42,8 +44,8 @@ func Alloc[T Element](g *Group, n int) ([]T, error) {
 	return reduce.View[T](mem), nil
 }
 
-// MemFree frees memory that [Alloc] has returned, for whatever group. buf is the slice that Alloc has returned, or begins where that begins. No
-// rank may have an operation on it under way.
+// MemFree frees memory that [Alloc] has returned, for whatever group. buf is the slice that Alloc has returned, or
+// begins where that begins. No rank may have an operation on it under way.
 func MemFree[T Element](buf []T) error { return free("MemFree", buf) }
 
 // Free is [MemFree]. g does not matter, but must not be nil.

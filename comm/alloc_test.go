@@ -73,8 +73,9 @@ func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *
 	})
 }
 
-// Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by whatever plan, of
-// whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless ranks have to sleep.
+// Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by
+// whatever plan, of whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless
+// ranks have to sleep.
 func TestBlockingCallsAllocateNothing(t *testing.T) {
 	if testkit.Race {
 		t.Skip("the race detector lets pools forget")
@@ -172,7 +173,8 @@ func (b *callBuffers) others() *cutUp {
 	return b.cut[0]
 }
 
-// blockingCalls are the calls of package comm that return when they have ended, of n elements or so, but for those of objects.
+// blockingCalls are the calls of package comm that return when they have ended, of n elements or so, but for those of
+// objects.
 func blockingCalls(n int) map[string]blockingCall {
 	calls := map[string]blockingCall{
 		"Barrier":   func(ctx context.Context, g *Group, _ *callBuffers) error { return Barrier(ctx, g) },

@@ -19,9 +19,9 @@ func IBarrier(g *Group) *Work {
 	return startCollective(func(c *core.Collective) { c.Barrier(g.untyped()) })
 }
 
-// MonitoredBarrier is a [Barrier] that names every rank that does not come. Shortly before the group's timeout, or before ctx's deadline if
-// that is earlier, all ranks that have come get a [MissingRanksError]. Then the group has failed, and stays failed. As long as all ranks
-// come, it costs no more than a Barrier.
+// MonitoredBarrier is a [Barrier] that names every rank that does not come. Shortly before the group's timeout, or
+// before ctx's deadline if that is earlier, all ranks that have come get a [MissingRanksError]. Then the group has
+// failed, and stays failed. As long as all ranks come, it costs no more than a Barrier.
 func MonitoredBarrier(ctx context.Context, g *Group) error {
 	return public(g.untyped().MonitoredBarrier(ctx))
 }

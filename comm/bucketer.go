@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// A Bucketer all-reduces buffers in buckets, one message for each, while the program computes the next buffers: the gradients of a model's
-// layers, for instance, as the backward pass computes them. Only one goroutine may use it.
+// A Bucketer all-reduces buffers in buckets, one message for each, while the program computes the next buffers: the
+// gradients of a model's layers, for instance, as the backward pass computes them. Only one goroutine may use it.
 type Bucketer[T Element] struct {
 	g      *Group
 	op     Op
@@ -17,17 +17,18 @@ type Bucketer[T Element] struct {
 	works  []*Work
 }
 
-// NewBucketer makes a Bucketer that combines buffers over the ranks of g. A bucket is full when its buffers have at least so many bytes.
-// The following buckets may have other limits, in then; the last limit holds for all buckets after it. A small first bucket starts early,
-// and large buckets cost less.
+// NewBucketer makes a Bucketer that combines buffers over the ranks of g. A bucket is full when its buffers have at
+// least so many bytes. The following buckets may have other limits, in then; the last limit holds for all buckets after
+// it. A small first bucket starts early, and large buckets cost less.
 func NewBucketer[T Element](g *Group, op Op, bytes int, then ...int) *Bucketer[T] {
 	b := &Bucketer[T]{g: g, op: op, limits: append([]int{bytes}, then...)}
 	b.size = bucketSize{limits: b.limits}
 	return b
 }
 
-// Add puts buf into the bucket. If that makes the bucket full, it starts the all-reduce of the bucket. buf belongs to comm until
-// [Bucketer.Flush] has returned, and then holds the result. Every rank must add buffers of the same lengths in the same order.
+// Add puts buf into the bucket. If that makes the bucket full, it starts the all-reduce of the bucket. buf belongs to
+// comm until [Bucketer.Flush] has returned, and then holds the result. Every rank must add buffers of the same lengths
+// in the same order.
 func (b *Bucketer[T]) Add(buf []T) {
 	if b == nil {
 		return
@@ -44,8 +45,8 @@ func (b *Bucketer[T]) start() {
 	b.bucket = nil
 }
 
-// Flush starts the all-reduce of the last bucket and waits for all buckets. Every rank must call it after the same buffers. It returns the
-// first error. You may use the Bucketer again after that.
+// Flush starts the all-reduce of the last bucket and waits for all buckets. Every rank must call it after the same
+// buffers. It returns the first error. You may use the Bucketer again after that.
 func (b *Bucketer[T]) Flush(ctx context.Context) error {
 	if b == nil {
 		return badArgument("Flush", "the Bucketer is nil: NewBucketer makes one")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCloseDuringCalls: other goroutines call on a group until it is closed. Close compares calls before that, and must not count as one:
-// the other ranks, which are in the same calls, would take them for others.
+// TestCloseDuringCalls: other goroutines call on a group until it is closed. Close compares calls before that, and must
+// not count as one: the other ranks, which are in the same calls, would take them for others.
 func TestCloseDuringCalls(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
@@ -40,8 +40,8 @@ func TestCloseDuringCalls(t *testing.T) {
 	})
 }
 
-// TestCloseSaysWhatNobodyHasWaitedFor: an I-form whose Work nobody has waited for gets through, or Close says that it has not, and the
-// other rank gets that as the cause.
+// TestCloseSaysWhatNobodyHasWaitedFor: an I-form whose Work nobody has waited for gets through, or Close says that it
+// has not, and the other rank gets that as the cause.
 func TestCloseSaysWhatNobodyHasWaitedFor(t *testing.T) {
 	const long, unsent = 1 << 20, ", and has not sent the message that it had announced: nobody there has waited for that Send"
 	send := func(times, n int) func(g *Group) {

@@ -12,7 +12,8 @@ import (
 // DefaultObjectLimit is the limit of [WithObjectLimit] if you do not set it.
 const DefaultObjectLimit = 64 << 20
 
-// A Codec turns objects into bytes and back, as the functions of encoding/json do. Several goroutines may use it at once.
+// A Codec turns objects into bytes and back, as the functions of encoding/json do. Several goroutines may use it at
+// once.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error
@@ -112,7 +113,8 @@ func (l *objectList) next() (b []byte, good bool) {
 	return b, true
 }
 
-// decodeList decodes the objects of l, which openList has checked, into what objs point to. It returns how many it has decoded.
+// decodeList decodes the objects of l, which openList has checked, into what objs point to. It returns how many it has
+// decoded.
 func (g *Group) decodeList(l objectList, objs []any) (int, error) {
 	for i := range l.count {
 		b, _ := l.next()

@@ -12,8 +12,8 @@
 //	grads := []float32{1, 2, 3}
 //	err = comm.AllReduce(ctx, world, grads, comm.Avg)
 //
-// docs/comm.md has every call beside those of torch.distributed and MPI, every error as it is printed, and how to choose
-// groups.
+// docs/comm.md has every call beside those of torch.distributed and MPI, every error as it is printed, and how to
+// choose groups.
 //
 // # Rules
 //
@@ -33,47 +33,51 @@
 //
 // # Failure
 //
-// Every operation takes a context, has a timeout ([WithTimeout]) and returns an error that names the operation, its number in the group,
-// and the rank at fault. When a member dies, every operation that needs it, directly or through another rank, ends at once with a
-// [PeerError] on every other member. So does every later call on the group: a failed group stays failed. A member that no other one needs
-// any more may end in any way. The regular way to leave is [Group.Close].
+// Every operation takes a context, has a timeout ([WithTimeout]) and returns an error that names the operation, its
+// number in the group, and the rank at fault. When a member dies, every operation that needs it, directly or through
+// another rank, ends at once with a [PeerError] on every other member. So does every later call on the group: a failed
+// group stays failed. A member that no other one needs any more may end in any way. The regular way to leave is
+// [Group.Close].
 //
-// From the first second on, ranks that wait ask the ranks that they wait for what these are doing, and get an answer whatever the program
-// there does. So comm finds calls that differ even if no message of one reaches the other. A timeout names the rank at the end of all waits
-// and says what that does instead. Waits in a circle are a [DeadlockError]. [MonitoredBarrier] names every rank that does not come. The
-// [Flight] of a group has its last operations. SIGQUIT and [WriteFlight] print it, and it is written to a file when the group fails by a
-// timeout or a mismatch.
+// From the first second on, ranks that wait ask the ranks that they wait for what these are doing, and get an answer
+// whatever the program there does. So comm finds calls that differ even if no message of one reaches the other. A
+// timeout names the rank at the end of all waits and says what that does instead. Waits in a circle are a
+// [DeadlockError]. [MonitoredBarrier] names every rank that does not come. The [Flight] of a group has its last
+// operations. SIGQUIT and [WriteFlight] print it, and it is written to a file when the group fails by a timeout or a
+// mismatch.
 //
-// To cancel a collective, or a transfer under way, makes the group fail as well, because half a collective cannot be undone. Only a receive
-// that no message has matched can be cancelled alone. A message that has arrived completely can still be received after the failure.
+// To cancel a collective, or a transfer under way, makes the group fail as well, because half a collective cannot be
+// undone. Only a receive that no message has matched can be cancelled alone. A message that has arrived completely can
+// still be received after the failure.
 //
 // If an object cannot be encoded or decoded, only that call fails, with an [ObjectError].
 //
 // # Memory
 //
-// Ranks of one machine carry out collectives in memory that they share. It has no name, and is gone with the last of them. Everything that
-// goes to another machine goes over TCP. See [WithTransport] and [WithConnections]. If all ranks of a group are on one machine and their
-// buffers are of [Alloc], collectives use these in place, without a copy.
+// Ranks of one machine carry out collectives in memory that they share. It has no name, and is gone with the last of
+// them. Everything that goes to another machine goes over TCP. See [WithTransport] and [WithConnections]. If all ranks
+// of a group are on one machine and their buffers are of [Alloc], collectives use these in place, without a copy.
 //
 // # Trust
 //
-// Ranks prove to each other that they know the job's token. gorun makes one for every round; without gorun it is in GORUN_TOKEN. Without a
-// token comm listens on loopback only, for programs of the same user, which have a token in a file. comm checks the size of what a peer
-// sends before it allocates memory for it, and never decodes objects into code. With [WithTLS] everything that leaves the machine is
-// encrypted, including the connections to rank 0's store.
+// Ranks prove to each other that they know the job's token. gorun makes one for every round; without gorun it is in
+// GORUN_TOKEN. Without a token comm listens on loopback only, for programs of the same user, which have a token in a
+// file. comm checks the size of what a peer sends before it allocates memory for it, and never decodes objects into
+// code. With [WithTLS] everything that leaves the machine is encrypted, including the connections to rank 0's store.
 //
 // # Arithmetic
 //
-// Results are bitwise the same on every rank, and in every run with the same ranks and lengths. Integers wrap. Min and Max follow Go's
-// builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed in float32 and rounded once. [Avg] of
-// integers is the wrapped sum divided by the number of ranks, truncated toward zero. Operations of your own ([NewOp]) need not commute;
-// those that do not are applied in order of rank.
+// Results are bitwise the same on every rank, and in every run with the same ranks and lengths. Integers wrap. Min and
+// Max follow Go's builtins: any NaN wins. Sums, products and averages of [Float16] and [BFloat16] are computed in
+// float32 and rounded once. [Avg] of integers is the wrapped sum divided by the number of ranks, truncated toward zero.
+// Operations of your own ([NewOp]) need not commute; those that do not are applied in order of rank.
 //
-// On amd64 vectors are combined with AVX-512 or AVX2, if the processor has them, with the same results. GORUN_KERNELS=avx2 or portable
-// chooses another level. [Explain] says by which algorithm a call is carried out. [WithTuning] or GORUN_COMM_TUNE overrules that choice.
+// On amd64 vectors are combined with AVX-512 or AVX2, if the processor has them, with the same results.
+// GORUN_KERNELS=avx2 or portable chooses another level. [Explain] says by which algorithm a call is carried out.
+// [WithTuning] or GORUN_COMM_TUNE overrules that choice.
 //
 // # Layout
 //
-// There is a file for each family of calls. What carries them out is below comm/internal. The package has more lines than a package here
-// should have, because it has the whole API: a third of the lines are its documentation.
+// There is a file for each family of calls. What carries them out is below comm/internal. The package has more lines
+// than a package here should have, because it has the whole API: a third of the lines are its documentation.
 package comm

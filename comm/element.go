@@ -7,9 +7,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// Element is any type that collectives and point-to-point calls carry: Go's integers, floats and complex numbers, and types built on them.
-// All ranks of a call use the same type. int and int64 count as one type, and so do uint, uintptr and uint64 (on 32-bit machines the
-// 32-bit types).
+// Element is any type that collectives and point-to-point calls carry: Go's integers, floats and complex numbers, and
+// types built on them. All ranks of a call use the same type. int and int64 count as one type, and so do uint, uintptr
+// and uint64 (on 32-bit machines the 32-bit types).
 type Element interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |

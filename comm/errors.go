@@ -17,9 +17,9 @@ var ErrClosed = endpoint.ErrClosed
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
 var ErrTimeout = diagnosis.ErrTimeout
 
-// A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer in time. Then the group
-// has failed, and stays failed. There are two cases in which only the call fails: a receive or probe times out and no message has matched
-// it, or the other rank of a message has closed the group.
+// A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer in
+// time. Then the group has failed, and stays failed. There are two cases in which only the call fails: a receive or
+// probe times out and no message has matched it, or the other rank of a message has closed the group.
 type PeerError struct {
 	Rank int    // world rank at fault
 	Host string // where it runs
@@ -56,8 +56,9 @@ func found(remote bool, finder int) string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// An AbortError says that a member aborted the group: it called Abort, it cancelled an operation under way, or it found this rank at fault,
-// which this rank need not agree with. Or an operation of NewOp or a codec of its program panicked in a collective, or ended its goroutine.
+// An AbortError says that a member aborted the group: it called Abort, it cancelled an operation under way, or it found
+// this rank at fault, which this rank need not agree with. Or an operation of NewOp or a codec of its program panicked
+// in a collective, or ended its goroutine.
 type AbortError struct {
 	Rank int // world rank that aborted the group
 	Op   string
@@ -74,8 +75,8 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// A MissingRanksError says which ranks did not call [Init], [Rejoin] or [MonitoredBarrier] in time. If it names only rank 0, others may be
-// missing too: rank 0 serves the store in which ranks meet.
+// A MissingRanksError says which ranks did not call [Init], [Rejoin] or [MonitoredBarrier] in time. If it names only
+// rank 0, others may be missing too: rank 0 serves the store in which ranks meet.
 type MissingRanksError struct {
 	Missing []int  // world ranks
 	Waits   []Wait // of missing ranks that wait in another call
@@ -111,17 +112,18 @@ func (e *MissingRanksError) Error() string {
 
 func (e *MissingRanksError) Unwrap() error { return e.Err }
 
-// A MismatchError says that ranks which should have made the same call made different ones, or passed lengths that do not match. After a
-// collective every member gets it. A rank whose own call had ended without error before the mismatch was found gets it from its next call
-// or from [Group.Close]. What ranks send in a collective carries a hash of all their calls on the group, so they find a difference the next
-// time they communicate. After a message of another element type only the receiver gets it, and the group continues.
+// A MismatchError says that ranks which should have made the same call made different ones, or passed lengths that do
+// not match. After a collective every member gets it. A rank whose own call had ended without error before the mismatch
+// was found gets it from its next call or from [Group.Close]. What ranks send in a collective carries a hash of all
+// their calls on the group, so they find a difference the next time they communicate. After a message of another
+// element type only the receiver gets it, and the group continues.
 type MismatchError struct {
 	Op    string // what this rank called
 	Seq   uint64
 	Calls []RankCall // two ranks that differ, in order of rank
 
-	// The first calls that differ have numbers from First to Last among the group's collectives. If First is Last, Calls are these
-	// calls. Otherwise Calls are those in which the difference was found. Both are 0 for a message.
+	// The first calls that differ have numbers from First to Last among the group's collectives. If First is Last,
+	// Calls are these calls. Otherwise Calls are those in which the difference was found. Both are 0 for a message.
 	First, Last uint64
 }
 
@@ -170,7 +172,8 @@ func (e *DeadlockError) Error() string { return fmt.Sprintf("comm: %s #%d: %v", 
 
 func (e *DeadlockError) Unwrap() error { return e.Err }
 
-// A TruncateError says that a message was longer than the buffer of the receive that matched it. The message is lost. The group continues.
+// A TruncateError says that a message was longer than the buffer of the receive that matched it. The message is lost.
+// The group continues.
 type TruncateError struct {
 	Source    int // world rank
 	Got, Room int // elements of the message and of the buffer
@@ -180,8 +183,8 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("comm: Recv: message of %d elements from rank %d does not fit into %d", e.Got, e.Source, e.Room)
 }
 
-// An ArgumentError says that the arguments of a call were wrong. Nothing was sent, and the group continues. From [Init] it says that options
-// or environment are wrong, or do not match those of the other ranks.
+// An ArgumentError says that the arguments of a call were wrong. Nothing was sent, and the group continues. From [Init]
+// it says that options or environment are wrong, or do not match those of the other ranks.
 type ArgumentError struct {
 	Op  string // the call
 	Err error  // what is wrong with it
@@ -191,9 +194,9 @@ func (e *ArgumentError) Error() string { return fmt.Sprintf("comm: %s: %v", e.Op
 
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// A NoRejoinError says that this process cannot rejoin, because the launcher of these workers ends them all when one fails. It does not wrap
-// the failure, so that a loop which calls [Rejoin] after every failure ends. [ExitCode] returns the exit code of the failure, so that gorun
-// starts the workers again, as if the program had not called Rejoin.
+// A NoRejoinError says that this process cannot rejoin, because the launcher of these workers ends them all when one
+// fails. It does not wrap the failure, so that a loop which calls [Rejoin] after every failure ends. [ExitCode] returns
+// the exit code of the failure, so that gorun starts the workers again, as if the program had not called Rejoin.
 type NoRejoinError struct {
 	Why   error // why this process cannot rejoin
 	After error // the last failure of a call, or of Init
@@ -201,8 +204,8 @@ type NoRejoinError struct {
 
 func (e *NoRejoinError) Error() string { return fmt.Sprintf("%v (comm: Rejoin: %v)", e.After, e.Why) }
 
-// An ObjectError says that the object of a rank could not be encoded there, or could not be decoded here. If it could not be encoded, every
-// rank of the call gets the error. The group continues.
+// An ObjectError says that the object of a rank could not be encoded there, or could not be decoded here. If it could
+// not be encoded, every rank of the call gets the error. The group continues.
 type ObjectError struct {
 	Rank int // world rank whose object it is
 	Op   string

@@ -38,7 +38,8 @@ func ExampleGroup_Explain() {
 
 func ExampleWithTuning() {
 	inWorld(4, func(ctx context.Context, world *comm.Group) error {
-		// In this group every rank combines its slice of a sum, however short that is; between machines sums go round the ring.
+		// In this group every rank combines its slice of a sum, however short that is; between machines sums go round
+		// the ring.
 		grads, err := comm.NewGroup(ctx, world, world.Ranks(), comm.WithTuning("all_reduce=shared; all_reduce=ring"))
 		if err != nil {
 			return err

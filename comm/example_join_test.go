@@ -39,8 +39,8 @@ func setenv(pairs ...string) func() {
 	}
 }
 
-// Outside gorun, ranks are told who they are, and meet where the method says: here in a directory that both see. Whoever has
-// the token gets in, and what leaves the machine is encrypted with keys made of it.
+// Outside gorun, ranks are told who they are, and meet where the method says: here in a directory that both see.
+// Whoever has the token gets in, and what leaves the machine is encrypted with keys made of it.
 func ExampleWithInitMethod() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

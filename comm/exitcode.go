@@ -18,15 +18,17 @@ import (
 //     other, objects that cannot be encoded or decoded, ranks that never came;
 //   - 1 for all other errors.
 //
-// If another attempt would certainly fail as well, ExitCode also writes err to the worker's error file (TORCHELASTIC_ERROR_FILE), unless the
-// file exists. These are the errors with code 2, except for ranks that never came. Then gorun shows err in its summary and does not start
-// the workers again. If a program exits with 2 without that file, gorun starts it again like any other.
+// If another attempt would certainly fail as well, ExitCode also writes err to the worker's error file
+// (TORCHELASTIC_ERROR_FILE), unless the file exists. These are the errors with code 2, except for ranks that never
+// came. Then gorun shows err in its summary and does not start the workers again. If a program exits with 2 without
+// that file, gorun starts it again like any other.
 //
 // The exit code of a [NoRejoinError] is that of the failure in it.
 //
-// ExitCode also writes a [PeerError] there, and an [AbortError] of another rank, with the rank at fault. If that rank has failed too, gorun
-// names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun dials that address. If it gets no answer
-// either, the next attempt leaves out one of the two nodes, or waits until they reach each other, and does not count as a restart.
+// ExitCode also writes a [PeerError] there, and an [AbortError] of another rank, with the rank at fault. If that rank
+// has failed too, gorun names it as the root cause, and ends with its exit code. If a PeerError has an address, gorun
+// dials that address. If it gets no answer either, the next attempt leaves out one of the two nodes, or waits until
+// they reach each other, and does not count as a restart.
 func ExitCode(err error) int {
 	if e, ok := errors.AsType[*NoRejoinError](err); ok {
 		err = e.After
@@ -61,7 +63,8 @@ func failsAgain(err error) bool {
 		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.Is(err, auth.ErrNoToken) || errors.As(err, &refused)
 }
 
-// becauseOf returns what an error file says about the rank because of which this one has failed. It is nil if there is none.
+// becauseOf returns what an error file says about the rank because of which this one has failed. It is nil if there is
+// none.
 func becauseOf(err error) map[string]any {
 	if e, ok := errors.AsType[*PeerError](err); ok {
 		more := map[string]any{"failed_peer": failedPeer{e.Rank, e.Finder}}
@@ -104,8 +107,8 @@ func errorFile() string {
 	return w.ErrorFile
 }
 
-// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with more keys. It does not overwrite a
-// file.
+// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with more keys. It does not
+// overwrite a file.
 func writeErrorFile(path string, err error, more map[string]any, at time.Time) (failed error) {
 	more["message"] = map[string]any{
 		"message":   err.Error(),

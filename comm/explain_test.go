@@ -90,7 +90,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainOfAGroup: what counts is where the members of the group are, in its order, and not which ranks of the world they are.
+// TestExplainOfAGroup: what counts is where the members of the group are, in its order, and not which ranks of the
+// world they are.
 func TestExplainOfAGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		world  string
@@ -123,7 +124,8 @@ func TestExplainOfAGroup(t *testing.T) {
 	}
 }
 
-// A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any other.
+// A group goes by the tuning that it is given: its ranks take the steps of that way, and get what they would by any
+// other.
 func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
 	testkit.WithoutRace(t)
 	const size = 4

@@ -7,8 +7,8 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// TestFarMachinesGetFewSteps: comm finds out that machines are far away from each other, and then uses algorithms with few steps. It does not
-// do so in a group if all that it knows is that every rank of the group is far away from rank 0.
+// TestFarMachinesGetFewSteps: comm finds out that machines are far away from each other, and then uses algorithms with
+// few steps. It does not do so in a group if all that it knows is that every rank of the group is far away from rank 0.
 func TestFarMachinesGetFewSteps(t *testing.T) {
 	testkit.WithoutRace(t)
 	const size = 4

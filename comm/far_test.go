@@ -12,7 +12,8 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// farWorld makes a world in a placement in which ranks have found out that the machines are far away from that of rank 0.
+// farWorld makes a world in a placement in which ranks have found out that the machines are far away from that of rank
+// 0.
 func farWorld(t testing.TB, placement string, size int) *testWorld {
 	machines := machinesOf(placement, size)
 	return worldAtDistances(t, machines, func(r int) core.Distance {
@@ -33,7 +34,8 @@ func worldAtDistances(t testing.TB, machines []string, of func(rank int) core.Di
 	})
 }
 
-// All ranks choose the same, which is not what they choose nearby. They do so in all groups, unless those have a tuning.
+// All ranks choose the same, which is not what they choose nearby. They do so in all groups, unless those have a
+// tuning.
 func TestRanksOnFarMachinesTakeFewSteps(t *testing.T) {
 	testkit.WithoutRace(t)
 	for _, c := range []struct {
@@ -89,7 +91,8 @@ func TestRanksOnFarMachinesTakeFewSteps(t *testing.T) {
 	}
 }
 
-// Ranks measure only how far away rank 0 is. So a group is far apart only if it has near members and far ones. All members choose the same.
+// Ranks measure only how far away rank 0 is. So a group is far apart only if it has near members and far ones. All
+// members choose the same.
 func TestGroupsAreFarApartOnlyIfNearAndFar(t *testing.T) {
 	distances := []core.Distance{core.Near, core.Near, core.Far, core.Far, core.Far, core.UnknownDistance}
 	w := worldAtDistances(t, []string{"a", "b", "c", "d", "e", "e"}, func(r int) core.Distance { return distances[r] })

@@ -11,8 +11,8 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// No honest program comes to the limits of what may be sent before anybody wants it, however far ahead one rank is: with
-// messages, with collectives, and with groups.
+// No honest program comes to the limits of what may be sent before anybody wants it, however far ahead one rank is:
+// with messages, with collectives, and with groups.
 func TestARankFarAhead(t *testing.T) {
 	testkit.WithoutRace(t)
 	onTransports(t, testkit.UnlessShort([]string{"mem", "tcp", "shm", "mixed"}, []string{"tcp", "shm"}), func(t *testing.T, world func(int) *testWorld) {

@@ -16,9 +16,9 @@ import (
 // The grid: every collective against a sequential reference, for numbers of ranks, lengths, element types and
 // operations. What follows from length does not depend on type and operation, so not everything meets everything.
 
-// lengths returns the vector lengths, in elements, that collectives are tested with in g. The longest is left out where pieces are
-// very short, since it has no more kinds of pieces than the one before it, and where ranks are many, since it takes long and shows
-// no more than with few.
+// lengths returns the vector lengths, in elements, that collectives are tested with in g. The longest is left out where
+// pieces are very short, since it has no more kinds of pieces than the one before it, and where ranks are many, since
+// it takes long and shows no more than with few.
 func lengths(g *Group) []int {
 	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
 	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && testing.Short() {
@@ -227,8 +227,8 @@ func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check fu
 	return nil
 }
 
-// TestReductions tests int64 with every number of ranks, float32 with up to 5, and the other types with two numbers: a power of
-// two, and another.
+// TestReductions tests int64 with every number of ranks, float32 with up to 5, and the other types with two numbers: a
+// power of two, and another.
 func TestReductions(t *testing.T) {
 	testkit.WithoutRace(t)
 	complex64s := grid[complex64]{

@@ -15,9 +15,10 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// A Group is an ordered set of ranks that talk to each other, a communicator: the world that [Init] returns, or a part of it that
-// [NewGroup], [Split] or [NewMesh] has made. This rank is a member of every Group that it has. NewGroup and Split return a nil Group to
-// ranks that are not members. A nil Group has no ranks: every call on it returns an [ArgumentError], and Close does nothing.
+// A Group is an ordered set of ranks that talk to each other, a communicator: the world that [Init] returns, or a part
+// of it that [NewGroup], [Split] or [NewMesh] has made. This rank is a member of every Group that it has. NewGroup and
+// Split return a nil Group to ranks that are not members. A nil Group has no ranks: every call on it returns an
+// [ArgumentError], and Close does nothing.
 type Group struct {
 	core    *core.Group
 	world   *world
@@ -140,11 +141,12 @@ func (g *Group) String() string {
 	return fmt.Sprintf("group %v", g.core.Ranks)
 }
 
-// Close leaves the group. Operations under way fail with [ErrClosed]. Members that still need this rank get a [PeerError], so call [Barrier]
-// first if they might. To close the world leaves all groups: messages that have been sent are written out, and everything that comm has
-// started in this process ends. Close is local and idempotent. If the group has failed, Close waits until the members that can be reached
-// know why, at most until a second after the failure. If Close finds that members have made other calls than this rank, it returns the
-// [MismatchError]. It also returns an error if an I-form has not ended and nobody has waited for its Work: then a message is lost, or a
+// Close leaves the group. Operations under way fail with [ErrClosed]. Members that still need this rank get a
+// [PeerError], so call [Barrier] first if they might. To close the world leaves all groups: messages that have been
+// sent are written out, and everything that comm has started in this process ends. Close is local and idempotent. If
+// the group has failed, Close waits until the members that can be reached know why, at most until a second after the
+// failure. If Close finds that members have made other calls than this rank, it returns the [MismatchError]. It also
+// returns an error if an I-form has not ended and nobody has waited for its Work: then a message is lost, or a
 // collective is not complete.
 func (g *Group) Close() error {
 	if g == nil {
@@ -182,8 +184,8 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Abort makes the group fail on every member: pending and later calls return an [AbortError] with cause. It waits for at most 100 ms until
-// the members know. Only the first failure of a group counts.
+// Abort makes the group fail on every member: pending and later calls return an [AbortError] with cause. It waits for
+// at most 100 ms until the members know. Only the first failure of a group counts.
 func (g *Group) Abort(cause error) {
 	if g == nil {
 		return
@@ -194,9 +196,9 @@ func (g *Group) Abort(cause error) {
 	g.core.Abort(cause)
 }
 
-// NewGroup makes a group of some ranks of parent: ranks[i] of parent becomes rank i. Every rank of parent calls it with the same ranks. It
-// returns nil, nil on ranks that are not members. The options [WithTimeout], [WithCodec], [WithObjectLimit] and [WithTuning] have an effect;
-// the group inherits from parent what they do not set.
+// NewGroup makes a group of some ranks of parent: ranks[i] of parent becomes rank i. Every rank of parent calls it with
+// the same ranks. It returns nil, nil on ranks that are not members. The options [WithTimeout], [WithCodec],
+// [WithObjectLimit] and [WithTuning] have an effect; the group inherits from parent what they do not set.
 func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
 	if err := checkGroup("NewGroup", parent); err != nil {
 		return nil, err
@@ -219,9 +221,9 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (
 	return parent.part("NewGroup", seq, "", members, cfg)
 }
 
-// Split divides parent into groups. The ranks that pass the same color form a group, in the order of their keys. Ranks with equal keys are
-// in the order of their ranks in parent. Every rank of parent calls it. A rank that passes a negative color gets nil, nil. The groups
-// inherit parent's timeout, codec, object limit and tuning.
+// Split divides parent into groups. The ranks that pass the same color form a group, in the order of their keys. Ranks
+// with equal keys are in the order of their ranks in parent. Every rank of parent calls it. A rank that passes a
+// negative color gets nil, nil. The groups inherit parent's timeout, codec, object limit and tuning.
 func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	if err := checkGroup("Split", parent); err != nil {
 		return nil, err

@@ -46,7 +46,8 @@ const (
 	deviatingSize = 3
 )
 
-// sampleKinds are the collectives, and in what ranks can differ there. In those of oneWay rank 0 need not wait for the odd rank.
+// sampleKinds are the collectives, and in what ranks can differ there. In those of oneWay rank 0 need not wait for the
+// odd rank.
 var (
 	moved   = []string{"kind", "type", "size", "length", "nothing"}
 	rooted  = append([]string{"root"}, moved...)
@@ -151,8 +152,9 @@ func runSample[T Element](ctx context.Context, g *Group, s sample) (uint64, erro
 	return h.Sum64(), err
 }
 
-// Whatever collective ranks call, and in whatever one of them differs, no rank ever gets wrong numbers without an error: not if
-// nobody waits for anybody, nor if one rank is far ahead. A rank gets a MismatchError, and all get an error when they next meet.
+// Whatever collective ranks call, and in whatever one of them differs, no rank ever gets wrong numbers without an
+// error: not if nobody waits for anybody, nor if one rank is far ahead. A rank gets a MismatchError, and all get an
+// error when they next meet.
 func TestCallsThatDifferAreFoundWhoeverWaits(t *testing.T) {
 	testkit.WithoutRace(t)
 	running := make(chan struct{}, 100) // worlds, most of which wait
@@ -292,8 +294,8 @@ func (d divergence) numbered(ctx context.Context, g *Group, i int) error {
 	return nil
 }
 
-// Two ranks that both believe to be the root are done at once, and never meet again: they find out when they close the group, each
-// of them, and the world with its groups.
+// Two ranks that both believe to be the root are done at once, and never meet again: they find out when they close the
+// group, each of them, and the world with its groups.
 func TestTwoRootsAreFoundAtClose(t *testing.T) {
 	onTransports(t, []string{"tcp", "shm"}, func(t *testing.T, world func(int) *testWorld) {
 		for _, length := range []int{1, 3000} {
@@ -330,8 +332,8 @@ func TestTwoRootsAreFoundAtClose(t *testing.T) {
 	})
 }
 
-// A message of another type than its receive fails alone, and the group goes on: if its collectives differ later, ranks still find that
-// out when they close it.
+// A message of another type than its receive fails alone, and the group goes on: if its collectives differ later, ranks
+// still find that out when they close it.
 func TestTwoRootsAreFoundAtCloseAfterAMessageOfAnotherType(t *testing.T) {
 	onTransports(t, []string{"tcp", "shm"}, func(t *testing.T, world func(int) *testWorld) {
 		w := world(2)

@@ -158,8 +158,8 @@ func TestMissingRanksAreNamedByAllThatCame(t *testing.T) {
 	})
 }
 
-// As torch's destroy_process_group and init_process_group do, at a store that stays: ranks that come to the next world early
-// wait for the others.
+// As torch's destroy_process_group and init_process_group do, at a store that stays: ranks that come to the next world
+// early wait for the others.
 func TestInitAfterClose(t *testing.T) {
 	store := NewMemStore()
 	var wg sync.WaitGroup

@@ -12,8 +12,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// A rank fails in the first call of a world, before ranks have connected. Every rank that fails because of it ends at once. One rank makes its call
-// when all the others have ended. It, too, says what has happened first, and not that somebody else has gone.
+// A rank fails in the first call of a world, before ranks have connected. Every rank that fails because of it ends at
+// once. One rank makes its call when all the others have ended. It, too, says what has happened first, and not that
+// somebody else has gone.
 func TestWhoComesLateNamesTheFirstFailure(t *testing.T) {
 	const size = 6
 	call := func(ctx context.Context, g *Group, n int) error { return AllReduce(ctx, g, make([]float32, n), Sum) }

@@ -183,7 +183,8 @@ func longVectors(ctx context.Context, g *Group) error {
 	return sameAs("ReduceScatter", err, mine, result)
 }
 
-// Whatever the algorithm, a reduction changes no rank's input but that of a result, and does not combine what was there before.
+// Whatever the algorithm, a reduction changes no rank's input but that of a result, and does not combine what was there
+// before.
 func TestReductionsLeaveTheirInput(t *testing.T) {
 	testkit.WithoutRace(t)
 	inWorldsOfEverySize(t, func(ctx context.Context, world *Group) error {

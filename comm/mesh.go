@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// A Mesh arranges the ranks of a group in dimensions with names, such as dp × tp × pp, in row-major order: the last coordinate changes
-// fastest. Along each dimension a rank has a group with the ranks that differ from it only in that coordinate. Its rank in that group is the
-// coordinate.
+// A Mesh arranges the ranks of a group in dimensions with names, such as dp × tp × pp, in row-major order: the last
+// coordinate changes fastest. Along each dimension a rank has a group with the ranks that differ from it only in that
+// coordinate. Its rank in that group is the coordinate.
 type Mesh struct {
 	shared *meshGroups
 	axes   []axis
@@ -25,8 +25,8 @@ type axis struct {
 	at   int // this rank's coordinate
 }
 
-// NewMesh arranges the ranks of g in a shape, whose product is Size, with a name for every dimension. Every rank of g makes the same call.
-// It costs one barrier, however many groups there are.
+// NewMesh arranges the ranks of g in a shape, whose product is Size, with a name for every dimension. Every rank of g
+// makes the same call. It costs one barrier, however many groups there are.
 func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh, error) {
 	if err := checkGroup("NewMesh", g); err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func each[T any](axes []axis, of func(axis) T) []T {
 	return all
 }
 
-// Group is this rank's group along the dimension called name. It is nil if m has no such dimension. Then the error of a call on the group
-// says which dimensions there are.
+// Group is this rank's group along the dimension called name. It is nil if m has no such dimension. Then the error of a
+// call on the group says which dimensions there are.
 func (m *Mesh) Group(name string) *Group {
 	i := slices.IndexFunc(m.all(), func(a axis) bool { return a.name == name })
 	if i < 0 {
@@ -115,8 +115,8 @@ func (m *Mesh) Group(name string) *Group {
 	return g
 }
 
-// Slice is the part of m that contains this rank and spans the named dimensions, in the order of names. It shares m's groups, and costs
-// nothing.
+// Slice is the part of m that contains this rank and spans the named dimensions, in the order of names. It shares m's
+// groups, and costs nothing.
 func (m *Mesh) Slice(names ...string) (*Mesh, error) {
 	if err := m.check("Slice"); err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func (m *Mesh) Slice(names ...string) (*Mesh, error) {
 	return s, nil
 }
 
-// Flatten is the group of all ranks of m, in row-major order. For a slice of one dimension that is its Group. Flatten sends nothing. Calls
-// on equal slices return the same group.
+// Flatten is the group of all ranks of m, in row-major order. For a slice of one dimension that is its Group. Flatten
+// sends nothing. Calls on equal slices return the same group.
 func (m *Mesh) Flatten() (*Group, error) {
 	if err := m.check("Flatten"); err != nil {
 		return nil, err
@@ -171,8 +171,8 @@ type meshGroups struct {
 	groups map[string]*Group
 }
 
-// lastUnknown is the open mesh whose Group was last called with an unknown name. The error of a call on a nil group needs it, because a nil
-// group does not know its mesh.
+// lastUnknown is the open mesh whose Group was last called with an unknown name. The error of a call on a nil group
+// needs it, because a nil group does not know its mesh.
 var lastUnknown atomic.Pointer[meshGroups]
 
 // noteUnknown records that Group was called with a name of no dimension.

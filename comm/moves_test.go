@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLongCollectivesMove: while a long collective goes on in shared memory, whether that is all of it or a stage, one can see that it does.
+// TestLongCollectivesMove: while a long collective goes on in shared memory, whether that is all of it or a stage, one
+// can see that it does.
 func TestLongCollectivesMove(t *testing.T) {
 	for _, placement := range []string{"shm", "halves"} {
 		w := worldOver(t, placement, 4)

@@ -127,8 +127,8 @@ func TestRootOfNoGroup(t *testing.T) {
 	}
 }
 
-// functionsOfGroups are the package's exported functions that take a Group, read from its source: generic functions are not
-// there at run time.
+// functionsOfGroups are the package's exported functions that take a Group, read from its source: generic functions are
+// not there at run time.
 func functionsOfGroups(t *testing.T) (functions []*ast.FuncDecl) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -54,7 +54,8 @@ func TestTeamsOnSeveralMachines(t *testing.T) {
 	check("in the end", 0)
 }
 
-// Whether others wait for it in memory or for a message, or for somebody who does: all ranks name the one that does not call.
+// Whether others wait for it in memory or for a message, or for somebody who does: all ranks name the one that does not
+// call.
 func TestAllNameTheRankThatDoesNotCallOnSeveralMachines(t *testing.T) {
 	testkit.WithoutRace(t)
 	const size = 5
@@ -99,14 +100,16 @@ func TestTheFlightOfAGroupOnSeveralMachines(t *testing.T) {
 	})
 	for r, g := range w.groups {
 		calls := g.Flight().Collectives
-		// Of its 8n bytes a rank shows the other one's slice there, exchanges its own with the other node, and shows that here.
+		// Of its 8n bytes a rank shows the other one's slice there, exchanges its own with the other node, and shows
+		// that here.
 		if len(calls) != 2 || calls[1].State != "done" || calls[1].Sent != 8*n/2*3 || calls[1].Received < 8*n {
 			t.Errorf("rank %d: %+v", r, calls)
 		}
 	}
 }
 
-// Between machines a broadcast goes by the way that is chosen, which Explain names: root sends to all others, or to one neighbour.
+// Between machines a broadcast goes by the way that is chosen, which Explain names: root sends to all others, or to one
+// neighbour.
 func TestBroadcastBetweenMachinesGoesByTheChosenWay(t *testing.T) {
 	const size, n = 6, 10_000
 	w := worldOver(t, "scattered", size) // on three machines; rank 4 is on that of root, and takes its copy from memory

@@ -10,14 +10,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// BroadcastObjects copies the values that objs of rank src point to into those that objs of every other rank point to. objs has the same
-// length on all ranks, and every element is a pointer.
+// BroadcastObjects copies the values that objs of rank src point to into those that objs of every other rank point to.
+// objs has the same length on all ranks, and every element is a pointer.
 //
-// Objects travel as CBOR, or by the codec of [WithCodec]. Their size is limited; see [WithObjectLimit]. If an object cannot be encoded,
-// every rank of the call gets an [ObjectError] that says whose object it is, and why. An object cannot be encoded as CBOR if something of it
-// would be lost, such as a field that is not exported and has no tag `cbor:"-"`. If an object cannot be decoded, for instance because it
-// does not fit the type of its destination, only this rank gets an ObjectError. That destination and those after it do not change. In both
-// cases the group continues.
+// Objects travel as CBOR, or by the codec of [WithCodec]. Their size is limited; see [WithObjectLimit]. If an object
+// cannot be encoded, every rank of the call gets an [ObjectError] that says whose object it is, and why. An object
+// cannot be encoded as CBOR if something of it would be lost, such as a field that is not exported and has no tag
+// `cbor:"-"`. If an object cannot be decoded, for instance because it does not fit the type of its destination, only
+// this rank gets an ObjectError. That destination and those after it do not change. In both cases the group continues.
 func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error {
 	o := newObjects(g, call.KindBroadcastObjects, len(objs))
 	if err := wantPointers(objs); err != nil {
@@ -40,8 +40,8 @@ func BroadcastObjects(ctx context.Context, g *Group, objs []any, src int) error 
 	return public(o.About(src, err))
 }
 
-// BroadcastObject returns in of rank src on every rank. On other ranks in does not matter. It is a [BroadcastObjects] of one object, and has
-// that name in errors.
+// BroadcastObject returns in of rank src on every rank. On other ranks in does not matter. It is a [BroadcastObjects]
+// of one object, and has that name in errors.
 func BroadcastObject[T any](ctx context.Context, g *Group, in T, src int) (T, error) {
 	var out, none T
 	if g.Rank() == src {
@@ -53,7 +53,8 @@ func BroadcastObject[T any](ctx context.Context, g *Group, in T, src int) (T, er
 	return out, nil
 }
 
-// AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects travel.
+// AllGatherObject returns in of every rank, in order of rank, on every rank. See [BroadcastObjects] for how objects
+// travel.
 func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	o := newObjects(g, call.KindAllGatherObject, 1)
 	o.Guard(func() { o.SetPayload(o.group.encode(in)) })
@@ -61,8 +62,8 @@ func AllGatherObject[T any](ctx context.Context, g *Group, in T) ([]T, error) {
 	return decodeAll[T](o, encoded, err)
 }
 
-// GatherObject returns in of every rank, in order of rank, on rank dst, and nil elsewhere. See [BroadcastObjects] for how
-// objects travel.
+// GatherObject returns in of every rank, in order of rank, on rank dst, and nil elsewhere. See [BroadcastObjects] for
+// how objects travel.
 func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, error) {
 	o := newObjects(g, call.KindGatherObject, 1)
 	o.Guard(func() { o.SetPayload(o.group.encode(in)) })
@@ -70,8 +71,8 @@ func GatherObject[T any](ctx context.Context, g *Group, in T, dst int) ([]T, err
 	return decodeAll[T](o, encoded, err)
 }
 
-// ScatterObject returns in[Rank] of rank src on every rank. On rank src len(in) is Size; on other ranks in does not matter. See
-// [BroadcastObjects] for how objects travel.
+// ScatterObject returns in[Rank] of rank src on every rank. On rank src len(in) is Size; on other ranks in does not
+// matter. See [BroadcastObjects] for how objects travel.
 func ScatterObject[T any](ctx context.Context, g *Group, in []T, src int) (T, error) {
 	o := newObjects(g, call.KindScatterObject, 1)
 	var payloads [][]byte
@@ -134,9 +135,9 @@ const (
 	reasonFollows // why they could not be encoded
 )
 
-// SendObjects sends objs to rank dst of g, which receives them by RecvObjects. See [BroadcastObjects] for how objects travel. Their messages
-// are in order with those of Send with tag 0. If a Recv matches a message of SendObjects, or a RecvObjects one of Send, it fails with a
-// [MismatchError], and the message is lost.
+// SendObjects sends objs to rank dst of g, which receives them by RecvObjects. See [BroadcastObjects] for how objects
+// travel. Their messages are in order with those of Send with tag 0. If a Recv matches a message of SendObjects, or a
+// RecvObjects one of Send, it fails with a [MismatchError], and the message is lost.
 func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	g = g.orNone()
 	list, cause := g.encodeList(objs)
@@ -151,8 +152,9 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	return public(err)
 }
 
-// RecvObjects receives the objects of a SendObjects of rank src of g (or AnySource) into what objs point to: every element is a pointer. If
-// more than len(objs) objects come, it returns a [TruncateError]. If fewer come, it sets only the first Status.Count.
+// RecvObjects receives the objects of a SendObjects of rank src of g (or AnySource) into what objs point to: every
+// element is a pointer. If more than len(objs) objects come, it returns a [TruncateError]. If fewer come, it sets only
+// the first Status.Count.
 func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, error) {
 	g = g.orNone()
 	m := core.NewPointToPoint(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)

@@ -25,7 +25,8 @@ func reductionOf(op Op) call.Reduction {
 
 type basicOp uint8
 
-// The operations. BitAnd to LogicalXor are for integers; Min, Max, MinLoc and MaxLoc for everything but complex numbers.
+// The operations. BitAnd to LogicalXor are for integers; Min, Max, MinLoc and MaxLoc for everything but complex
+// numbers.
 const (
 	Sum        = basicOp(reduce.Sum)
 	Prod       = basicOp(reduce.Prod)
@@ -37,8 +38,8 @@ const (
 	LogicalAnd = basicOp(reduce.LogicalAnd) // an element that is not 0 is true; the result is 0 or 1
 	LogicalOr  = basicOp(reduce.LogicalOr)
 	LogicalXor = basicOp(reduce.LogicalXor) // true where an odd number of ranks has true
-	// MinLoc and MaxLoc combine pairs of elements: a value and its location, such as the rank. The least or the greatest value
-	// wins. Of equal values the one with the lowest location wins. NaN wins over all other values.
+	// MinLoc and MaxLoc combine pairs of elements: a value and its location, such as the rank. The least or the
+	// greatest value wins. Of equal values the one with the lowest location wins. NaN wins over all other values.
 	MinLoc = basicOp(reduce.MinLoc)
 	MaxLoc = basicOp(reduce.MaxLoc)
 	Avg    = basicOp(call.CodeAvg) // the sum divided by the number of ranks in the group
@@ -61,13 +62,13 @@ type madeOp struct{ call.Reduction }
 
 func (o madeOp) reduction() call.Reduction { return o.Reduction }
 
-// PreMulSum multiplies this rank's elements by factor and sums the products. Ranks may use different factors. For integer elements factor
-// must be a whole number.
+// PreMulSum multiplies this rank's elements by factor and sums the products. Ranks may use different factors. For
+// integer elements factor must be a whole number.
 func PreMulSum(factor float64) Op { return madeOp{call.PreMulSum(factor)} }
 
-// NewOp returns an operation of your own on elements of type T, which has the same name on all ranks. combine sets every element of acc to
-// acc op in. It must not change in. The two are equally long parts of the vectors. The operation must be associative. If it is not commutative,
-// it is applied strictly in order of rank.
+// NewOp returns an operation of your own on elements of type T, which has the same name on all ranks. combine sets
+// every element of acc to acc op in. It must not change in. The two are equally long parts of the vectors. The
+// operation must be associative. If it is not commutative, it is applied strictly in order of rank.
 func NewOp[T Element](name string, commutative bool, combine func(acc, in []T)) Op {
 	return NewBlockOp(name, 1, commutative, combine)
 }

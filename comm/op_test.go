@@ -35,7 +35,8 @@ func maps(r, n int) []uint64 { return slices.Clone(odds[r*1000:][:2*n]) }
 // compositions caches the results of composed: all ranks ask for the same ones.
 var compositions sync.Map
 
-// composed returns the composition of maps of ranks lo to hi-1, in order of rank. Callers share it, and do not change it.
+// composed returns the composition of maps of ranks lo to hi-1, in order of rank. Callers share it, and do not change
+// it.
 func composed(lo, hi, n int) []uint64 {
 	key := [3]int{lo, hi, n}
 	if known, ok := compositions.Load(key); ok {
@@ -220,7 +221,8 @@ func TestNaNWinsMinAndMax(t *testing.T) {
 	})
 }
 
-// An operation that changes its second operand, though it must not, spoils nothing: results are right, and so are buffers that are only read.
+// An operation that changes its second operand, though it must not, spoils nothing: results are right, and so are
+// buffers that are only read.
 func TestOperationsThatChangeTheirOperand(t *testing.T) {
 	testkit.WithoutRace(t)
 	careless := NewOp("careless sum", true, func(acc, in []int64) {

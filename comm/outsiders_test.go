@@ -15,8 +15,8 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// Outsiders knock while the group computes: a port scanner, somebody who says nothing, a worker of an earlier round, one
-// without the token. They are turned away, which is logged once for each kind, and the group goes on.
+// Outsiders knock while the group computes: a port scanner, somebody who says nothing, a worker of an earlier round,
+// one without the token. They are turned away, which is logged once for each kind, and the group goes on.
 func TestOutsidersDisturbNobody(t *testing.T) {
 	const size = 3
 	log := &lines{}

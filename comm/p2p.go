@@ -27,8 +27,9 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 	return public(err)
 }
 
-// Recv receives a message of at most len(buf) elements from rank src of g (or AnySource), with a tag (or AnyTag; 0 if you pass none). If the
-// message is longer, it returns a [TruncateError]. If it is shorter, it sets only the first Status.Count elements.
+// Recv receives a message of at most len(buf) elements from rank src of g (or AnySource), with a tag (or AnyTag; 0 if
+// you pass none). If the message is longer, it returns a [TruncateError]. If it is shorter, it sets only the first
+// Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
 	if t, n, ok := g.untyped().RecvNow(ctx, typeOf[T](), reduce.Bytes(buf), src, tag); ok {
 		var e T
@@ -65,8 +66,8 @@ func RecvOp[T Element](g *Group, buf []T, src int, tag ...int) P2POp {
 	return P2POp{newPointToPoint(g, call.KindRecv, data(buf), src, tag)}
 }
 
-// Batch starts all operations, receives first, and returns their Work in the order of ops. Sends and receives in a batch cannot deadlock,
-// whatever their order.
+// Batch starts all operations, receives first, and returns their Work in the order of ops. Sends and receives in a
+// batch cannot deadlock, whatever their order.
 func Batch(ops ...P2POp) []*Work {
 	works := make([]*Work, len(ops))
 	for _, kind := range []call.Kind{call.KindRecv, call.KindSend} {
@@ -84,9 +85,9 @@ func Batch(ops ...P2POp) []*Work {
 	return works
 }
 
-// Probe waits for a message from rank src of g (or AnySource), with a tag (or AnyTag; 0 if you pass none), that no receive has matched. It
-// returns what a Recv would return: source, tag and length, so that you can choose a buffer. The message is still to be received. If
-// several goroutines receive, another one may receive it first.
+// Probe waits for a message from rank src of g (or AnySource), with a tag (or AnyTag; 0 if you pass none), that no
+// receive has matched. It returns what a Recv would return: source, tag and length, so that you can choose a buffer.
+// The message is still to be received. If several goroutines receive, another one may receive it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 	t, err := newPointToPoint(g, call.KindProbe, data[byte](nil), src, tag).Run(ctx)
 	if err != nil {

@@ -133,7 +133,8 @@ func TestAnySourceTakesWhatHasWaitedLongest(t *testing.T) {
 	})
 }
 
-// Case 68 of gloo's suite, on one group: threads of all ranks talk with tags of their own, while others make collectives.
+// Case 68 of gloo's suite, on one group: threads of all ranks talk with tags of their own, while others make
+// collectives.
 func TestManyGoroutinesOnOneGroup(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)

@@ -131,8 +131,9 @@ func all(buf []int, want int) bool {
 	return bytes.Equal(reduce.Bytes(buf), reduce.Bytes(slices.Repeat([]int{want}, len(buf))))
 }
 
-// When an operation or a codec of the caller's ends a collective on one rank, in whatever way, the program may go on there. No
-// rank ever gets wrong numbers without an error, all get an error that says which rank and what, and other groups go on.
+// When an operation or a codec of the caller's ends a collective on one rank, in whatever way, the program may go on
+// there. No rank ever gets wrong numbers without an error, all get an error that says which rank and what, and other
+// groups go on.
 func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 	testkit.WithoutRace(t)
 	var names []string
@@ -166,7 +167,8 @@ func TestACallersCodeThatPanicsFailsTheGroup(t *testing.T) {
 	})
 }
 
-// breaks makes call on a group of all ranks of world, of which one ends it as how says, and checks what becomes of that.
+// breaks makes call on a group of all ranks of world, of which one ends it as how says, and checks what becomes of
+// that.
 func breaks(ctx context.Context, world *Group, call brokenCall, how string, n int) (wrong error) {
 	defer func() {
 		if wrong != nil {

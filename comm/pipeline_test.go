@@ -19,8 +19,8 @@ func (a aMinute) Context() context.Context { return a.ctx }
 
 func (aMinute) Remaining() time.Duration { return time.Minute }
 
-// However many chunks have gone, the next ones go ahead of the order of steps: here rank 1 waits for some before it sends what
-// rank 0 waits for.
+// However many chunks have gone, the next ones go ahead of the order of steps: here rank 1 waits for some before it
+// sends what rank 0 waits for.
 func TestChunksGoAheadHoweverManyHaveGone(t *testing.T) {
 	const before, ahead = 100, 4
 	w := worldOver(t, "tcp", 2)

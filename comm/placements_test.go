@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// placements are where the ranks of worlds are that share memory: the machine of rank r of size. But for shm, ranks are as if
-// they were on several machines.
+// placements are where the ranks of worlds are that share memory: the machine of rank r of size. But for shm, ranks are
+// as if they were on several machines.
 var placements = map[string]func(r, size int) int{
 	"shm":       func(int, int) int { return 0 },
 	"mixed":     func(r, _ int) int { return r % 2 },
@@ -27,8 +27,8 @@ var (
 // inPieces is the end of the names of worlds in which vectors go through the stages in small pieces, several at once.
 const inPieces = ", in pieces"
 
-// worldOver makes a world on a transport, or one whose ranks share memory. In the world "chunks", messages are cut into very
-// small chunks.
+// worldOver makes a world on a transport, or one whose ranks share memory. In the world "chunks", messages are cut into
+// very small chunks.
 func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))

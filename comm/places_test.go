@@ -34,8 +34,8 @@ type waitForever struct{}
 
 func (waitForever) Read([]byte) (int, error) { select {} }
 
-// Two ranks share memory, know each other's processes, and share processors as far as they have these in common, whatever the names
-// of their machines are; and a death is told for what it is where that can be known.
+// Two ranks share memory, know each other's processes, and share processors as far as they have these in common,
+// whatever the names of their machines are; and a death is told for what it is where that can be known.
 func TestRanksOfDifferentContainers(t *testing.T) {
 	for what, c := range map[string]struct {
 		flags  uintptr

@@ -169,7 +169,8 @@ func startProcesses(t *testing.T, program string, size int) []*process {
 	return startProcessesAs(t, program, size, func(int, *exec.Cmd) {})
 }
 
-// startProcessesAs is startProcesses of commands that change has had a look at. Where the system refuses them the test is skipped.
+// startProcessesAs is startProcesses of commands that change has had a look at. Where the system refuses them the test
+// is skipped.
 func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*process {
 	t.Helper()
 	host, port, err := net.SplitHostPort(testkit.ReservedAddr(t))
@@ -225,8 +226,8 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 	}
 }
 
-// One process is killed, and the others end one after the other, as each has a group with its neighbours alone: all of them name the
-// first.
+// One process is killed, and the others end one after the other, as each has a group with its neighbours alone: all of
+// them name the first.
 func TestAKilledProcessIsNamedAcrossGroups(t *testing.T) {
 	const size, victim = 16, 6
 	ps := startProcesses(t, "pairs", size)

@@ -62,8 +62,8 @@ func newProgram(seed uint64, size, steps int) program {
 	return p
 }
 
-// run carries the program out on one rank and holds every result against what it must be. before is called ahead of every
-// step that the rank has a part in; it may end the run.
+// run carries the program out on one rank and holds every result against what it must be. before is called ahead of
+// every step that the rank has a part in; it may end the run.
 func (p program) run(ctx context.Context, world *Group, before func(s step, g *Group) (end bool, err error)) error {
 	groups := make([]*Group, len(p.groups))
 	groups[0] = world

@@ -65,7 +65,8 @@ func TestRandomProgramsOfAnyWay(t *testing.T) {
 	}
 }
 
-// faults are what may become of a rank in the middle of a program. Each gives the error with which the rank itself ends.
+// faults are what may become of a rank in the middle of a program. Each gives the error with which the rank itself
+// ends.
 var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
 	"killed": func(_ context.Context, w *testWorld, g *Group) error {
 		w.mortal[g.world.Rank].Kill()
@@ -86,8 +87,8 @@ var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
 	},
 }
 
-// Every rank ends with the right results, or with an error that names the rank at fault, or one that has ended because of
-// it: a rank that fails leaves.
+// Every rank ends with the right results, or with an error that names the rank at fault, or one that has ended because
+// of it: a rank that fails leaves.
 func TestRandomProgramsWithFaults(t *testing.T) {
 	for name, fault := range faults {
 		for seed := range testkit.UnlessShort(uint64(12), 6) {

@@ -13,8 +13,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// A call that is wrong in itself on one rank leaves the others waiting, which are told so within seconds; and if the rank
-// makes the right call after all, nothing is lost.
+// A call that is wrong in itself on one rank leaves the others waiting, which are told so within seconds; and if the
+// rank makes the right call after all, nothing is lost.
 func TestARefusedCallIsToldToWhoWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		right, wrong func(ctx context.Context, g *Group) error

@@ -36,7 +36,8 @@ func init() {
 	}
 }
 
-// refuse makes the kernel refuse system calls to this process from now on, as the filters of containers do. The first number is the error.
+// refuse makes the kernel refuse system calls to this process from now on, as the filters of containers do. The first
+// number is the error.
 func refuse(numbers []string) error {
 	var list []uint32
 	for _, n := range numbers {
@@ -65,7 +66,8 @@ func refuse(numbers []string) error {
 	return nil
 }
 
-// everything moves short and long vectors in every way: by collectives, in memory of Alloc and in other memory, and as messages.
+// everything moves short and long vectors in every way: by collectives, in memory of Alloc and in other memory, and as
+// messages.
 func everything(ctx context.Context, g *Group) error {
 	next, before := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
 	for _, n := range []int{1, 100_000} {
@@ -104,7 +106,8 @@ func everything(ctx context.Context, g *Group) error {
 	return printSum(ctx, g)
 }
 
-// TestRefusedCalls: containers and old kernels refuse system calls. Ranks then do without, and nobody sees a difference in the results.
+// TestRefusedCalls: containers and old kernels refuse system calls. Ranks then do without, and nobody sees a difference
+// in the results.
 func TestRefusedCalls(t *testing.T) {
 	calls := map[string]int{
 		"memfd_create": unix.SYS_MEMFD_CREATE, "pidfd_open": unix.SYS_PIDFD_OPEN,

@@ -49,7 +49,8 @@ func TestManyRanksInAMesh(t *testing.T) {
 	})
 }
 
-// A rank has a stream to every peer that it talks to, and to no other, however large the world and however many the groups.
+// A rank has a stream to every peer that it talks to, and to no other, however large the world and however many the
+// groups.
 func TestStreamsGrowWithPeers(t *testing.T) {
 	onTransports(t, []string{"mem", "tcp"}, func(t *testing.T, world func(int) *testWorld) {
 		for size, peers := range map[int]int{4: 2, 16: 4, 64: 6} { // a short all-reduce talks to log2 of its ranks

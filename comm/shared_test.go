@@ -31,7 +31,8 @@ func buffer[T Element](g *Group, n int) []T {
 	return make([]T, n)
 }
 
-// allocating lets buffers of those ranks of a world for which where says so be in memory of Alloc, until what it returns is called.
+// allocating lets buffers of those ranks of a world for which where says so be in memory of Alloc, until what it
+// returns is called.
 func allocating(ranks []*Group, where func(r int) bool) (over func()) {
 	for r, g := range ranks {
 		places.Store(g.world, func() bool { return where(r) })
@@ -301,7 +302,8 @@ func TestMemoryThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// Survivors close their world when the next round has been formed. To a rank that learns late that the round is over, its end is the cause.
+// Survivors close their world when the next round has been formed. To a rank that learns late that the round is over,
+// its end is the cause.
 func TestMemoryOfARankThatKnowsEarlierThatTheRoundIsOver(t *testing.T) {
 	const late = 200 * time.Millisecond
 	here := []string{"here", "here"}

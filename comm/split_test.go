@@ -83,8 +83,8 @@ func inMemory(t interface{ Fatalf(string, ...any) }, size int, program func(ctx 
 	}
 }
 
-// Eight ranks as tensor × pipeline × data parallel: each is in a group of its own of every kind, and groups of groups make the
-// same ones.
+// Eight ranks as tensor × pipeline × data parallel: each is in a group of its own of every kind, and groups of groups
+// make the same ones.
 func TestThreeKindsOfGroupsAtOnce(t *testing.T) {
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(8)
@@ -164,8 +164,8 @@ func TestSplitIsComparedWithOtherCalls(t *testing.T) {
 	})
 }
 
-// Closing a group tells its members, also those that only wait and those that this rank has never talked to; other groups
-// of the same ranks go on.
+// Closing a group tells its members, also those that only wait and those that this rank has never talked to; other
+// groups of the same ranks go on.
 func TestClosingAPartOfTheWorld(t *testing.T) {
 	for name, need := range map[string]func(ctx context.Context, g *Group) error{
 		"Recv":      func(ctx context.Context, g *Group) error { _, err := Recv(ctx, g, []int{0}, 2); return err },

@@ -345,7 +345,8 @@ func (l *lines) with(text string) []string {
 	return slices.DeleteFunc(slices.Clone(l.all), func(s string) bool { return !strings.Contains(s, text) })
 }
 
-// The one rank that waits for the culprit itself tells, long before the timeout; when the group fails, a file gets what each rank did.
+// The one rank that waits for the culprit itself tells, long before the timeout; when the group fails, a file gets what
+// each rank did.
 func TestLongWaitsAreLogged(t *testing.T) {
 	failedFlights.path = filepath.Join(t.TempDir(), "flights")
 	defer func() { failedFlights.path = os.DevNull }()

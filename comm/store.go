@@ -11,8 +11,8 @@ import (
 	"github.com/gorun/gorun/comm/store/tcpstore"
 )
 
-// The stores are packages below comm/store, so that a program that only needs a store does not link the collectives. Here
-// they have the names that torch.distributed gives them. The packages say more.
+// The stores are packages below comm/store, so that a program that only needs a store does not link the collectives.
+// Here they have the names that torch.distributed gives them. The packages say more.
 
 const (
 	// MaxStoreKey is the longest key of a [Store], in bytes.
@@ -56,7 +56,8 @@ func NewTCPStore(ctx context.Context, addr string, token []byte) (*TCPStore, err
 // A StoreServer keeps a store in memory for the [TCPStore] clients that have its token: see [tcpstore.Server].
 type StoreServer = tcpstore.Server
 
-// ListenStore starts a server on addr, host:port; port 0 stands for a free port, a nil log discards: see [tcpstore.Listen].
+// ListenStore starts a server on addr, host:port; port 0 stands for a free port, a nil log discards: see
+// [tcpstore.Listen].
 func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
 	return tcpstore.Listen(addr, tcpstore.Config{Token: token, Log: log})
 }

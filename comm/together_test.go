@@ -105,7 +105,8 @@ func TestWithoutSharedMemory(t *testing.T) {
 	}
 }
 
-// TestLeavesWhileMemoryIsShared: if a rank leaves while the others attach memory, that is what they say, and not that there is no memory.
+// TestLeavesWhileMemoryIsShared: if a rank leaves while the others attach memory, that is what they say, and not that
+// there is no memory.
 func TestLeavesWhileMemoryIsShared(t *testing.T) {
 	for i := range 24 {
 		must := i%2 == 0
@@ -129,7 +130,8 @@ func TestLeavesWhileMemoryIsShared(t *testing.T) {
 	}
 }
 
-// What ranks do wrong in a row of collectives ends all of them with an error that names the right rank, as over streams.
+// What ranks do wrong in a row of collectives ends all of them with an error that names the right rank, as over
+// streams.
 func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 	for _, name := range []string{"killed", "leaves", "aborts", "calls another"} {
 		for seed := range uint64(7) {
@@ -150,8 +152,8 @@ func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
 	}
 }
 
-// wantVictimNamed runs p on w, in which fault comes over the victim: every rank ends with the right results, or with an error
-// that names the victim, or one that has ended because of it. A rank that fails leaves.
+// wantVictimNamed runs p on w, in which fault comes over the victim: every rank ends with the right results, or with an
+// error that names the victim, or one that has ended because of it. A rank that fails leaves.
 func wantVictimNamed(t *testing.T, w *testWorld, p program, victim, when int, fault func(context.Context, *testWorld, *Group) error) {
 	t.Helper()
 	var mu sync.Mutex

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// Case 28 of torch's suite, for every call whose lengths may differ: two ranks do not agree on how much one sends to the
-// other. Both are named with both lengths, by whoever hears of it, and nobody's memory is touched beyond its buffers.
+// Case 28 of torch's suite, for every call whose lengths may differ: two ranks do not agree on how much one sends to
+// the other. Both are named with both lengths, by whoever hears of it, and nobody's memory is touched beyond its
+// buffers.
 func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 	parts := func(lengths ...int) (parts [][]float32) {
 		for _, n := range lengths {
@@ -92,7 +93,8 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 	}
 }
 
-// A rank takes block 0 to be shorter and block 1 to be longer than the others do. Where both travel as one message, its length is the same.
+// A rank takes block 0 to be shorter and block 1 to be longer than the others do. Where both travel as one message, its
+// length is the same.
 func TestARankWithOtherLengthsGetsNoWrongResult(t *testing.T) {
 	for _, ranks := range []int{3, 4, 5} {
 		for _, block := range []int{2, 300, 60_000} {

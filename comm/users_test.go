@@ -20,7 +20,8 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// asReader is the variable with the address of a store. The test binary connects to it without a token, reads a key and sets it.
+// asReader is the variable with the address of a store. The test binary connects to it without a token, reads a key and
+// sets it.
 const asReader = "COMM_TEST_READER"
 
 func runReader(store string) int {
@@ -36,8 +37,8 @@ func runReader(store string) int {
 	return 0
 }
 
-// asUser returns a command that runs the test binary as another user, who has a settings directory of their own. Only root may
-// start it.
+// asUser returns a command that runs the test binary as another user, who has a settings directory of their own. Only
+// root may start it.
 func asUser(t *testing.T, uid int, environment ...string) *exec.Cmd {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
@@ -63,7 +64,8 @@ func asUser(t *testing.T, uid int, environment ...string) *exec.Cmd {
 	return cmd
 }
 
-// someUser returns the number of a user that exists nowhere. It is random, as others may run this test on this machine too.
+// someUser returns the number of a user that exists nowhere. It is random, as others may run this test on this machine
+// too.
 func someUser() int { return 1_000_000 + rand.IntN(1_000_000_000) }
 
 // asRank returns the environment of one of two ranks that meet at an address.
@@ -75,8 +77,8 @@ func asRank(address string, rank int) []string {
 // refusal is the error that another user gets.
 const refusal = "refused this user's own token, from %s/gorun/loopback-token: give ranks of several users, or in several containers, the same secret in GORUN_TOKEN: wrong token\n"
 
-// TestAnotherUserReadsNothing: a program of another user can neither read nor change a store without a token. One of the same user
-// can do both.
+// TestAnotherUserReadsNothing: a program of another user can neither read nor change a store without a token. One of
+// the same user can do both.
 func TestAnotherUserReadsNothing(t *testing.T) {
 	server, err := ListenStore("127.0.0.1:0", nil, nil)
 	if err != nil {
@@ -129,7 +131,8 @@ func settingsOf(cmd *exec.Cmd) (path string) {
 	return path
 }
 
-// TestAnotherUserDoesNotJoin: ranks of several users form a world if they are given a token. Otherwise the error says so.
+// TestAnotherUserDoesNotJoin: ranks of several users form a world if they are given a token. Otherwise the error says
+// so.
 func TestAnotherUserDoesNotJoin(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -177,7 +180,8 @@ func TestAnotherUserDoesNotJoin(t *testing.T) {
 	}
 }
 
-// TestNoPlaceForAToken: where the file of the token can be made nowhere, the error says what to do, and nothing is left behind.
+// TestNoPlaceForAToken: where the file of the token can be made nowhere, the error says what to do, and nothing is left
+// behind.
 func TestNoPlaceForAToken(t *testing.T) {
 	uid := someUser()
 	taken := fmt.Sprint("/tmp/gorun-", uid)
@@ -196,8 +200,8 @@ func TestNoPlaceForAToken(t *testing.T) {
 	}
 }
 
-// TestATokenOnOneSide: when only one of two ranks was given a token, Init fails on both, even if they meet in a store that lets
-// everybody in.
+// TestATokenOnOneSide: when only one of two ranks was given a token, Init fails on both, even if they meet in a store
+// that lets everybody in.
 func TestATokenOnOneSide(t *testing.T) {
 	store := NewMemStore()
 	var ranks sync.WaitGroup

@@ -13,7 +13,8 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// Who waits in Init says after a second for whom: the first rank, for all who have come; the others leave it to that one.
+// Who waits in Init says after a second for whom: the first rank, for all who have come; the others leave it to that
+// one.
 func TestInitSaysForWhomItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemStore()

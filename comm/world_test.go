@@ -89,8 +89,8 @@ func overTCP(t testing.TB, size int, cfg tcp.Config) []transport.Transport {
 	return trs
 }
 
-// onEveryTransport runs test as a subtest of mem, tcp, shm, and shm on two machines; tls is tcp with a wrapper, for the tests of
-// that.
+// onEveryTransport runs test as a subtest of mem, tcp, shm, and shm on two machines; tls is tcp with a wrapper, for the
+// tests of that.
 func onEveryTransport(t *testing.T, test func(t *testing.T, world func(size int) *testWorld)) {
 	onTransports(t, []string{"mem", "tcp", "shm", "mixed"}, test)
 }
@@ -205,8 +205,8 @@ func (w *testWorld) close() {
 // sizes are the numbers of ranks that collectives are tested with.
 var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 
-// sizesOn returns the sizes for a transport. The choice of an algorithm and its steps follow from the number of ranks alone, and
-// are the same on all transports. So one of them has every size, and the others have each kind of size.
+// sizesOn returns the sizes for a transport. The choice of an algorithm and its steps follow from the number of ranks
+// alone, and are the same on all transports. So one of them has every size, and the others have each kind of size.
 func sizesOn(transport string) []int {
 	if transport == "mem" || !testing.Short() {
 		return sizes

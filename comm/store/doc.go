@@ -12,8 +12,8 @@
 //
 // # Writing a store
 //
-// A store of your own implements [Store]. The functions of this package other
-// than [NewPrefix] help it to check its arguments, to compute what Add and CompareAndSwap do, and to name a failed call.
+// A store of your own implements [Store]. The functions of this package other than [NewPrefix] help it to check its
+// arguments, to compute what Add and CompareAndSwap do, and to name a failed call.
 //
 // # Layout
 //

@@ -19,7 +19,8 @@ func TestPrefixStore(t *testing.T) {
 	})
 }
 
-// TestPrefixStoreHasTheRoundTripOfItsParent: comm asks for it to find out whether machines are far away from each other.
+// TestPrefixStoreHasTheRoundTripOfItsParent: comm asks for it to find out whether machines are far away from each
+// other.
 func TestPrefixStoreHasTheRoundTripOfItsParent(t *testing.T) {
 	parent := memstore.New()
 	defer parent.Close()

@@ -71,8 +71,8 @@ func (e *MissingKeysError) Error() string {
 // Unwrap returns the context's error.
 func (e *MissingKeysError) Unwrap() error { return e.Err }
 
-// CheckCall checks the arguments of a call that does not wait for keys. Every such call of an implementation begins with
-// it. op is the call in words, such as "set".
+// CheckCall checks the arguments of a call that does not wait for keys. Every such call of an implementation begins
+// with it. op is the call in words, such as "set".
 func CheckCall(ctx context.Context, op, key string, values ...[]byte) error {
 	if err := cmp.Or(CheckKey(key), CheckValues(key, values...)); err != nil {
 		return err
@@ -137,8 +137,8 @@ func Sum(value []byte, exists bool, n int64) (int64, error) {
 // FormatNumber returns the value that Add stores for the number n.
 func FormatNumber(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// Swap decides a CompareAndSwap of a key that holds value, or does not exist. It returns what CompareAndSwap returns, and
-// reports whether new is to be stored.
+// Swap decides a CompareAndSwap of a key that holds value, or does not exist. It returns what CompareAndSwap returns,
+// and reports whether new is to be stored.
 func Swap(value []byte, exists bool, old, new []byte) (result []byte, swap bool) {
 	switch {
 	case string(value) == string(old): // a missing key holds nothing

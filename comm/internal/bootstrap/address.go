@@ -15,7 +15,8 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// listen listens for the other ranks, at the address by which they reach this one. If that address is a guess, doubt says why.
+// listen listens for the other ranks, at the address by which they reach this one. If that address is a guess, doubt
+// says why.
 func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt string, err error) {
 	at, doubt, err := c.listenAddress(ctx, p)
 	if err != nil {
@@ -32,9 +33,9 @@ func (c *Config) listen(ctx context.Context, p place) (ln net.Listener, doubt st
 	return ln, doubt, err
 }
 
-// listenAddress returns the address that the user has chosen. Otherwise it is loopback if there is no token, or else the address that
-// faces the master. The master's name may resolve to loopback on its own machine, as a host's own name often does, and to another address
-// elsewhere. Then listenAddress returns the address that faces the default route.
+// listenAddress returns the address that the user has chosen. Otherwise it is loopback if there is no token, or else
+// the address that faces the master. The master's name may resolve to loopback on its own machine, as a host's own name
+// often does, and to another address elsewhere. Then listenAddress returns the address that faces the default route.
 func (c *Config) listenAddress(ctx context.Context, p place) (at netip.Addr, doubt string, err error) {
 	switch {
 	case c.chosen.IsValid():
@@ -68,8 +69,8 @@ func (c *Config) chooseAddress(ctx context.Context) (err error) {
 	return nil
 }
 
-// storeAddress returns where rank 0 serves the store: at the master's address. If the master's name resolves to loopback here, and to
-// another address on other nodes, it is all addresses.
+// storeAddress returns where rank 0 serves the store: at the master's address. If the master's name resolves to
+// loopback here, and to another address on other nodes, it is all addresses.
 func (p place) storeAddress(ctx context.Context, authenticated bool) (string, error) {
 	host, port, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	if addr.IsLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {

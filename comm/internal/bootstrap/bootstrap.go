@@ -1,5 +1,5 @@
-// Package bootstrap lets the ranks of a world meet (NCCL calls it so as well). Each rank finds out its own rank and where the ranks meet,
-// and exchanges with all others how it is reached.
+// Package bootstrap lets the ranks of a world meet (NCCL calls it so as well). Each rank finds out its own rank and
+// where the ranks meet, and exchanges with all others how it is reached.
 //
 //   - place.go: which rank this is and where ranks meet, from options and environment, and the store there
 //   - managed.go: the same if a resource manager has started the ranks, without gorun
@@ -85,7 +85,8 @@ func refuse(err error) error { return &core.Error{Kind: core.BadArgument, Op: "I
 
 func refusef(format string, args ...any) error { return refuse(fmt.Errorf(format, args...)) }
 
-// Join meets the other ranks. Its error is a [core.Error] of kind BadArgument or a [MissingError], or wraps what has failed.
+// Join meets the other ranks. Its error is a [core.Error] of kind BadArgument or a [MissingError], or wraps what has
+// failed.
 func Join(ctx context.Context, cfg Config) (*World, error) {
 	place, err := cfg.place()
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/gorun/gorun/comm/store"
 )
 
-// claims has the ranks that this process has claimed in stores, by the mark that the store has of each. A process that has claimed a rank
-// may claim it again when it has closed its world: Init after Close joins the next world of the same ranks.
+// claims has the ranks that this process has claimed in stores, by the mark that the store has of each. A process that
+// has claimed a rank may claim it again when it has closed its world: Init after Close joins the next world of the same
+// ranks.
 type claims struct {
 	mu    sync.Mutex
 	taken map[string]bool // by mark: true while the world is open or being joined
@@ -17,8 +18,8 @@ type claims struct {
 
 var ownClaims = claims{taken: map[string]bool{}}
 
-// claim claims p's rank in s. It returns how many worlds this process has joined as that rank, which is the same number on all ranks,
-// because all of them join every world. leave releases the rank for the next world.
+// claim claims p's rank in s. It returns how many worlds this process has joined as that rank, which is the same number
+// on all ranks, because all of them join every world. leave releases the rank for the next world.
 func (o *claims) claim(ctx context.Context, s store.Store, p place) (generation int64, leave func(), err error) {
 	mine := fmt.Sprintf("%016x", randomID())
 	mark, err := s.CompareAndSwap(ctx, fmt.Sprintf("seat/%d", p.rank), nil, []byte(mine))

@@ -9,12 +9,12 @@ import (
 	"github.com/gorun/gorun/comm/store"
 )
 
-// farAway is the round trip from which on a machine is far away: then the number of messages that follow one another decides how long a
-// collective takes.
+// farAway is the round trip from which on a machine is far away: then the number of messages that follow one another
+// decides how long a collective takes.
 const farAway = 2 * time.Millisecond
 
-// areFar reports whether most ranks on other machines are far away from rank 0. Ranks measure only the way to the store. If the store is far away from
-// rank 0, too, that says nothing about the ranks.
+// areFar reports whether most ranks on other machines are far away from rank 0. Ranks measure only the way to the
+// store. If the store is far away from rank 0, too, that says nothing about the ranks.
 func areFar(ranks []Info) bool {
 	var trips []time.Duration
 	for _, r := range ranks {
@@ -29,8 +29,8 @@ func areFar(ranks []Info) bool {
 	return trips[(len(trips)-1)/2] >= farAway
 }
 
-// distances returns how far away ranks are from rank 0, as far as they know. Those of one machine are as far away as the first of them that
-// knows.
+// distances returns how far away ranks are from rank 0, as far as they know. Those of one machine are as far away as
+// the first of them that knows.
 func distances(ranks []Info) []core.Distance {
 	known := map[any]core.Distance{machineOf(ranks, 0): core.Near}
 	for i, r := range ranks {

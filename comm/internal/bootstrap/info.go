@@ -13,7 +13,8 @@ import (
 	"github.com/gorun/gorun/env/auth"
 )
 
-// Info is what ranks exchange when they join. As ranks of other versions read it, never change the JSON name or the type of a field.
+// Info is what ranks exchange when they join. As ranks of other versions read it, never change the JSON name or the
+// type of a field.
 type Info struct {
 	core.Peer
 	Protocol int    `json:"protocol,omitempty"`  // see protocol.Version; 0: that of a build before it had a number
@@ -48,7 +49,8 @@ func (r *Info) cleanHost() error {
 	return nil
 }
 
-// fits refuses an Info that is too long for the others as rank 0 encodes it: the rank itself may have encoded it in fewer bytes.
+// fits refuses an Info that is too long for the others as rank 0 encodes it: the rank itself may have encoded it in
+// fewer bytes.
 func (r *Info) fits() error {
 	b, err := json.Marshal(r)
 	if err == nil && len(b) > longestInfo {

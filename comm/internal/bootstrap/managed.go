@@ -21,8 +21,8 @@ const (
 	managedMaster = 3
 )
 
-// managed returns the place that a resource manager gives this process: srun, mpirun, mpiexec or flux has started it without gorun. It
-// returns false if there is no manager.
+// managed returns the place that a resource manager gives this process: srun, mpirun, mpiexec or flux has started it
+// without gorun. It returns false if there is no manager.
 func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 	t, err := manager.Find(lookup)
 	if t == nil || t.Size == 0 || err != nil {
@@ -64,7 +64,8 @@ func ownMaster(t *manager.Task) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(manager.Port(t.ID)+managedMaster))
 }
 
-// A negotiation is what the ranks of a manager's job have agreed on in their first Init. It holds for all worlds of this process.
+// A negotiation is what the ranks of a manager's job have agreed on in their first Init. It holds for all worlds of
+// this process.
 type negotiation struct {
 	mu    sync.Mutex
 	token string // by MUNGE; empty: not yet, or not needed

@@ -54,7 +54,8 @@ func TestManaged(t *testing.T) {
 	}
 }
 
-// TestBefore: which ranks of a node come before one does not follow from numbers alone if a manager deals them out in another order.
+// TestBefore: which ranks of a node come before one does not follow from numbers alone if a manager deals them out in
+// another order.
 func TestBefore(t *testing.T) {
 	of := func(local []int) *manager.Task { return &manager.Task{Local: local} }
 	for _, c := range []struct {

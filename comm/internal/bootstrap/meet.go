@@ -38,8 +38,8 @@ func has(ctx context.Context, s store.Store, key string) (bool, error) {
 	return err == nil && string(now) != string(none), err
 }
 
-// A worldDoc is what rank 0 writes when all ranks have come, or when it gives up. As ranks of other versions read it, never change the JSON name
-// or the type of a field.
+// A worldDoc is what rank 0 writes when all ranks have come, or when it gives up. As ranks of other versions read it,
+// never change the JSON name or the type of a field.
 type worldDoc struct {
 	ID      uint64 `json:"id,string"`
 	Size    int    `json:"size,omitempty"` // WORLD_SIZE on rank 0; 0: that of a build before it said so
@@ -158,7 +158,8 @@ func readWorld(ctx context.Context, s store.Store, p place) (worldDoc, error) {
 	return w, errors.Join(err, s.Set(ctx, seenKey(p.rank), nil))
 }
 
-// stopWaiting publishes that rank 0 stops waiting and why. It waits until the ranks that have come have read that, because it ends the store.
+// stopWaiting publishes that rank 0 stops waiting and why. It waits until the ranks that have come have read that,
+// because it ends the store.
 func stopWaiting(s store.Store, size int, w worldDoc) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -186,8 +187,9 @@ func whoIsMissing(s store.Store, p place) ([]int, error) {
 	return slices.DeleteFunc(missing, func(rank int) bool { return rank == p.rank }), err
 }
 
-// missingRanks returns the ranks that keep the others waiting: those that have not published their Info; or else rank 0, if it has not
-// published the world; or else those that have not read the world. A rank may have begun to join, and have ended or stopped then.
+// missingRanks returns the ranks that keep the others waiting: those that have not published their Info; or else rank
+// 0, if it has not published the world; or else those that have not read the world. A rank may have begun to join, and
+// have ended or stopped then.
 func missingRanks(ctx context.Context, s store.Store, size int) (missing []int, err error) {
 	look := func(first int, key func(rank int) string) error {
 		for r := first; r < size; r++ {

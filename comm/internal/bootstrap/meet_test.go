@@ -23,7 +23,8 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// What ranks say of themselves and of the world takes memory in proportion to it, however short, and to no more than a world needs.
+// What ranks say of themselves and of the world takes memory in proportion to it, however short, and to no more than a
+// world needs.
 
 func FuzzParseInfo(f *testing.F) {
 	f.Add([]byte(`{"addr":"127.0.0.1:1","host":"a","pid":1,"cpus":"0-3","tls":true}`))
@@ -163,7 +164,8 @@ func (s *stoppedStore) CompareAndSwap(ctx context.Context, key string, old, valu
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// Rank 0 may be stopped, or end, at any point of an Init: the error of another rank names it, since that serves the store.
+// Rank 0 may be stopped, or end, at any point of an Init: the error of another rank names it, since that serves the
+// store.
 func TestAStoppedStoreIsNamed(t *testing.T) {
 	for name, c := range map[string]struct{ err, want error }{
 		"stopped": {nil, context.DeadlineExceeded},
@@ -201,7 +203,8 @@ func TestAStoppedStoreIsNamed(t *testing.T) {
 	}
 }
 
-// TestRanksOfOtherVersions are refused by each other. That is found before differences in TLS: in another version, all else may differ.
+// TestRanksOfOtherVersions are refused by each other. That is found before differences in TLS: in another version, all
+// else may differ.
 func TestRanksOfOtherVersions(t *testing.T) {
 	for _, protocols := range [][2]int{{1, 1}, {1, 2}, {0, 1}} {
 		var ranks [2]Info

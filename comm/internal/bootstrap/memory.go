@@ -12,8 +12,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/transport/near"
 )
 
-// openAcceptor opens the acceptor of this rank and sets its address in me. It returns nil if ranks use TCP only, or if the kernel refuses
-// an acceptor.
+// openAcceptor opens the acceptor of this rank and sets its address in me. It returns nil if ranks use TCP only, or if
+// the kernel refuses an acceptor.
 func (c *Config) openAcceptor(me *Info) (*acceptor.Acceptor, error) {
 	if c.Transport == "tcp" {
 		return nil, nil
@@ -40,8 +40,8 @@ func (w worldDoc) checkShared(me Info) error {
 	return nil
 }
 
-// OnFallback returns the function that is called if ranks of this machine cannot share memory. It returns an error if they must, and
-// otherwise logs one line.
+// OnFallback returns the function that is called if ranks of this machine cannot share memory. It returns an error if
+// they must, and otherwise logs one line.
 func OnFallback(log *slog.Logger, must bool) func(reason error) error {
 	once := new(sync.Once)
 	return func(reason error) error {

@@ -110,7 +110,8 @@ func (c *Config) place() (place, error) {
 	return p, nil
 }
 
-// openStore returns the store in which ranks meet, and a function that closes it. Rank 0 serves the store if no agent does.
+// openStore returns the store in which ranks meet, and a function that closes it. Rank 0 serves the store if no agent
+// does.
 func (c *Config) openStore(ctx context.Context, p place, waits *waiting) (store.Store, func(), error) {
 	switch {
 	case c.Store != nil:

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// firstLog is the time after which Init logs what it waits for. Only the first rank of a node that has come does so. The other ranks
-	// check after otherLog whether one has come.
+	// firstLog is the time after which Init logs what it waits for. Only the first rank of a node that has come does
+	// so. The other ranks check after otherLog whether one has come.
 	firstLog = time.Second
 	otherLog = 10 * time.Second
 	// longestPause is the longest time between two such lines.
@@ -86,7 +86,8 @@ func (p place) unanswered(err error) string {
 	return reason
 }
 
-// withoutStore returns the error of a rank that has found no store: if rank 0 serves the store, and is another rank, that it is missing.
+// withoutStore returns the error of a rank that has found no store: if rank 0 serves the store, and is another rank,
+// that it is missing.
 func (p place) withoutStore(err error) error {
 	if p.hosted || p.rank == 0 {
 		return err
@@ -94,8 +95,8 @@ func (p place) withoutStore(err error) error {
 	return &MissingError{Missing: []int{0}, Size: p.size, Where: p.meet, After: time.Since(p.began), Err: err, Serves: true}
 }
 
-// notAnswered returns err of a call that the store should answer at once. If it has not answered in time, or has ended, that names the store
-// and the rank that serves it.
+// notAnswered returns err of a call that the store should answer at once. If it has not answered in time, or has ended,
+// that names the store and the rank that serves it.
 func (p place) notAnswered(err error) error {
 	_, broken := errors.AsType[*net.OpError](err)
 	switch {
@@ -109,7 +110,8 @@ func (p place) notAnswered(err error) error {
 	return err
 }
 
-// missing says which ranks the others wait for. It returns nothing if another rank of this node logs that: the first one that has come.
+// missing says which ranks the others wait for. It returns nothing if another rank of this node logs that: the first
+// one that has come.
 func (p place) missing(ctx context.Context, round store.Store, generation int64) string {
 	s := ofGeneration(round, generation)
 	before, known := p.before()
@@ -134,7 +136,8 @@ func (p place) missing(ctx context.Context, round store.Store, generation int64)
 	return fmt.Sprintf("%s: %d of %d ranks have come to %s", inRanges(missing), p.size-len(missing), p.size, p.meet)
 }
 
-// before returns the ranks of this node that have lower local ranks. known is false if there are some, and nobody says which.
+// before returns the ranks of this node that have lower local ranks. known is false if there are some, and nobody says
+// which.
 func (p place) before() (ranks []int, known bool) {
 	switch {
 	case p.task != nil && p.task.Local != nil:

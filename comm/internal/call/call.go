@@ -11,8 +11,8 @@ type Call struct {
 	Detail uint32 // a checksum of what else they agree on, or 0
 }
 
-// Packed is a call in three words, which are quickly passed on and compared. The lower half of RootAndBefore is the root, the upper
-// half what travels of the history before the call; see History.Add.
+// Packed is a call in three words, which are quickly passed on and compared. The lower half of RootAndBefore is the
+// root, the upper half what travels of the history before the call; see History.Add.
 type Packed struct{ What, RootAndBefore, Count uint64 }
 
 // Pack returns a call without details as Packed.

@@ -61,8 +61,8 @@ func TypeName(c Call) string {
 	}
 }
 
-// texts has what this rank has used, in words, by the checksum that travels. Other ranks usually run the same program, so this rank can
-// describe what they have called.
+// texts has what this rank has used, in words, by the checksum that travels. Other ranks usually run the same program,
+// so this rank can describe what they have called.
 var texts sync.Map
 
 // textOf returns the text with a checksum. If this rank has none, it is otherwise and the checksum.
@@ -87,8 +87,8 @@ func Checksum(values ...any) uint64 {
 	return h.Sum64()
 }
 
-// SetList makes list, of numbers that are not negative, what ranks agree on in call: the numbers themselves, in as few bits as the
-// largest of them takes, or a checksum if they are too many for that.
+// SetList makes list, of numbers that are not negative, what ranks agree on in call: the numbers themselves, in as few
+// bits as the largest of them takes, or a checksum if they are too many for that.
 func SetList(call *Call, list []int) {
 	width := max(bits.Len(uint(max(0, slices.Max(list)))), 1)
 	call.Root = int32(len(list))
@@ -121,8 +121,8 @@ func describeList(call Call, of string) string {
 	return fmt.Sprintf("%s: %d, with checksum %08x", of, call.Root, uint32(call.Count))
 }
 
-// SetLengths makes the lengths of n blocks what ranks agree on in call: the lengths themselves, in as few bits as the longest one takes, or
-// a checksum if they are too many for that.
+// SetLengths makes the lengths of n blocks what ranks agree on in call: the lengths themselves, in as few bits as the
+// longest one takes, or a checksum if they are too many for that.
 func SetLengths(call *Call, n int, length func(block int) int) {
 	longest, checksum := 0, NoLengths
 	for i := range n {

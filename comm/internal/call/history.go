@@ -1,8 +1,8 @@
 package call
 
-// A History is a digest of the collectives that a rank has called on a group, one after the other: ranks that have called the same
-// have the same. Ranks that have not have different ones from then on, whatever they call later, but for one chance in 2^64.
-// Of its 64 bits the upper half travels.
+// A History is a digest of the collectives that a rank has called on a group, one after the other: ranks that have
+// called the same have the same. Ranks that have not have different ones from then on, whatever they call later, but
+// for one chance in 2^64. Of its 64 bits the upper half travels.
 type History struct {
 	digest uint64
 	last   Packed // the call that has been added last
@@ -31,8 +31,8 @@ func (p Packed) mix() uint64 {
 // Before is what travels of the history before a call that Add has returned.
 func (p Packed) Before() uint32 { return uint32(p.RootAndBefore >> 32) }
 
-// A Fingerprint is a collective that a rank has begun, as it compares it with other ranks: its number in the group, the call, and what
-// travels of the history before it.
+// A Fingerprint is a collective that a rank has begun, as it compares it with other ranks: its number in the group, the
+// call, and what travels of the history before it.
 type Fingerprint struct {
 	Seq    uint64 `json:"seq"`
 	Call   Call   `json:"call"`

@@ -1,5 +1,5 @@
-// Package call says what a call is in numbers: its kind, and what it does to elements. Ranks tell each other these numbers to make sure
-// that they have made the same call, and this package puts them into words again.
+// Package call says what a call is in numbers: its kind, and what it does to elements. Ranks tell each other these
+// numbers to make sure that they have made the same call, and this package puts them into words again.
 package call
 
 import (

@@ -8,7 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// A Reduction says what an operation does: scale the operands, combine them, and divide or normalize the result. The zero value is none.
+// A Reduction says what an operation does: scale the operands, combine them, and divide or normalize the result. The
+// zero value is none.
 type Reduction struct {
 	Code      uint8 // the same number on every rank
 	Kernel    reduce.Op
@@ -51,8 +52,8 @@ type Own struct {
 	checksum    uint32 // of what ranks must agree on beyond the code
 }
 
-// NewOwn returns the operation called name, on values of block elements of type t. kernel combines them; it is nil if the caller has passed
-// none.
+// NewOwn returns the operation called name, on values of block elements of type t. kernel combines them; it is nil if
+// the caller has passed none.
 func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel reduce.Kernel) Reduction {
 	o := &Own{name: name, typ: t, commutative: commutative, kernel: kernel}
 	o.checksum = uint32(Checksum(name, block, commutative))

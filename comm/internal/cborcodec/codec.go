@@ -1,7 +1,8 @@
 // Package cborcodec encodes objects as CBOR, and refuses those that would lose something on the way.
 //
-// CBOR encodes what is exported of a value. The rest, such as fields that are not exported, would be missing on the other side without an
-// error. types.go finds out what all values of a type would lose. If the type does not tell, the codec examines the value.
+// CBOR encodes what is exported of a value. The rest, such as fields that are not exported, would be missing on the
+// other side without an error. types.go finds out what all values of a type would lose. If the type does not tell, the
+// codec examines the value.
 package cborcodec
 
 import (
@@ -18,8 +19,9 @@ type Codec struct {
 	dec cbor.DecMode
 }
 
-// New returns a Codec. It decodes into an any as a bool, int64, float64, string, []byte, time.Time, []any, map[any]any, or nil. It checks
-// the bytes of a peer before it allocates memory for them, so they cannot make it allocate much more than they are.
+// New returns a Codec. It decodes into an any as a bool, int64, float64, string, []byte, time.Time, []any, map[any]any,
+// or nil. It checks the bytes of a peer before it allocates memory for them, so they cannot make it allocate much more
+// than they are.
 func New() Codec {
 	enc, err := cbor.EncOptions{
 		Sort: cbor.SortBytewiseLexical, Time: cbor.TimeRFC3339Nano, TimeTag: cbor.EncTagRequired, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone,
@@ -52,8 +54,8 @@ func (c Codec) Unmarshal(data []byte, v any) error { return c.dec.Unmarshal(data
 // maxNesting is how deep arrays, maps and structs may be nested.
 const maxNesting = 64
 
-// checkValue returns what of v would be lost on the way, if anything. v is nested so deep, and is reached through so many pointers and
-// interfaces in a row.
+// checkValue returns what of v would be lost on the way, if anything. v is nested so deep, and is reached through so
+// many pointers and interfaces in a row.
 func (c Codec) checkValue(v reflect.Value, nested, hops int) error {
 	t := objectTypeOf(v.Type())
 	switch {

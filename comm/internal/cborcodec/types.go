@@ -71,7 +71,8 @@ func allPointers(types []reflect.Type) bool {
 	return !slices.ContainsFunc(types, func(t reflect.Type) bool { return t.Kind() != reflect.Pointer })
 }
 
-// mayCoincide reports whether different keys may be encoded alike, such as an int and an int8 in a map with keys of type any.
+// mayCoincide reports whether different keys may be encoded alike, such as an int and an int8 in a map with keys of
+// type any.
 func mayCoincide(key reflect.Type) bool {
 	if _, encodes := encoderOf(key); encodes {
 		return true
@@ -128,8 +129,8 @@ func besideInherited(t reflect.Type) error {
 		strings.Join(fields, ", "), t, t)
 }
 
-// A fieldList has the fields that are encoded of a struct without encoding methods of its own. As in encoding/json, the fields of embedded
-// structs belong to it. Of several fields with the same name all are left out, or all but one.
+// A fieldList has the fields that are encoded of a struct without encoding methods of its own. As in encoding/json, the
+// fields of embedded structs belong to it. Of several fields with the same name all are left out, or all but one.
 type fieldList struct {
 	objectType
 	named map[string]string // by the name that travels: the field

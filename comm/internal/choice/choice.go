@@ -1,9 +1,9 @@
-// Package choice says by which algorithm, or way, ranks carry out a collective. Packages that have algorithms keep tables of them, and a
-// user's tuning overrules these. A choice depends only on the operation, the number of ranks and the length of the buffer. So it is the same
-// on every rank.
+// Package choice says by which algorithm, or way, ranks carry out a collective. Packages that have algorithms keep
+// tables of them, and a user's tuning overrules these. A choice depends only on the operation, the number of ranks and
+// the length of the buffer. So it is the same on every rank.
 //
-// Bytes are those of the whole buffer: the buffer of all_reduce, reduce and broadcast, the output of all_gather and gather, and the input
-// of reduce_scatter, all_to_all and scatter.
+// Bytes are those of the whole buffer: the buffer of all_reduce, reduce and broadcast, the output of all_gather and
+// gather, and the input of reduce_scatter, all_to_all and scatter.
 package choice
 
 import (
@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// Any is the limit of a way without a limit. Never is that of a way that is used only if a tuning names it: so every way must work for
-// any number of ranks and bytes.
+// Any is the limit of a way without a limit. Never is that of a way that is used only if a tuning names it: so every
+// way must work for any number of ranks and bytes.
 const (
 	Any   = math.MaxInt
 	Never = -1
 )
 
-// A Line of a table is a way of an operation. The lines of one operation are in order of length. The first one whose limit is not less
-// than the bytes of a buffer is chosen.
+// A Line of a table is a way of an operation. The lines of one operation are in order of length. The first one whose
+// limit is not less than the bytes of a buffer is chosen.
 type Line struct {
 	Op, Way string
 	What    string              // explains the way to users

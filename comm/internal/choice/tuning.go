@@ -26,8 +26,9 @@ const anyRanks = 0
 //	all_reduce=doubling:32K,ring
 //	all_reduce@4=ring
 //
-// The first way whose limit is not less than the bytes of the buffer is used. K, M and G are 1024 to the power of 1, 2 and 3. The last way
-// has no limit. The second rule is for groups of 4 ranks. Text after a # is a comment. The ways are those of tables.
+// The first way whose limit is not less than the bytes of the buffer is used. K, M and G are 1024 to the power of 1, 2
+// and 3. The last way has no limit. The second rule is for groups of 4 ranks. Text after a # is a comment. The ways are
+// those of tables.
 func Parse(text string, tables ...Table) (Tuning, error) {
 	var t Tuning
 	for line := range strings.Lines(text) {

@@ -15,12 +15,12 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// Members of a group that are on one machine share memory of their own, through which they carry out its collectives, or their stage of
-// them if the group is on several machines.
+// Members of a group that are on one machine share memory of their own, through which they carry out its collectives,
+// or their stage of them if the group is on several machines.
 //
-// They attach that memory in the first collective that can use it. The first member on a machine creates it and tells the others there
-// whether it could, and they attach it. Then the whole group agrees whether all members have it. If one does not, the group uses messages
-// only, and logs that.
+// They attach that memory in the first collective that can use it. The first member on a machine creates it and tells
+// the others there whether it could, and they attach it. Then the whole group agrees whether all members have it. If
+// one does not, the group uses messages only, and logs that.
 
 // attachTimeout is how long a rank may take to attach memory.
 const attachTimeout = 10 * time.Second
@@ -88,8 +88,8 @@ func (c *Collective) attach() error {
 	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
 }
 
-// share returns the memory that is exported by key, which the first rank of every machine creates, and the verdict of all ranks. problem
-// says why this rank has no memory.
+// share returns the memory that is exported by key, which the first rank of every machine creates, and the verdict of
+// all ranks. problem says why this rank has no memory.
 func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, verdict byte, problem, err error) {
 	g, here := c.g, at.Here()
 	word := make([]byte, c.elem) // the first byte is the verdict; plans move whole elements

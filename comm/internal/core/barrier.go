@@ -31,8 +31,8 @@ func (c *Collective) synchronize() error {
 	})})
 }
 
-// A MonitoredBarrier begins to ask which ranks have come monitorTime before its deadline, or when half of its time has passed if that is
-// later.
+// A MonitoredBarrier begins to ask which ranks have come monitorTime before its deadline, or when half of its time has
+// passed if that is later.
 const monitorTime = 4 * time.Second
 
 // MonitoredBarrier is a Barrier that names every rank that does not come.
@@ -40,8 +40,8 @@ func (g *Group) MonitoredBarrier(ctx context.Context) error {
 	return new(Collective).synchronization(g, call.KindMonitoredBarrier).Run(ctx)
 }
 
-// monitor makes c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called before. One rank asks for all, usually
-// the first one.
+// monitor makes c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called before. One rank
+// asks for all, usually the first one.
 func (c *Collective) monitor() (stop func()) {
 	deadline := time.Now().Add(c.Remaining())
 	if d, ok := c.ctx.Deadline(); ok && d.Before(deadline) {

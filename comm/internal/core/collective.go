@@ -21,8 +21,8 @@ type Data struct {
 	Bytes []byte
 }
 
-// A Collective is a collective call: its arguments, which have been checked, its position in its group's order, and its state. A Collective
-// that has ended can be reused for another call, so that calls allocate nothing.
+// A Collective is a collective call: its arguments, which have been checked, its position in its group's order, and its
+// state. A Collective that has ended can be reused for another call, so that calls allocate nothing.
 type Collective struct {
 	g    *Group
 	call call.Call
@@ -97,7 +97,8 @@ func (c *Collective) refuse(err error) {
 
 func (c *Collective) refusef(format string, args ...any) { c.refuse(fmt.Errorf(format, args...)) }
 
-// Refused returns err, because of which this rank does not make a call. It notifies the other ranks, which may wait in that call.
+// Refused returns err, because of which this rank does not make a call. It notifies the other ranks, which may wait in
+// that call.
 func (g *Group) Refused(err error) error {
 	if err != nil && g.Comm != nil {
 		g.Comm.Refused(err.Error())
@@ -134,7 +135,8 @@ func (c *Collective) wantBlocks(whole string, n int, block string, m int) {
 	}
 }
 
-// wantBufs checks that v has a buffer for every rank, and that this rank's is as long as block, which has n elements of elem bytes.
+// wantBufs checks that v has a buffer for every rank, and that this rank's is as long as block, which has n elements of
+// elem bytes.
 func (c *Collective) wantBufs(name string, v *pipeline.Vector, block string, n, elem int) {
 	if size := c.g.Size(); len(v.Bufs) != size {
 		c.refusef("len(%s) is %d: want Size = %d", name, len(v.Bufs), size)

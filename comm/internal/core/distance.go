@@ -26,8 +26,9 @@ func (g *Group) algorithms() choice.Table {
 	return plan.Ways
 }
 
-// isFar reports whether members are far away from each other. Ranks have measured only the way to rank 0. So it is known only of members of which
-// some are near rank 0 and some far away from it: those that are all far away may be near each other.
+// isFar reports whether members are far away from each other. Ranks have measured only the way to rank 0. So it is
+// known only of members of which some are near rank 0 and some far away from it: those that are all far away may be
+// near each other.
 func (g *Group) isFar() bool {
 	if g.World.Distances == nil {
 		return false
@@ -39,8 +40,8 @@ func (g *Group) isFar() bool {
 	return near && far
 }
 
-// chunkSize returns how many bytes of a message travel at once. It is the same on all members. Short chunks would slow down connections that carry
-// many bytes in a round trip.
+// chunkSize returns how many bytes of a message travel at once. It is the same on all members. Short chunks would slow
+// down connections that carry many bytes in a round trip.
 func (g *Group) chunkSize() int {
 	w := g.World
 	if !w.needNetwork(g.Ranks) || !w.HaveProcessors || w.Distances != nil {
@@ -49,8 +50,9 @@ func (g *Group) chunkSize() int {
 	return min(w.ChunkSize, plan.NetworkChunkSize)
 }
 
-// partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector. They are the same on all
-// members. Short pieces pay only if stages overlap, and not between machines that are far away from each other.
+// partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector.
+// They are the same on all members. Short pieces pay only if stages overlap, and not between machines that are far away
+// from each other.
 func (g *Group) partSizes() (least, most int) {
 	w := g.World
 	most = max(w.ChunkSize/2, 1)

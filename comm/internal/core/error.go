@@ -47,8 +47,9 @@ func badArgument(op call.Kind, err error) *Error {
 	return &Error{Kind: BadArgument, Op: op.String(), Err: err}
 }
 
-// noteMismatch records that a call on g returns err. If err says that collectives differ, Close need not return that again. A message of
-// another type than its receive does not count: the group continues after it, and its collectives may still differ.
+// noteMismatch records that a call on g returns err. If err says that collectives differ, Close need not return that
+// again. A message of another type than its receive does not count: the group continues after it, and its collectives
+// may still differ.
 func (g *Group) noteMismatch(err error) {
 	f, ok := errors.AsType[*diagnosis.Failure](err)
 	if ok && f.Kind == diagnosis.Mismatched && len(f.Calls) == 2 && f.Calls[0].Seq > 0 && f.Calls[1].Seq > 0 {
@@ -56,15 +57,16 @@ func (g *Group) noteMismatch(err error) {
 	}
 }
 
-// Collectives call the caller's own code: operations of NewOp, and codecs. If it panics, or ends its goroutine by runtime.Goexit, this rank
-// has done only a part of the collective. So the group fails, and the other ranks are notified. In the goroutine of a blocking call the
-// panic continues. In the group's own goroutine, where the caller cannot recover a panic, it becomes the call's error.
+// Collectives call the caller's own code: operations of NewOp, and codecs. If it panics, or ends its goroutine by
+// runtime.Goexit, this rank has done only a part of the collective. So the group fails, and the other ranks are
+// notified. In the goroutine of a blocking call the panic continues. In the group's own goroutine, where the caller
+// cannot recover a panic, it becomes the call's error.
 
 // longestPanic is the most bytes of a panic's value that are sent to other ranks.
 const longestPanic = 512
 
-// broken fails g because the caller's code has ended call without returning: by a panic with value v, or by Goexit if that is nil. It
-// returns the failure. It is called while that goes on.
+// broken fails g because the caller's code has ended call without returning: by a panic with value v, or by Goexit if
+// that is nil. It returns the failure. It is called while that goes on.
 func (g *Group) broken(call string, v any) *diagnosis.Failure {
 	what, after := "panic", "runtime.gopanic"
 	if v == nil {
@@ -115,8 +117,8 @@ func codeBelow(function string) string {
 	}
 }
 
-// endBroken ends c, whose perform the caller's code has ended: by a panic with value v, or by Goexit if v is nil. mine says that this is
-// the goroutine of the call, in which the panic continues.
+// endBroken ends c, whose perform the caller's code has ended: by a panic with value v, or by Goexit if v is nil. mine
+// says that this is the goroutine of the call, in which the panic continues.
 func (c *Collective) endBroken(v any, mine bool) {
 	g := c.g
 	f := g.broken(fmt.Sprintf("%v #%d", c.kind(), c.seq), v)

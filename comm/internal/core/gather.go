@@ -113,7 +113,8 @@ func (c *Collective) allGatherV() error {
 	return c.exchange(&pipeline.Task{Plan: c.g.lastPlan, Src: c.out, Dst: c.out})
 }
 
-// allGatherJoined is an AllGatherV of short blocks, several of which travel as one message: a copy of them is one vector.
+// allGatherJoined is an AllGatherV of short blocks, several of which travel as one message: a copy of them is one
+// vector.
 func (c *Collective) allGatherJoined() error {
 	blocks, rank := c.out.Blocks, c.g.rank
 	joined := pipeline.Vector{Buf: c.g.scratch.Take(blocks[len(blocks)-1].Hi * c.elem)}

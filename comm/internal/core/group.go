@@ -117,8 +117,8 @@ func (g *Group) Abort(cause error) {
 	g.Comm.AwaitNotified(NotifyTimeout)
 }
 
-// Compare checks whether other members have made the same calls as this rank, as far as that is known here: it waits for no rank. If they
-// have not, it returns an error, unless a call has returned that already.
+// Compare checks whether other members have made the same calls as this rank, as far as that is known here: it waits
+// for no rank. If they have not, it returns an error, unless a call has returned that already.
 func (g *Group) Compare() error {
 	last, idle := g.order.block()
 	if idle {
@@ -159,8 +159,8 @@ func (g *Group) UnderWay() (names []string) {
 	return append(names, g.Comm.UnderWay()...)
 }
 
-// UnderWay returns the operations of I-forms in world, a comm.Group, and in the groups made of it, that have not ended. Package comm sets
-// it for package elastic, which sees no more of a group than any program.
+// UnderWay returns the operations of I-forms in world, a comm.Group, and in the groups made of it, that have not ended.
+// Package comm sets it for package elastic, which sees no more of a group than any program.
 var UnderWay func(world any) []string
 
 // WireSize returns the bytes of an element in the messages of c.

@@ -31,7 +31,8 @@ func (g *Group) MembersOf(ranks []int) ([]int, error) {
 	return members, nil
 }
 
-// AgreeOnGroup makes sure that all ranks of g pass the same ranks and tuning. The result identifies the group; see [Group.IDAfter].
+// AgreeOnGroup makes sure that all ranks of g pass the same ranks and tuning. The result identifies the group; see
+// [Group.IDAfter].
 func (g *Group) AgreeOnGroup(ctx context.Context, ranks []int, tuning string) (seq uint64, err error) {
 	c := new(Collective).synchronization(g, call.KindNewGroup)
 	call.SetList(&c.call, ranks)
@@ -53,14 +54,15 @@ func (c *Collective) seqAfter(ctx context.Context) (uint64, error) {
 	return c.seq, err
 }
 
-// IDAfter returns an id for a group of the given members, the same on all its ranks and different from those of all other groups. The
-// members have made the group in call number seq of g. Groups made in the same call have different names.
+// IDAfter returns an id for a group of the given members, the same on all its ranks and different from those of all
+// other groups. The members have made the group in call number seq of g. Groups made in the same call have different
+// names.
 func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
 	return call.Checksum(g.id, seq, name, members)
 }
 
-// Split returns the world ranks that give the same color as this one, in the order of their keys and, where these are equal, of their
-// ranks in g; none for a negative color.
+// Split returns the world ranks that give the same color as this one, in the order of their keys and, where these are
+// equal, of their ranks in g; none for a negative color.
 func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq uint64, err error) {
 	type choice struct{ color, key int64 }
 	c := new(Collective)

@@ -19,8 +19,8 @@ const (
 	maxReason = 1 << 10
 )
 
-// Objects is a collective that moves encoded objects: first their sizes, then the objects. A rank that cannot encode its object takes part
-// as well. It sends a negative size, and then the reason.
+// Objects is a collective that moves encoded objects: first their sizes, then the objects. A rank that cannot encode
+// its object takes part as well. It sends a negative size, and then the reason.
 type Objects struct {
 	Collective
 	limit   int    // of an object, in bytes
@@ -29,7 +29,8 @@ type Objects struct {
 	fault   error  // why a rank has no object
 }
 
-// NewObjects begins to describe a call of kind on g, in which each rank sends count objects in one message of at most limit bytes.
+// NewObjects begins to describe a call of kind on g, in which each rank sends count objects in one message of at most
+// limit bytes.
 func NewObjects(g *Group, kind call.Kind, count, limit int) *Objects {
 	o := &Objects{limit: limit}
 	o.is(g, kind, call.TypeObject, count)
@@ -62,8 +63,9 @@ func (o *Objects) size() int64 {
 	return int64(len(o.payload))
 }
 
-// checkSize reports whether size, which rank has announced, means that there is no object. If rank has a reason for that, checkSize
-// broadcasts it. All ranks take part in that, because they have seen the same size and have the same limit.
+// checkSize reports whether size, which rank has announced, means that there is no object. If rank has a reason for
+// that, checkSize broadcasts it. All ranks take part in that, because they have seen the same size and have the same
+// limit.
 func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
 	if size > int64(o.limit) || size < -maxReason { // rank must have known
 		o.fault = o.About(rank, fmt.Errorf("is said to take %d bytes: the limit is %d", size, o.limit))
@@ -145,7 +147,8 @@ func (o *Objects) Gather(ctx context.Context, dst int) ([][]byte, error) {
 	})
 }
 
-// collect carries out o, in which every rank has an object. move returns the task that moves them to the ranks that want them.
+// collect carries out o, in which every rank has an object. move returns the task that moves them to the ranks that
+// want them.
 func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeline.Vector) pipeline.Task) ([][]byte, error) {
 	g := o.g
 	sizes := make([]int64, g.Size())
@@ -176,7 +179,8 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	return all.Bufs, nil
 }
 
-// Scatter returns payload Rank of those that rank src passes. Elsewhere payloads does not matter. cause is why rank src has none.
+// Scatter returns payload Rank of those that rank src passes. Elsewhere payloads does not matter. cause is why rank src
+// has none.
 func (o *Objects) Scatter(ctx context.Context, payloads [][]byte, cause error, src int) ([]byte, error) {
 	g := o.g
 	o.root(src)

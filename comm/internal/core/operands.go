@@ -11,8 +11,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// reducing is the state of a collective that combines elements. What it sends and combines are its operands: the caller's elements, which
-// are scaled if the operation asks for that. Half floats that are added or multiplied may become float32.
+// reducing is the state of a collective that combines elements. What it sends and combines are its operands: the
+// caller's elements, which are scaled if the operation asks for that. Half floats that are added or multiplied may
+// become float32.
 type reducing struct {
 	op          call.Reduction // none: the call only moves elements
 	kernel      reduce.Kernel
@@ -38,9 +39,9 @@ func (c *Collective) reduces(g *Group, kind call.Kind, t reduce.Type, op call.Re
 	c.call.Reduce, c.call.Detail = op.Code, op.Detail()
 }
 
-// widens reports whether elements of type t that o combines travel as float32, so that they are rounded once: half floats that are added
-// or multiplied. Those of two ranks are rounded once in any case, and so are those of a team, which combines all at once. If more is to be
-// done with them, such as scaling, they travel as float32 in any case.
+// widens reports whether elements of type t that o combines travel as float32, so that they are rounded once: half
+// floats that are added or multiplied. Those of two ranks are rounded once in any case, and so are those of a team,
+// which combines all at once. If more is to be done with them, such as scaling, they travel as float32 in any case.
 func (g *Group) widens(t reduce.Type, o reduce.Op, more, team bool) bool {
 	return (more || len(g.Ranks) > 2 && !team) && reduce.Folds(t, o) != nil
 }
@@ -53,7 +54,8 @@ func (g *Group) fold(t reduce.Type, o reduce.Op) func(dst []byte, sources [][]by
 	return reduce.Folds(t, o)
 }
 
-// widen makes the operands float32 if they travel so. That depends on who combines them, which is known when the call's turn has come.
+// widen makes the operands float32 if they travel so. That depends on who combines them, which is known when the call's
+// turn has come.
 func (c *Collective) widen() {
 	if c.op.Code != 0 && c.g.widens(c.elemType, c.op.Kernel, c.op.Scaled || c.op.Average, c.teamOfAll() != nil) {
 		c.operandType, c.elem = reduce.Float32, reduce.Float32.Size()
@@ -67,12 +69,14 @@ func (c *Collective) isWide() bool { return c.operandType != c.elemType }
 // values returns the number of values in buf.
 func (c *Collective) values(buf []byte) int { return len(buf) / c.elemType.Size() / c.op.Width }
 
-// setOperands makes the elements in buf the operands of c, which leaves its result in buf. Unless it may overwrite buf, it takes a copy.
+// setOperands makes the elements in buf the operands of c, which leaves its result in buf. Unless it may overwrite buf,
+// it takes a copy.
 func (c *Collective) setOperands(buf []byte, mayOverwrite bool) {
 	c.into, c.operands = buf, c.operandsOf(buf, mayOverwrite)
 }
 
-// operandsOf returns the operands made of the elements in buf: buf itself if they are the same and it may be overwritten, or else a copy.
+// operandsOf returns the operands made of the elements in buf: buf itself if they are the same and it may be
+// overwritten, or else a copy.
 func (c *Collective) operandsOf(buf []byte, mayOverwrite bool) []byte {
 	work := buf
 	if c.isWide() || !mayOverwrite {

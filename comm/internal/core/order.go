@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// An order has a group's collectives in the order in which they were started. They are carried out one at a time: by the goroutine of a
-// blocking call that finds none under way, or by one goroutine of the group as long as others wait.
+// An order has a group's collectives in the order in which they were started. They are carried out one at a time: by
+// the goroutine of a blocking call that finds none under way, or by one goroutine of the group as long as others wait.
 type order struct {
-	// word has the number of collectives started so far, above two bits: busy, if a goroutine carries them out, and called, if that
-	// goroutine must check the order once more. It changes with the mutex held. The exception is a collective that none comes after:
-	// it goes from idle to busy and back without the mutex.
+	// word has the number of collectives started so far, above two bits: busy, if a goroutine carries them out, and
+	// called, if that goroutine must check the order once more. It changes with the mutex held. The exception is a
+	// collective that none comes after: it goes from idle to busy and back without the mutex.
 	word atomic.Uint64
 
 	mu          sync.Mutex
@@ -33,19 +33,21 @@ func (t *order) seize() (seq uint64, ok bool) {
 	return w/turnOne + 1, w&busy == 0 && t.word.CompareAndSwap(w, w+turnOne+busy)
 }
 
-// block makes others wait with their collectives, if none is under way, and starts none itself. It returns the number of the last one. The
-// caller ends that by release.
+// block makes others wait with their collectives, if none is under way, and starts none itself. It returns the number
+// of the last one. The caller ends that by release.
 func (t *order) block() (last uint64, ok bool) {
 	w := t.word.Load()
 	return w / turnOne, w&busy == 0 && t.word.CompareAndSwap(w, w+busy)
 }
 
-// release ends what began with seize or block. It returns false, and does nothing, if another collective has been started by now.
+// release ends what began with seize or block. It returns false, and does nothing, if another collective has been
+// started by now.
 func (t *order) release(seq uint64) bool {
 	return t.word.CompareAndSwap(seq*turnOne+busy, seq*turnOne)
 }
 
-// enter gives c its number and its position. It reports whether the caller must carry it out, because no other one is under way.
+// enter gives c its number and its position. It reports whether the caller must carry it out, because no other one is
+// under way.
 func (t *order) enter(c *Collective) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

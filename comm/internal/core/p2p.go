@@ -42,7 +42,8 @@ type PointToPoint struct {
 	err   error
 }
 
-// NewPointToPoint returns a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless given.
+// NewPointToPoint returns a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless
+// given.
 func NewPointToPoint(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) PointToPoint {
 	m := PointToPoint{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
 	if len(tag) > 0 {
@@ -85,7 +86,8 @@ func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int,
 	return recvTag, n, ok
 }
 
-// shortMessage returns the tag of a blocking call, and whether its arguments are good, so that it may try to end at once.
+// shortMessage returns the tag of a blocking call, and whether its arguments are good, so that it may try to end at
+// once.
 func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, ok bool) {
 	if len(tag) == 1 {
 		t = tag[0]
@@ -207,8 +209,8 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	return t.failed(err)
 }
 
-// Done returns a channel that is closed when t has ended. From the first call on the group waits for t, so that t also times out if the
-// caller does not call Wait.
+// Done returns a channel that is closed when t has ended. From the first call on the group waits for t, so that t also
+// times out if the caller does not call Wait.
 func (t *Transfer) Done() <-chan struct{} {
 	if t.op == nil {
 		return alreadyDone

@@ -8,7 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// TestInMemory: which algorithms ranks use in memory depends on whether each has a processor, and is the same on all ranks of a machine.
+// TestInMemory: which algorithms ranks use in memory depends on whether each has a processor, and is the same on all
+// ranks of a machine.
 func TestInMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		cpus []string // of ranks on this machine
@@ -42,7 +43,8 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
-// TestChunkSize: chunks are short between machines where each rank has a processor, unless machines are far away from each other.
+// TestChunkSize: chunks are short between machines where each rank has a processor, unless machines are far away from
+// each other.
 func TestChunkSize(t *testing.T) {
 	for name, c := range map[string]struct {
 		machines  string   // of ranks, a letter for each

@@ -62,8 +62,8 @@ func (c *Collective) reduce() (err error) {
 	return err
 }
 
-// exchangeToRoot runs p, which leaves the result in buf of one rank. result says whether that is this rank. On the others buf does not
-// change: they send from it, or combine into other memory.
+// exchangeToRoot runs p, which leaves the result in buf of one rank. result says whether that is this rank. On the
+// others buf does not change: they send from it, or combine into other memory.
 func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error {
 	if result || c.copiesInput() {
 		c.setOperands(buf, result)
@@ -78,8 +78,8 @@ func (c *Collective) exchangeToRoot(p plan.Plan, buf []byte, result bool) error 
 	return c.exchange(&t)
 }
 
-// copiesInput reports whether the operands are not the elements themselves, or have to be copies of them: an operation of the caller's own may change
-// them, by mistake.
+// copiesInput reports whether the operands are not the elements themselves, or have to be copies of them: an operation
+// of the caller's own may change them, by mistake.
 func (c *Collective) copiesInput() bool { return c.isWide() || c.op.Scaled || c.op.Own != nil }
 
 // ReduceScatter makes c a ReduceScatter.
@@ -121,8 +121,8 @@ func (c *Collective) ReduceScatterV(g *Group, out Data, op call.Reduction) *Coll
 	return c
 }
 
-// reduceScatterByMessages leaves this rank's block of the reduction of in in out. in has a block for every rank: separate buffers, or equal
-// blocks in one buffer.
+// reduceScatterByMessages leaves this rank's block of the reduction of in in out. in has a block for every rank:
+// separate buffers, or equal blocks in one buffer.
 func (c *Collective) reduceScatterByMessages() error {
 	for len(c.in.Blocks) < c.g.Size() {
 		c.in.AddBlock(c.values(c.out.Buf))
@@ -139,8 +139,9 @@ func (c *Collective) reduceScatterByMessages() error {
 	return c.exchangeScattered()
 }
 
-// exchangeJoined is reduceScatterByMessages by a plan that overwrites all blocks. It combines in scratch memory, because in must not change. If the
-// operands are in one buffer, they are read there. Otherwise they are copied first: halving sends several blocks together.
+// exchangeJoined is reduceScatterByMessages by a plan that overwrites all blocks. It combines in scratch memory,
+// because in must not change. If the operands are in one buffer, they are read there. Otherwise they are copied first:
+// halving sends several blocks together.
 func (c *Collective) exchangeJoined() error {
 	blocks, own := c.in.Blocks, c.in.Blocks[c.g.rank]
 	n := blocks[len(blocks)-1].Hi
@@ -209,7 +210,8 @@ func (c *Collective) scan() error {
 	return err
 }
 
-// AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added. all has their type and their total length.
+// AllReduceCoalesced makes c an AllReduce of all buffers that AddOut has added. all has their type and their total
+// length.
 func (c *Collective) AllReduceCoalesced(g *Group, all Data, op call.Reduction) *Collective {
 	c.out.SetBlocksOfBufs(all.Type.Size())
 	c.reduces(g, call.KindAllReduceCoalesced, all.Type, op, all.Count)

@@ -9,19 +9,19 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// This file is the short path of blocking calls of ranks that share memory: if possible, a call goes from the group directly to its team. A
-// short call takes less time than to make a Collective of it.
+// This file is the short path of blocking calls of ranks that share memory: if possible, a call goes from the group
+// directly to its team. A short call takes less time than to make a Collective of it.
 //
-// Each Short function returns done if it has carried the call out. Otherwise it has done nothing, and the call takes the long path, which
-// also finds what is wrong with the arguments. Elements have type t. n is the number of elements on which all ranks have to agree.
-// Arguments are single words: to pass a Data, whose first field is a byte, would cost a call 20 ns, because the processor cannot forward
-// narrow stores to the wide loads that copy it.
+// Each Short function returns done if it has carried the call out. Otherwise it has done nothing, and the call takes
+// the long path, which also finds what is wrong with the arguments. Elements have type t. n is the number of elements
+// on which all ranks have to agree. Arguments are single words: to pass a Data, whose first field is a byte, would cost
+// a call 20 ns, because the processor cannot forward narrow stores to the wide loads that copy it.
 
 // stampedBytes is the least number of bytes for which a collective that has not waited gets a time stamp at its end.
 const stampedBytes = 4 << 10
 
-// enter begins a call with t, the team of all members. It returns false if the call has to take the long path, because another call is
-// under way, or something is wrong.
+// enter begins a call with t, the team of all members. It returns false if the call has to take the long path, because
+// another call is under way, or something is wrong.
 func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Packed, elem int) bool {
 	if !g.Comm.Usable() || ctx.Err() != nil || !t.Fits(elem) {
 		return false

@@ -36,8 +36,8 @@ func (g *Group) Moves() uint64 {
 	return 0
 }
 
-// teamOfAll returns the team that carries out c, whose turn has come. It returns nil if the ranks form no team, or if the team does not
-// carry out such calls.
+// teamOfAll returns the team that carries out c, whose turn has come. It returns nil if the ranks form no team, or if
+// the team does not carry out such calls.
 func (c *Collective) teamOfAll() *shm.Team {
 	if t := c.g.team.Load(); t != nil && c.kind().UsesMemory() && t.Fits(c.elem) {
 		return t
@@ -45,8 +45,8 @@ func (c *Collective) teamOfAll() *shm.Team {
 	return nil
 }
 
-// inStages returns c, whose turn has come, as a collective in stages, or nil if the group does not carry it out in stages. ordered says
-// that the operands have to be combined in order of rank.
+// inStages returns c, whose turn has come, as a collective in stages, or nil if the group does not carry it out in
+// stages. ordered says that the operands have to be combined in order of rank.
 func (c *Collective) inStages(ordered bool) *hier.Call {
 	l := c.g.layout
 	if l == nil || !c.kind().UsesMemory() || ordered && !l.InOrder() {
@@ -109,7 +109,8 @@ func (g *Group) waitLong(rank int, w wait.LongWait) error {
 	return c.await(g.worldRank(rank), w)
 }
 
-// await waits for w, a long wait for a world rank. It fails if that rank dies, or if the call is cancelled or times out.
+// await waits for w, a long wait for a world rank. It fails if that rank dies, or if the call is cancelled or times
+// out.
 func (c *Collective) await(rank int, w wait.LongWait) error {
 	op := c.g.Comm.Await(rank, c.seq, c.call, w.Done)
 	awake := make(chan struct{})
@@ -148,8 +149,8 @@ func (g *Group) mismatch(m *shm.Mismatch) *diagnosis.Failure {
 	}
 }
 
-// unreachable returns the error of a collective that cannot attach the memory of rank. That may be so because rank has gone, or goes, and
-// this rank has not learned of it yet.
+// unreachable returns the error of a collective that cannot attach the memory of rank. That may be so because rank has
+// gone, or goes, and this rank has not learned of it yet.
 func (g *Group) unreachable(rank int, err error) error {
 	if f := g.lost(rank); f != nil {
 		return f

@@ -24,13 +24,14 @@ type World struct {
 	Endpoint *endpoint.Endpoint
 	Heap     *heap.Heap // of Alloc; every group retains it
 
-	// MayOverlap says that each rank of the world has two processors, so that it may move bytes in two goroutines. It is the same on all ranks.
+	// MayOverlap says that each rank of the world has two processors, so that it may move bytes in two goroutines. It
+	// is the same on all ranks.
 	MayOverlap bool
 	// HaveProcessors says that each rank of the world has a processor. It is the same on all ranks.
 	HaveProcessors bool
 
-	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a moment for the agent. nil:
-	// this process has no rounds.
+	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a
+	// moment for the agent. nil: this process has no rounds.
 	WithDeath func(*diagnosis.Failure) *diagnosis.Failure
 }
 
@@ -50,7 +51,8 @@ type WorldConfig struct {
 	OnFallback func(reason error) error
 }
 
-// A Peer is what groups know of a rank. Ranks exchange it when they join. Ranks of other versions read it, so the JSON names stay.
+// A Peer is what groups know of a rank. Ranks exchange it when they join. Ranks of other versions read it, so the JSON
+// names stay.
 type Peer struct {
 	Addr string `json:"addr"` // host:port of its listener
 	Host string `json:"host"` // its machine's name
@@ -67,7 +69,8 @@ func (p *Peer) memory() string { return p.Kernel + " " + p.Network }
 // IsSameProcess reports whether p and other are the same process.
 func (p *Peer) IsSameProcess(other Peer) bool { return p.PID == other.PID && p.Place == other.Place }
 
-// SharesMemory reports whether this rank may share memory with p, which may be of another world, and is not this process.
+// SharesMemory reports whether this rank may share memory with p, which may be of another world, and is not this
+// process.
 func (w *WorldConfig) SharesMemory(p Peer) bool {
 	me := &w.Peers[w.Rank]
 	return p.Acceptor != "" && p.memory() == me.memory() && !p.IsSameProcess(*me)
@@ -111,8 +114,8 @@ func (w *WorldConfig) Processors() wait.Processors {
 	return p
 }
 
-// hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it is the same on all ranks of the
-// machine: it depends only on what they have told each other.
+// hasProcessors reports whether each rank on this machine is known to have a processor. Unlike Processors, it is the
+// same on all ranks of the machine: it depends only on what they have told each other.
 func (w *WorldConfig) hasProcessors() bool { return w.haveProcessors(w.Peers[w.Rank].Place, 1) }
 
 // haveProcessors reports whether the ranks on a machine are known to have so many processors each.
@@ -128,7 +131,8 @@ func (w *WorldConfig) haveProcessors(here machine.Place, each int) bool {
 	return wait.CountCPUs(cpus...) >= each*ranks
 }
 
-// allHaveProcessors reports whether each rank of the world is known to have so many processors. It is the same on all ranks.
+// allHaveProcessors reports whether each rank of the world is known to have so many processors. It is the same on all
+// ranks.
 func (w *WorldConfig) allHaveProcessors(each int) bool {
 	seen := map[string]bool{}
 	for _, p := range w.Peers {
@@ -153,10 +157,11 @@ func (w *World) canShare(ranks []int) bool {
 }
 
 const (
-	// mostJoinedNearby is the most bytes that are copied if messages are copies themselves, between ranks that share memory.
+	// mostJoinedNearby is the most bytes that are copied if messages are copies themselves, between ranks that share
+	// memory.
 	mostJoinedNearby = 16 << 10
-	// mostJoinedOnLinks is the most bytes if ranks of a machine share its network: on a ring, one of them sends to another machine, and
-	// in algorithms with fewer messages all of them do.
+	// mostJoinedOnLinks is the most bytes if ranks of a machine share its network: on a ring, one of them sends to
+	// another machine, and in algorithms with fewer messages all of them do.
 	mostJoinedOnLinks = 8 << 10
 )
 
@@ -183,8 +188,8 @@ func (w *World) mostJoined(ranks []int) int {
 	return choice.Any
 }
 
-// ParseTuning parses rules for all algorithms. Every rank has to use the same algorithm for a call. So the choice depends only on the call
-// and on the tuning of rank 0, which the others get when they join.
+// ParseTuning parses rules for all algorithms. Every rank has to use the same algorithm for a call. So the choice
+// depends only on the call and on the tuning of rank 0, which the others get when they join.
 func ParseTuning(rules string) (choice.Tuning, error) {
 	return choice.Parse(rules, plan.Ways, shm.Ways)
 }

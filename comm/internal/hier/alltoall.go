@@ -6,8 +6,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// AllToAll sends block r of In to rank r, and receives block r of Out from there. Every byte goes to another node once, as one message
-// for every two ranks or, if blocks are short, for every two nodes.
+// AllToAll sends block r of In to rank r, and receives block r of Out from there. Every byte goes to another node once,
+// as one message for every two ranks or, if blocks are short, for every two nodes.
 func (c *Call) AllToAll() error {
 	size := len(c.In) / c.Size
 	if _, most := c.Sizes(); c.Together(most * size) {
@@ -33,7 +33,8 @@ func (c *Call) allToAllDirect(size int) error {
 	return c.err
 }
 
-// allToAllByLeaders lets leaders gather In of the ranks of their nodes in memory, exchange blocks, and scatter them in memory.
+// allToAllByLeaders lets leaders gather In of the ranks of their nodes in memory, exchange blocks, and scatter them in
+// memory.
 func (c *Call) allToAllByLeaders(size int) error {
 	here, whole := len(c.Here()), len(c.In)
 	r := c.route(func() *Route {
@@ -52,8 +53,8 @@ func (c *Call) allToAllByLeaders(size int) error {
 	return c.err
 }
 
-// exchangeByLeaders is what a leader does. in has In of all ranks of this node, one after the other. It sends it to the leaders of other nodes,
-// and fills out, which becomes Out of these ranks.
+// exchangeByLeaders is what a leader does. in has In of all ranks of this node, one after the other. It sends it to the
+// leaders of other nodes, and fills out, which becomes Out of these ranks.
 func (c *Call) exchangeByLeaders(r *Route, out, in []byte, size int) {
 	here, whole := len(r.Here()), len(c.In)
 	packed, arrived := c.Scratch.Take(len(in)), c.Scratch.Take(len(in))

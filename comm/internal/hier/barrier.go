@@ -5,8 +5,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// Barrier returns when all ranks have called it: each leader waits for the ranks of its node, the leaders wait for each other, and then
-// they release the ranks of their nodes. ceil(log2 N) steps between nodes, or one.
+// Barrier returns when all ranks have called it: each leader waits for the ranks of its node, the leaders wait for each
+// other, and then they release the ranks of their nodes. ceil(log2 N) steps between nodes, or one.
 func (c *Call) Barrier() error {
 	r := c.route(func() *Route {
 		return c.ofLeaders().byOne(c.Choose.Barrier(c.Node, c.nodes()))

@@ -6,9 +6,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// Broadcast copies Out of the root to Out of every rank. The ranks of the root's node copy it in memory, rails carry slices to all
-// nodes, and the ranks there copy each other's slices in memory. S bytes to each node. If there is only one rail, the
-// root carries it, and the other ranks of its node copy Out last.
+// Broadcast copies Out of the root to Out of every rank. The ranks of the root's node copy it in memory, rails carry
+// slices to all nodes, and the ranks there copy each other's slices in memory. S bytes to each node. If there is only
+// one rail, the root carries it, and the other ranks of its node copy Out last.
 func (c *Call) Broadcast() error {
 	buf := c.Out
 	r := c.route(func() *Route {

@@ -2,8 +2,8 @@ package hier
 
 import "github.com/gorun/gorun/comm/internal/pipeline"
 
-// An exchanger carries out the tasks of a call between nodes, in order. After the first error it carries out no more. It may do so in a
-// goroutine of its own. Then only that goroutine uses err and the call's Pipeline.
+// An exchanger carries out the tasks of a call between nodes, in order. After the first error it carries out no more.
+// It may do so in a goroutine of its own. Then only that goroutine uses err and the call's Pipeline.
 type exchanger struct {
 	call    *Call
 	isAsync bool

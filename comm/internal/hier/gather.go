@@ -8,9 +8,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// AllGather collects In of all ranks in Out. First the ranks of a node collect their blocks in memory. Then each rail collects its
-// slices of the nodes' blocks. Then the ranks of a node copy each other's slices in memory. S(N-1)/N bytes if nodes have equally many
-// ranks; the least possible for any nodes.
+// AllGather collects In of all ranks in Out. First the ranks of a node collect their blocks in memory. Then each rail
+// collects its slices of the nodes' blocks. Then the ranks of a node copy each other's slices in memory. S(N-1)/N bytes
+// if nodes have equally many ranks; the least possible for any nodes.
 func (c *Call) AllGather() error {
 	out, in := c.Out, c.In
 	ordered := c.inNodeOrder(c.Layout, out)
@@ -38,8 +38,8 @@ func (c *Call) AllGather() error {
 	return err
 }
 
-// Gather collects In of all ranks in Out of the root: each leader collects the blocks of its node in memory, and sends them to the root
-// as a message. The root gets every byte from other nodes once.
+// Gather collects In of all ranks in Out of the root: each leader collects the blocks of its node in memory, and sends
+// them to the root as a message. The root gets every byte from other nodes once.
 func (c *Call) Gather() error {
 	out, in := c.Out, c.In
 	r := c.withRoot(len(in), plan.LinearGather)
@@ -62,9 +62,9 @@ func (c *Call) Gather() error {
 	return c.err
 }
 
-// withRoot returns the route of blocks of so many bytes from or to the root. build makes its plan. Short blocks of a node travel as one
-// message, which the node's leader gathers or scatters. Longer ones travel directly between their rank and the root: in memory on the
-// root's node, and otherwise as messages.
+// withRoot returns the route of blocks of so many bytes from or to the root. build makes its plan. Short blocks of a
+// node travel as one message, which the node's leader gathers or scatters. Longer ones travel directly between their
+// rank and the root: in memory on the root's node, and otherwise as messages.
 func (c *Call) withRoot(bytes int, build func(p plan.Plan, rank, root, n int, blocks []plan.Range) plan.Plan) *Route {
 	return c.route(func() *Route {
 		l := c.Layout

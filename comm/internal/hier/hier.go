@@ -1,12 +1,12 @@
-// Package hier carries out collectives of groups that are on several machines, in stages: the ranks of every machine work together
-// in memory that they share, and some ranks of every machine exchange the results by messages. (NCCL and Open MPI call such algorithms
-// hierarchical.)
+// Package hier carries out collectives of groups that are on several machines, in stages: the ranks of every machine
+// work together in memory that they share, and some ranks of every machine exchange the results by messages. (NCCL and
+// Open MPI call such algorithms hierarchical.)
 //
-// No machine gets the same byte twice. In each stage one rank combines an element and the others copy it, so all ranks get
-// the same bits.
+// No machine gets the same byte twice. In each stage one rank combines an element and the others copy it, so all ranks
+// get the same bits.
 //
-// plan.Nodes says what nodes, rails and slices are. The comments on the calls below give costs: what a node sends to others, for N nodes
-// and S bytes.
+// plan.Nodes says what nodes, rails and slices are. The comments on the calls below give costs: what a node sends to
+// others, for N nodes and S bytes.
 package hier
 
 import (
@@ -64,7 +64,8 @@ func (c *Call) inMemory(r *Route, stage func(t *shm.Team) error) {
 	}
 }
 
-// onRail carries out t, the stage between nodes of a call that is one piece, if this rank is on a rail. t has no plan yet.
+// onRail carries out t, the stage between nodes of a call that is one piece, if this rank is on a rail. t has no plan
+// yet.
 func (c *Call) onRail(r *Route, t pipeline.Task) {
 	if p := r.pieces[0].plan; len(p) > 0 && c.err == nil {
 		t.Plan = p
@@ -72,8 +73,8 @@ func (c *Call) onRail(r *Route, t pipeline.Task) {
 	}
 }
 
-// reduceSlices is the stage that combines a piece of in of the ranks of this node, and leaves this rank's slices of the result in work. If
-// there is one rail, in and work are the same memory, because the leader combines in place.
+// reduceSlices is the stage that combines a piece of in of the ranks of this node, and leaves this rank's slices of the
+// result in work. If there is one rail, in and work are the same memory, because the leader combines in place.
 func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {

@@ -5,14 +5,15 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// A long vector goes through the stages in pieces. What one stage has written is then still in the caches when the next one reads it. And
-// while a piece is between machines, the ranks of a machine can combine or copy other pieces in memory. That takes a second goroutine in each
-// rank, and so pays only if there are processors to spare.
+// A long vector goes through the stages in pieces. What one stage has written is then still in the caches when the next
+// one reads it. And while a piece is between machines, the ranks of a machine can combine or copy other pieces in
+// memory. That takes a second goroutine in each rank, and so pays only if there are processors to spare.
 
 const (
 	// mostPieces is the most pieces of a vector.
 	mostPieces = 64
-	// fewPieces is how many pieces are enough: only the first stage of the first one, and the last stage of the last one, overlap with nothing.
+	// fewPieces is how many pieces are enough: only the first stage of the first one, and the last stage of the last
+	// one, overlap with nothing.
 	fewPieces = 8
 )
 
@@ -23,8 +24,8 @@ type piece struct {
 	plan   plan.Plan      // of this rank's rail; empty if it is on none
 }
 
-// add adds to p part i, of so many, of each slice of a range. slices has a slice for each rank of this node, in elements of elem bytes; me is
-// this rank's index.
+// add adds to p part i, of so many, of each slice of a range. slices has a slice for each rank of this node, in
+// elements of elem bytes; me is this rank's index.
 func (p *piece) add(slices []plan.Range, i, parts, me, elem int) {
 	p.mine = append(p.mine, slices[me].Part(parts, i))
 	var bytes []plan.Range
@@ -35,8 +36,8 @@ func (p *piece) add(slices []plan.Range, i, parts, me, elem int) {
 	p.slices = append(p.slices, bytes)
 }
 
-// sliceOf returns work from the first to the last byte of a local rank's slices in p. Of a vector that is one range, that is the rank's part of
-// it.
+// sliceOf returns work from the first to the last byte of a local rank's slices in p. Of a vector that is one range,
+// that is the rank's part of it.
 func (p *piece) sliceOf(work []byte, local int) []byte {
 	first, last := p.slices[0][local], p.slices[len(p.slices)-1][local]
 	return work[first.Lo:last.Hi]
@@ -56,10 +57,10 @@ func (l *Layout) countPieces(bytes, rails, ranges int) int {
 // A stage of a piece in memory. It does nothing if one before it has failed.
 type stage func(p *piece)
 
-// inPieces carries out a call whose pieces each go through three stages: one in memory, one between nodes, and one in memory. between
-// returns the task of the stage between nodes, without its plan. While a piece is between nodes, the next one goes through its first stage, and
-// the one before through its last. All ranks of a node must call their team's methods in the same order. So a rank whose stages do not overlap
-// calls them in that order, too.
+// inPieces carries out a call whose pieces each go through three stages: one in memory, one between nodes, and one in
+// memory. between returns the task of the stage between nodes, without its plan. While a piece is between nodes, the
+// next one goes through its first stage, and the one before through its last. All ranks of a node must call their
+// team's methods in the same order. So a rank whose stages do not overlap calls them in that order, too.
 func (c *Call) inPieces(r *Route, before stage, between func(p *piece) pipeline.Task, after stage) error {
 	overlaps := c.Overlaps && len(r.pieces) > 1
 	x := c.exchange(overlaps)

@@ -6,9 +6,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// AllReduce leaves the reduction of Operands in them on every rank. In memory the ranks of a node combine Operands, each rank on a rail
-// its slice. Each rail combines the slices of all nodes. Then the ranks of a node copy each other's slices in memory. 2S(N-1)/N bytes,
-// the least possible, or S log2 N for short vectors.
+// AllReduce leaves the reduction of Operands in them on every rank. In memory the ranks of a node combine Operands,
+// each rank on a rail its slice. Each rail combines the slices of all nodes. Then the ranks of a node copy each other's
+// slices in memory. 2S(N-1)/N bytes, the least possible, or S log2 N for short vectors.
 func (c *Call) AllReduce() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.all())
@@ -22,9 +22,9 @@ func (c *Call) AllReduce() error {
 		func(p *piece) { c.allGatherSlices(r, p, c.Operands) })
 }
 
-// Reduce leaves the reduction of Operands in them on the root, and does not change those of other ranks. It is like AllReduce, but slices go
-// to the ranks of the root's node, and from there to the root in memory. A node sends S bytes at most; the root's node receives ceil(log2 N)
-// times as many.
+// Reduce leaves the reduction of Operands in them on the root, and does not change those of other ranks. It is like
+// AllReduce, but slices go to the ranks of the root's node, and from there to the root in memory. A node sends S bytes
+// at most; the root's node receives ceil(log2 N) times as many.
 func (c *Call) Reduce() error {
 	r := c.route(func() *Route {
 		l := c.rootedAt(c.RootRank)
@@ -55,10 +55,11 @@ func (c *Call) Reduce() error {
 		})
 }
 
-// ReduceScatter makes Operands this rank's block of the reduction of Operands, which have a block for every rank. It does not change the
-// caller's memory. In memory the ranks of a node combine the blocks for every node, each rank on a rail its slice. Each rail combines
-// them, so that a node gets the slices of its own blocks, and the ranks there copy their blocks in memory, unless slices are blocks. S(N-1)/N bytes if nodes have
-// equally many ranks; the least possible for any nodes.
+// ReduceScatter makes Operands this rank's block of the reduction of Operands, which have a block for every rank. It
+// does not change the caller's memory. In memory the ranks of a node combine the blocks for every node, each rank on a
+// rail its slice. Each rail combines them, so that a node gets the slices of its own blocks, and the ranks there copy
+// their blocks in memory, unless slices are blocks. S(N-1)/N bytes if nodes have equally many ranks; the least possible
+// for any nodes.
 func (c *Call) ReduceScatter() error {
 	size := len(c.Operands) / c.Size
 	r := c.route(func() *Route {

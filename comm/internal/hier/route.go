@@ -5,7 +5,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// A Route says how the bytes of a call get from node to node. Calls with the same arguments have the same Route, so it is cached.
+// A Route says how the bytes of a call get from node to node. Calls with the same arguments have the same Route, so it
+// is cached.
 type Route struct {
 	*Layout
 	rails  int
@@ -39,8 +40,8 @@ func (l *Layout) spread(root int) *Layout {
 // nodes is the number of nodes.
 func (l *Layout) nodes() int { return len(l.Members) }
 
-// inSlices returns the route of a vector of so many bytes, of which each range is cut into a slice for each rail. Ranges are in elements
-// of elem bytes, one after the other.
+// inSlices returns the route of a vector of so many bytes, of which each range is cut into a slice for each rail.
+// Ranges are in elements of elem bytes, one after the other.
 func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 	r := &Route{Layout: l, rails: l.Choose.Rails(l.Nodes, bytes)}
 	r.pieces = make([]piece, l.countPieces(bytes, r.rails, len(ranges)))
@@ -60,8 +61,8 @@ func (r *Route) choices() plan.Choices {
 	return c
 }
 
-// mostJoined returns the most bytes of blocks that may travel as one message: none on several rails, where slices of other ranks lie between
-// them.
+// mostJoined returns the most bytes of blocks that may travel as one message: none on several rails, where slices of
+// other ranks lie between them.
 func (r *Route) mostJoined() int {
 	if r.rails == 1 {
 		return choice.Any
@@ -72,7 +73,8 @@ func (r *Route) mostJoined() int {
 // ofLeaders returns the route of what the leaders of nodes exchange.
 func (l *Layout) ofLeaders() *Route { return &Route{Layout: l, rails: 1, pieces: make([]piece, 1)} }
 
-// by sets the plan of this rank's rail for each piece. build numbers nodes; by puts the rail's ranks in their place. It returns r.
+// by sets the plan of this rank's rail for each piece. build numbers nodes; by puts the rail's ranks in their place. It
+// returns r.
 func (r *Route) by(build func(p *piece) plan.Plan) *Route {
 	if ranks := r.Rail(r.rails); ranks != nil {
 		for i := range r.pieces {
@@ -122,7 +124,8 @@ func (c *Call) pick(buf []byte, ranks []int, size int) []byte {
 	return packed
 }
 
-// pack copies the blocks of size bytes of buf that belong to ranks to dst, one after the other, and returns how many bytes they are.
+// pack copies the blocks of size bytes of buf that belong to ranks to dst, one after the other, and returns how many
+// bytes they are.
 func pack(dst, buf []byte, ranks []int, size int) int {
 	for i, r := range ranks {
 		copy(dst[i*size:], buf[r*size:(r+1)*size])

@@ -28,9 +28,9 @@ func HasProc() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 }
 
-// AwaitExit waits until the process pid has ended, at most for limit. It reports whether the process has ended, and whether that can be
-// known. When it returns, the kernel has notified the process's parent. So if this process exits because of the other one, its own
-// parent hears of that later.
+// AwaitExit waits until the process pid has ended, at most for limit. It reports whether the process has ended, and
+// whether that can be known. When it returns, the kernel has notified the process's parent. So if this process exits
+// because of the other one, its own parent hears of that later.
 func AwaitExit(pid int, limit time.Duration) (ended, known bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

@@ -1,6 +1,7 @@
-// Package matching has the two queues of a communicator: posted receives, which no message has matched yet, and unexpected messages, which
-// no receive has matched yet. They match by source and tag, the oldest first (MPI's non-overtaking rule); in a collective, by source and
-// sequence number. The package is pure: package endpoint owns the queues, and does what follows from a match.
+// Package matching has the two queues of a communicator: posted receives, which no message has matched yet, and
+// unexpected messages, which no receive has matched yet. They match by source and tag, the oldest first (MPI's
+// non-overtaking rule); in a collective, by source and sequence number. The package is pure: package endpoint owns the
+// queues, and does what follows from a match.
 package matching
 
 import (
@@ -17,7 +18,8 @@ const (
 	AnyTag    = -1
 )
 
-// A Pattern says which messages a receive or a probe matches. Seq is the number of a collective, whose Source is a rank, or 0.
+// A Pattern says which messages a receive or a probe matches. Seq is the number of a collective, whose Source is a
+// rank, or 0.
 type Pattern struct {
 	Source int
 	Tag    int32

@@ -41,7 +41,8 @@ func (q *Queues[R]) Cancel(receive R) bool {
 // CancelAll takes back all receives and probes.
 func (q *Queues[R]) CancelAll() { q.posted = queue.Queue[posted[R]]{} }
 
-// Receive returns the oldest receive that matches the message h from source, and its place for TakeReceive; the place is -1 if there is none.
+// Receive returns the oldest receive that matches the message h from source, and its place for TakeReceive; the place
+// is -1 if there is none.
 func (q *Queues[R]) Receive(h *wire.Header, source int) (receive R, place int) {
 	all := q.posted.All()
 	for i := range all {
@@ -68,8 +69,8 @@ func (q *Queues[R]) Keep(m *Message) (probes []R) {
 	return probes
 }
 
-// Message returns the oldest message that matches want, and its place for TakeMessage, or nil. If whole is set, it skips messages of
-// which only the RTS has come.
+// Message returns the oldest message that matches want, and its place for TakeMessage, or nil. If whole is set, it
+// skips messages of which only the RTS has come.
 func (q *Queues[R]) Message(want Pattern, whole bool) (*Message, Place) {
 	return q.unexpected.find(want, whole)
 }
@@ -77,13 +78,14 @@ func (q *Queues[R]) Message(want Pattern, whole bool) (*Message, Place) {
 // TakeMessage takes the message at place out of its queue.
 func (q *Queues[R]) TakeMessage(place Place) { q.unexpected.remove(place) }
 
-// EachOfCollectives calls do with the unexpected messages of collectives up to number last, until it returns an error. Only then may do change the
-// queues.
+// EachOfCollectives calls do with the unexpected messages of collectives up to number last, until it returns an error.
+// Only then may do change the queues.
 func (q *Queues[R]) EachOfCollectives(last uint64, do func(m *Message) error) error {
 	return q.unexpected.eachOfCollectives(last, do)
 }
 
-// Unexpected returns the unexpected messages: first those point to point, oldest first, then those of collectives, of each source oldest first.
+// Unexpected returns the unexpected messages: first those point to point, oldest first, then those of collectives, of
+// each source oldest first.
 func (q *Queues[R]) Unexpected() []*Message { return q.unexpected.all() }
 
 // Clear empties the queue of unexpected messages, and returns them.

@@ -17,8 +17,8 @@ type want struct {
 	isProbe bool
 }
 
-// TestQueues compares the queues with MPI's rule: a message goes to the receive posted first that wants it, and a receive gets the
-// message that came first; a probe sees that and leaves it.
+// TestQueues compares the queues with MPI's rule: a message goes to the receive posted first that wants it, and a
+// receive gets the message that came first; a probe sees that and leaves it.
 func TestQueues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (
@@ -134,7 +134,8 @@ func TestQueues(t *testing.T) {
 	})
 }
 
-// inOrder sorts messages: first those point to point, then those of collectives, by source. Of each, the oldest comes first.
+// inOrder sorts messages: first those point to point, then those of collectives, by source. Of each, the oldest comes
+// first.
 func inOrder(messages []*Message) []*Message {
 	source := func(m *Message) int {
 		if m.Seq == 0 {

@@ -7,15 +7,16 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// Unexpected messages of collectives have a list for each source. A rank may be thousands of collectives ahead, and a search for another
-// rank's message skips all of that.
+// Unexpected messages of collectives have a list for each source. A rank may be thousands of collectives ahead, and a
+// search for another rank's message skips all of that.
 type unexpectedMessages struct {
 	pointToPoint list
 	collective   map[int]*list // by source
 	nonEmpty     []*list       // of collective
 }
 
-// A list has messages, oldest first. Of those of collectives, Seq never decreases: a source carries out one collective of a communicator at a time.
+// A list has messages, oldest first. Of those of collectives, Seq never decreases: a source carries out one collective
+// of a communicator at a time.
 type list struct {
 	queue.Queue[*Message]
 	index int // in nonEmpty
@@ -99,7 +100,8 @@ func (u *unexpectedMessages) eachOfCollectives(last uint64, do func(m *Message) 
 	return nil
 }
 
-// all returns all messages: first those point to point, oldest first, then those of collectives, of each source oldest first.
+// all returns all messages: first those point to point, oldest first, then those of collectives, of each source oldest
+// first.
 func (u *unexpectedMessages) all() []*Message {
 	all := slices.Clone(u.pointToPoint.All())
 	for _, in := range u.nonEmpty {

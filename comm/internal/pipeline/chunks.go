@@ -68,7 +68,8 @@ func (q *queue) has(r plan.Range) bool {
 	return false
 }
 
-// scratchFor returns memory for the chunks of p that are not received in place, aligned for any element. The next task reuses it.
+// scratchFor returns memory for the chunks of p that are not received in place, aligned for any element. The next task
+// reuses it.
 func (pl *Pipeline) scratchFor(p plan.Plan) []byte {
 	longest := 0
 	for _, s := range p {
@@ -102,8 +103,8 @@ func (s *Scratch) Take(n int) []byte {
 
 // The functions below say what a pipeline may do ahead of the order in which steps take effect.
 
-// ahead moves c to the next step with a peer, and returns it. It returns nil if that step is too far ahead, or comes after a copy that
-// has not been done.
+// ahead moves c to the next step with a peer, and returns it. It returns nil if that step is too far ahead, or comes
+// after a copy that has not been done.
 func (pl *Pipeline) ahead(c *cursor, peer func(*plan.Step) int) *plan.Step {
 	p := pl.task.Plan
 	for ; c.step < len(p) && c.step <= pl.done.step+mostSteps; *c = (cursor{step: c.step + 1}) {
@@ -121,7 +122,8 @@ func (pl *Pipeline) ahead(c *cursor, peer func(*plan.Step) int) *plan.Step {
 func goesTo(s *plan.Step) int    { return s.To }
 func comesFrom(s *plan.Step) int { return s.From }
 
-// mayReceive reports whether the receive of the next chunk may be posted: there is memory for it, and what is in its place is not needed.
+// mayReceive reports whether the receive of the next chunk may be posted: there is memory for it, and what is in its
+// place is not needed.
 func (pl *Pipeline) mayReceive() bool {
 	s := pl.ahead(&pl.in, comesFrom)
 	if s == nil {
@@ -148,8 +150,8 @@ func (pl *Pipeline) mayReceive() bool {
 	return !pl.sent.has(r)
 }
 
-// maySend reports whether the next chunk may be sent: its bytes are final. An empty message says that the steps before it have been
-// done, so it is never sent early.
+// maySend reports whether the next chunk may be sent: its bytes are final. An empty message says that the steps before
+// it have been done, so it is never sent early.
 func (pl *Pipeline) maySend() bool {
 	s := pl.ahead(&pl.out, goesTo)
 	if s == nil || s.Send.Len() == 0 || pl.sentAhead >= pl.mostAhead || !pl.isEager(s) {

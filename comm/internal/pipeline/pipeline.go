@@ -1,12 +1,13 @@
-// Package pipeline carries out plans: it moves the messages of a plan's steps between ranks, and combines the operands that come with
-// those that are there. It is the only place that does both.
+// Package pipeline carries out plans: it moves the messages of a plan's steps between ranks, and combines the operands
+// that come with those that are there. It is the only place that does both.
 //
-// Messages travel in chunks, and ahead of the order in which steps take effect. A rank sends a chunk as soon as its bytes are final, and
-// posts the receive of a chunk as soon as the bytes in its place are no longer needed. So a chunk is combined while the next one is on
-// its way.
+// Messages travel in chunks, and ahead of the order in which steps take effect. A rank sends a chunk as soon as its
+// bytes are final, and posts the receive of a chunk as soon as the bytes in its place are no longer needed. So a chunk
+// is combined while the next one is on its way.
 //
-// If a plan of whole messages cannot deadlock, neither can its pipeline. Before a rank waits, it has sent everything that the plan sends
-// before that point. Chunks that it sends earlier than that are eager messages, which do not wait for their receiver.
+// If a plan of whole messages cannot deadlock, neither can its pipeline. Before a rank waits, it has sent everything
+// that the plan sends before that point. Chunks that it sends earlier than that are eager messages, which do not wait
+// for their receiver.
 package pipeline
 
 import (
@@ -22,7 +23,8 @@ import (
 const (
 	// mostChunks is the most chunks under way in each direction.
 	mostChunks = 16
-	// mostScratch is the most bytes of chunks that wait in scratch memory to be combined, unless fewestScratch chunks are longer.
+	// mostScratch is the most bytes of chunks that wait in scratch memory to be combined, unless fewestScratch chunks
+	// are longer.
 	mostScratch, fewestScratch = 4 << 20, 8
 	// mostSteps is how many steps ahead a pipeline looks for chunks.
 	mostSteps = 8
@@ -73,7 +75,8 @@ func New(comm *endpoint.Communicator, ranks []int, rank, chunkSize int) Pipeline
 	return Pipeline{ChunkSize: chunkSize, comm: comm, ranks: ranks, rank: rank}
 }
 
-// Run carries out t as a stage of call. If it returns an error, the communicator has failed, and nothing of t is under way.
+// Run carries out t as a stage of call. If it returns an error, the communicator has failed, and nothing of t is under
+// way.
 func (pl *Pipeline) Run(call Call, t *Task) error {
 	pl.begin(call, t)
 	err := pl.run()
@@ -86,8 +89,8 @@ func (pl *Pipeline) Run(call Call, t *Task) error {
 	return err
 }
 
-// End waits until nothing is under way, and returns the first error. It is called when a task has been carried out, or the communicator has
-// failed.
+// End waits until nothing is under way, and returns the first error. It is called when a task has been carried out, or
+// the communicator has failed.
 func (pl *Pipeline) End() (err error) {
 	for !pl.sent.isEmpty() || !pl.awaited.isEmpty() {
 		q := &pl.awaited
@@ -165,8 +168,8 @@ func (pl *Pipeline) isDue() bool {
 
 func (pl *Pipeline) isCopy(s *plan.Step) bool { return s.To == pl.rank && s.From == s.To }
 
-// sendNow sends the next chunk, if the step has one. It first waits for others if too many are under way. An empty message does not wait for one
-// that is not eager: a barrier sends several before it receives, and so do its peers.
+// sendNow sends the next chunk, if the step has one. It first waits for others if too many are under way. An empty
+// message does not wait for one that is not eager: a barrier sends several before it receives, and so do its peers.
 func (pl *Pipeline) sendNow() error {
 	s := &pl.task.Plan[pl.out.step]
 	if s.To == plan.None || pl.isCopy(s) {
@@ -215,7 +218,8 @@ func (pl *Pipeline) receive() {
 	pl.awaited.push(transfer{op, r, buf})
 }
 
-// merge waits for the next chunk of s and combines it with what is there. If s moves nothing to this rank, merge does all of s.
+// merge waits for the next chunk of s and combines it with what is there. If s moves nothing to this rank, merge does
+// all of s.
 func (pl *Pipeline) merge(s *plan.Step) error {
 	dst, elem := &pl.task.Dst, pl.call.Elem
 	switch {

@@ -1,12 +1,12 @@
 package plan
 
-// BruckAllGather appends to p the plan that gives every rank every block. The blocks are one vector, and rank r holds blocks[r] at the
-// start. It is for short blocks. Over distances that double, every rank passes on the blocks that it has, which are those of the ranks
-// before it.
+// BruckAllGather appends to p the plan that gives every rank every block. The blocks are one vector, and rank r holds
+// blocks[r] at the start. It is for short blocks. Over distances that double, every rank passes on the blocks that it
+// has, which are those of the ranks before it.
 //
-// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing
-// systems", 1997; here without its rotation, so that blocks on both sides of rank 0 travel as two messages. ceil(log2 P)
-// distances; all blocks but one sent, the least possible.
+// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
+// message-passing systems", 1997; here without its rotation, so that blocks on both sides of rank 0 travel as two
+// messages. ceil(log2 P) distances; all blocks but one sent, the least possible.
 func BruckAllGather(p Plan, rank int, blocks []Range) Plan {
 	size := len(blocks)
 	for d := 1; d < size; d *= 2 {
@@ -27,7 +27,8 @@ func BruckAllGather(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// blocksUpTo returns the last count blocks up to that of rank, around the ring of ranks: n ranges, which are one or two.
+// blocksUpTo returns the last count blocks up to that of rank, around the ring of ranks: n ranges, which are one or
+// two.
 func blocksUpTo(rank, count int, blocks []Range) (ranges [2]Range, n int) {
 	size := len(blocks)
 	first, last := mod(rank-count+1, size), mod(rank, size)
@@ -37,9 +38,9 @@ func blocksUpTo(rank, count int, blocks []Range) (ranges [2]Range, n int) {
 	return [2]Range{joined(blocks[first:]), joined(blocks[:last+1])}, 2
 }
 
-// BruckAllToAll sends a block of n elements from every rank to every other one. It is for short blocks. Where r is this rank, block i of
-// the vector is for rank r+i at the start, and from rank r-i at the end. After its size blocks the vector has scratch space for size/2*2
-// more, from which and into which blocks travel.
+// BruckAllToAll sends a block of n elements from every rank to every other one. It is for short blocks. Where r is this
+// rank, block i of the vector is for rank r+i at the start, and from rank r-i at the end. After its size blocks the
+// vector has scratch space for size/2*2 more, from which and into which blocks travel.
 //
 // Bruck, Ho, Kipnis, Upfal and Weathersby 1997. ceil(log2 P) steps, between copies; n P/2 elements sent in each.
 func BruckAllToAll(rank, size, n int) Plan {

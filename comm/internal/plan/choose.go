@@ -2,8 +2,8 @@ package plan
 
 import "github.com/gorun/gorun/comm/internal/choice"
 
-// Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are. So it is the same on
-// every rank.
+// Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are.
+// So it is the same on every rank.
 type Choices struct {
 	choice.Chooser
 	Pieces int // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
@@ -19,12 +19,14 @@ func (c Choices) Pick(op string, ranks, bytes int) string {
 	return c.Chooser.Pick(op, ranks, bytes*max(c.Pieces, 1))
 }
 
-// Fits reports whether size ranks may use a way of op for so many bytes. If a tuning names one that does not fit, they use another.
+// Fits reports whether size ranks may use a way of op for so many bytes. If a tuning names one that does not fit, they
+// use another.
 func Fits(op, way string, size, bytes int) bool {
 	return op != "all_reduce" || way != "pairwise" || bytes <= mostPairwiseMemory/size
 }
 
-// AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not commute.
+// AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not
+// commute.
 func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	switch way := c.Pick("all_reduce", size, n*elem); {
 	case way == "pairwise" && Fits("all_reduce", way, size, n*elem):
@@ -38,14 +40,15 @@ func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
 	}
 }
 
-// AllGather appends to p the plan for collecting blocks of any lengths, of elements of elem bytes. The blocks are one vector.
+// AllGather appends to p the plan for collecting blocks of any lengths, of elements of elem bytes. The blocks are one
+// vector.
 func (c Choices) AllGather(p Plan, rank int, blocks []Range, elem int) Plan {
 	p, _ = c.AllGatherV(p, rank, blocks, elem, choice.Any)
 	return p
 }
 
-// AllGatherV is AllGather for blocks that need not be one vector. If they have to be one, because several travel as one message, it
-// reports that they are to be joined. Blocks of more than mostJoined bytes never are.
+// AllGatherV is AllGather for blocks that need not be one vector. If they have to be one, because several travel as one
+// message, it reports that they are to be joined. Blocks of more than mostJoined bytes never are.
 func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined int) (_ Plan, join bool) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
@@ -124,11 +127,11 @@ func (c Choices) Barrier(rank, size int) Plan {
 	return DisseminationBarrier(rank, size)
 }
 
-// ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes. ordered says that the
-// operation does not commute.
+// ReduceScatter appends to p the plan for a reduction of which every rank keeps a block, of elements of elem bytes.
+// ordered says that the operation does not commute.
 //
-// If ranks combine blocks of others on the way, join is true: the plan overwrites all blocks, so it needs a buffer of all of them. Halving needs blocks
-// of at most mostJoined bytes in all, one after the other.
+// If ranks combine blocks of others on the way, join is true: the plan overwrites all blocks, so it needs a buffer of
+// all of them. Halving needs blocks of at most mostJoined bytes in all, one after the other.
 func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
@@ -148,8 +151,8 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 	return PairwiseReduceScatter(p, rank, blocks), false
 }
 
-// Together reports whether the blocks of op, all_to_all, gather or scatter, of so many bytes each, travel together by way of other ranks:
-// by BruckAllToAll, BinomialGather or BinomialScatter.
+// Together reports whether the blocks of op, all_to_all, gather or scatter, of so many bytes each, travel together by
+// way of other ranks: by BruckAllToAll, BinomialGather or BinomialScatter.
 func (c Choices) Together(op string, size, bytes int) bool {
 	way := c.Pick(op, size, size*bytes)
 	return way == "bruck" || way == "binomial"

@@ -18,8 +18,8 @@ func tuned(t *testing.T, rules string) Choices {
 	return NewChoices(Ways, tuning)
 }
 
-// Every way of an operation that a tuning may name is carried out as itself. A line in Ways is not enough for that: a method of Choices
-// must know the way.
+// Every way of an operation that a tuning may name is carried out as itself. A line in Ways is not enough for that: a
+// method of Choices must know the way.
 func TestEveryWayIsCarriedOut(t *testing.T) {
 	const size, n, elem = 8, 1 << 10, 4 << 10
 	carriedOut := map[string]func(c Choices) any{

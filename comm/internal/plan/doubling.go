@@ -2,8 +2,9 @@ package plan
 
 import "math/bits"
 
-// DoublingAllReduce exchanges whole vectors between ranks whose numbers differ in one bit. It is for short vectors. If size is not a
-// power of two, the surplus ranks give their vectors to neighbours first, and get the result from them last.
+// DoublingAllReduce exchanges whole vectors between ranks whose numbers differ in one bit. It is for short vectors. If
+// size is not a power of two, the surplus ranks give their vectors to neighbours first, and get the result from them
+// last.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005, section 4.5
 // ("recursive doubling"). log2 P steps (plus two); n log2 P elements sent. Both partners of an exchange combine the
@@ -21,11 +22,12 @@ func DoublingAllReduce(rank, size, n int) Plan {
 	})
 }
 
-// DoublingAllGather appends to p the plan that gives every rank every block. The blocks are one vector, and rank r holds blocks[r] at the
-// start. It is for short blocks. It is HalvingReduceScatter turned around: partners exchange all blocks that they have.
+// DoublingAllGather appends to p the plan that gives every rank every block. The blocks are one vector, and rank r
+// holds blocks[r] at the start. It is for short blocks. It is HalvingReduceScatter turned around: partners exchange all
+// blocks that they have.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 4.1 ("recursive doubling"). log2 P steps (plus two); all blocks but one sent, the least
-// possible, for P a power of two.
+// Thakur, Rabenseifner and Gropp 2005, section 4.1 ("recursive doubling"). log2 P steps (plus two); all blocks but one
+// sent, the least possible, for P a power of two.
 func DoublingAllGather(p Plan, rank int, blocks []Range) Plan {
 	before := len(p)
 	p = HalvingReduceScatter(p, rank, blocks)
@@ -33,9 +35,9 @@ func DoublingAllGather(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// folded makes the plan of core, which needs a power of two of ranks, for any number of ranks. The surplus ranks give their vectors to
-// neighbours first, and get the result from them last. In core this rank has number me, and partner(bit) is the rank whose number
-// differs in that bit.
+// folded makes the plan of core, which needs a power of two of ranks, for any number of ranks. The surplus ranks give
+// their vectors to neighbours first, and get the result from them last. In core this rank has number me, and
+// partner(bit) is the rank whose number differs in that bit.
 func folded(rank, size, n int, core func(me, core int, partner func(bit int) int) Plan) Plan {
 	all := Range{0, n}
 	power := 1 << (bits.Len(uint(size)) - 1) // the largest power of two <= size

@@ -1,10 +1,10 @@
 package plan
 
-// BinomialGather collects blocks of n elements at root, up a binomial tree. Rank r holds block r at the start. It is for short blocks.
-// Every rank has memory for all blocks, and root ends with every block in its place.
+// BinomialGather collects blocks of n elements at root, up a binomial tree. Rank r holds block r at the start. It is
+// for short blocks. Every rank has memory for all blocks, and root ends with every block in its place.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 3. ceil(log2 P) steps at root, which talks to as many ranks; at most n P/2
-// elements sent. Blocks on both sides of rank 0 travel as two messages.
+// Thakur, Rabenseifner and Gropp 2005, section 3. ceil(log2 P) steps at root, which talks to as many ranks; at most n
+// P/2 elements sent. Blocks on both sides of rank 0 travel as two messages.
 func BinomialGather(rank, size, n, root int) Plan {
 	var p Plan
 	blocks := EqualBlocks(size, n)
@@ -27,7 +27,8 @@ func BinomialGather(rank, size, n, root int) Plan {
 	return p
 }
 
-// BinomialScatter is BinomialGather in the other direction: root holds every block at the start, and rank r ends with block r.
+// BinomialScatter is BinomialGather in the other direction: root holds every block at the start, and rank r ends with
+// block r.
 func BinomialScatter(rank, size, n, root int) Plan {
 	return BinomialGather(rank, size, n, root).reversed(Replace)
 }

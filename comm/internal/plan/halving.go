@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// HalvingAllReduce halves the vector again and again: ranks whose numbers differ in one bit send each other the half that the other one
-// continues with, until each has reduced a part of its own. Then they send their parts back in the same way. It is for vectors of medium
-// length. If size is not a power of two, the surplus ranks give their vectors to neighbours first, and get the result from them last.
+// HalvingAllReduce halves the vector again and again: ranks whose numbers differ in one bit send each other the half
+// that the other one continues with, until each has reduced a part of its own. Then they send their parts back in the
+// same way. It is for vectors of medium length. If size is not a power of two, the surplus ranks give their vectors to
+// neighbours first, and get the result from them last.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.5 ("Rabenseifner's algorithm"). 2 log2 P steps (plus two); 2n(P-1)/P
 // elements sent, the least possible, for P a power of two. Partners stand for ranks next to each other and combine in
-// order of rank: the operation need not commute. One rank combines each element and the others copy it, so all get the same bits.
+// order of rank: the operation need not commute. One rank combines each element and the others copy it, so all get the
+// same bits.
 func HalvingAllReduce(rank, size, n int) Plan {
 	return folded(rank, size, n, func(me, core int, partner func(bit int) int) Plan {
 		var halve, double Plan
@@ -32,13 +34,14 @@ func HalvingAllReduce(rank, size, n int) Plan {
 	})
 }
 
-// HalvingReduceScatter appends to p the plan that gives rank the reduction of blocks[rank]. The blocks are one vector. Of those that it
-// still combines, every rank sends the half that it does not keep to a rank that keeps it. It is for short blocks: it takes fewer steps
-// than an exchange between all pairs, and overwrites the whole vector. If the number of ranks is not a power of two, the surplus ranks
-// give their vectors to neighbours first, and get their blocks from them last. The operation must commute.
+// HalvingReduceScatter appends to p the plan that gives rank the reduction of blocks[rank]. The blocks are one vector.
+// Of those that it still combines, every rank sends the half that it does not keep to a rank that keeps it. It is for
+// short blocks: it takes fewer steps than an exchange between all pairs, and overwrites the whole vector. If the number
+// of ranks is not a power of two, the surplus ranks give their vectors to neighbours first, and get their blocks from
+// them last. The operation must commute.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 4.4 ("recursive halving"). log2 P steps (plus two); all blocks but one sent, the least
-// possible, for P a power of two.
+// Thakur, Rabenseifner and Gropp 2005, section 4.4 ("recursive halving"). log2 P steps (plus two); all blocks but one
+// sent, the least possible, for P a power of two.
 func HalvingReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	size := len(blocks)
 	all := joined(blocks)

@@ -1,10 +1,10 @@
 package plan
 
-// LinearGather appends to p the plan that collects a block from every rank at root, which gets blocks[r] from rank r. The other ranks
-// know only the length n of their own block. What is sent and what is received are different vectors.
+// LinearGather appends to p the plan that collects a block from every rank at root, which gets blocks[r] from rank r.
+// The other ranks know only the length n of their own block. What is sent and what is received are different vectors.
 //
-// Thakur, Rabenseifner and Gropp 2005, section 3 ("linear"). P-1 steps at root, 1 elsewhere. Every element is sent once and directly to
-// root, so no rank needs memory for another one's block.
+// Thakur, Rabenseifner and Gropp 2005, section 3 ("linear"). P-1 steps at root, 1 elsewhere. Every element is sent once
+// and directly to root, so no rank needs memory for another one's block.
 func LinearGather(p Plan, rank, root, n int, blocks []Range) Plan {
 	own := Range{0, n}
 	if rank != root {
@@ -39,8 +39,8 @@ func LinearBroadcast(rank, size, n, root int) Plan {
 	return p
 }
 
-// LinearReduce sends the vectors of all ranks straight to root, which combines them in order of rank: the operation need not commute. P-1
-// messages to root, but only one latency.
+// LinearReduce sends the vectors of all ranks straight to root, which combines them in order of rank: the operation
+// need not commute. P-1 messages to root, but only one latency.
 func LinearReduce(rank, size, n, root int) Plan {
 	all := Range{0, n}
 	if rank != root {

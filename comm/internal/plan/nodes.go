@@ -4,9 +4,9 @@ import "slices"
 
 // Nodes says on which nodes the ranks of a group are. The ranks of a node share memory. Any placement is possible.
 //
-// Ranks of several nodes work together in stages: the ranks of every node in memory, some ranks of all nodes by messages, and again the
-// ranks of every node in memory. The vector is cut into slices, one for each rail. Rail i has one rank of every node, the i'th of it,
-// and carries slice i between the nodes.
+// Ranks of several nodes work together in stages: the ranks of every node in memory, some ranks of all nodes by
+// messages, and again the ranks of every node in memory. The vector is cut into slices, one for each rail. Rail i has
+// one rank of every node, the i'th of it, and carries slice i between the nodes.
 type Nodes struct {
 	Members   [][]int // the ranks of every node, lowest first; nodes in the order of their first ranks
 	Node      int     // this rank's node
@@ -70,11 +70,12 @@ func (n Nodes) Of(rank int) int {
 	return slices.IndexFunc(n.Members, func(members []int) bool { return slices.Contains(members, rank) })
 }
 
-// Order returns all ranks, node by node. Between nodes, vectors with a block for every rank are in this order, so that the blocks of a
-// node are one range.
+// Order returns all ranks, node by node. Between nodes, vectors with a block for every rank are in this order, so that
+// the blocks of a node are one range.
 func (n Nodes) Order() []int { return n.order }
 
-// InOrder reports whether Order is the order of ranks. Otherwise operations that do not commute cannot be carried out node by node.
+// InOrder reports whether Order is the order of ranks. Otherwise operations that do not commute cannot be carried out
+// node by node.
 func (n Nodes) InOrder() bool { return slices.IsSorted(n.order) }
 
 // Blocks returns for every node the range of its ranks' blocks of size elements each.
@@ -102,7 +103,8 @@ func (n Nodes) Together(bytes int) bool {
 	return most*bytes <= oneMessage
 }
 
-// Rails returns how many rails carry a vector of so many bytes: one if it is short, else as many as the smallest node has ranks.
+// Rails returns how many rails carry a vector of so many bytes: one if it is short, else as many as the smallest node
+// has ranks.
 func (c Choices) Rails(n Nodes, bytes int) int {
 	if c.Pick("nodes", len(n.Members), bytes) == "leaders" {
 		return 1
@@ -111,7 +113,8 @@ func (c Choices) Rails(n Nodes, bytes int) int {
 	return least
 }
 
-// Rail returns the ranks of the rail, of so many, that this rank is on: one rank of every node. It is nil if this rank is on no rail.
+// Rail returns the ranks of the rail, of so many, that this rank is on: one rank of every node. It is nil if this rank
+// is on no rail.
 func (n Nodes) Rail(rails int) []int {
 	i := mod(n.LocalRank-n.first[n.Node], len(n.Here()))
 	if i >= rails {
@@ -127,7 +130,8 @@ func (n Nodes) Rail(rails int) []int {
 // Leader returns the local rank of this node that is on rail 0.
 func (n Nodes) Leader() int { return n.first[n.Node] }
 
-// Slices returns for every rank of this node the slice of r that its rail, of so many, carries. It is empty for a rank on no rail.
+// Slices returns for every rank of this node the slice of r that its rail, of so many, carries. It is empty for a rank
+// on no rail.
 func (n Nodes) Slices(r Range, rails int) []Range {
 	slices := make([]Range, len(n.Here()))
 	for local := range slices {

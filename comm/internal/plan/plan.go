@@ -1,8 +1,9 @@
-// Package plan says who sends what to whom. A plan is data: the steps of one rank in one collective, as ranges of elements of a vector.
-// Nothing here moves a byte. Package pipeline carries plans out, and tests run them without sockets.
+// Package plan says who sends what to whom. A plan is data: the steps of one rank in one collective, as ranges of
+// elements of a vector. Nothing here moves a byte. Package pipeline carries plans out, and tests run them without
+// sockets.
 //
-// Comments give costs in steps (messages one after another on the longest path) and in elements sent per rank, for P ranks and a vector
-// of n elements.
+// Comments give costs in steps (messages one after another on the longest path) and in elements sent per rank, for P
+// ranks and a vector of n elements.
 package plan
 
 import "slices"
@@ -42,11 +43,11 @@ const (
 // Reduces reports whether m combines elements that arrive with those that are there.
 func (m Merge) Reduces() bool { return m >= Left }
 
-// A Step of a rank sends Send to rank To and receives Recv from rank From, at the same time. Either peer may be None. A range may be
-// empty, and then an empty message travels. If both peers are the rank itself, it copies or combines.
+// A Step of a rank sends Send to rank To and receives Recv from rank From, at the same time. Either peer may be None. A
+// range may be empty, and then an empty message travels. If both peers are the rank itself, it copies or combines.
 //
-// Send is a range of the vector that is sent from, Recv of the vector that is received into. They are one vector, unless a plan says
-// otherwise. A plan with one vector may use extra memory after it.
+// Send is a range of the vector that is sent from, Recv of the vector that is received into. They are one vector,
+// unless a plan says otherwise. A plan with one vector may use extra memory after it.
 type Step struct {
 	To    int
 	Send  Range
@@ -54,9 +55,9 @@ type Step struct {
 	Recv  Range
 	Merge Merge
 
-	// No step before has received into Send, or into Recv: the elements there are this rank's input, which may be in other memory. If one of these is
-	// not set, steps before have received all elements of its range. Only BinomialReduce, OrderedReduce, ChainReduce,
-	// HalvingReduceScatter and Ring.ReduceScatter set them.
+	// No step before has received into Send, or into Recv: the elements there are this rank's input, which may be in
+	// other memory. If one of these is not set, steps before have received all elements of its range. Only
+	// BinomialReduce, OrderedReduce, ChainReduce, HalvingReduceScatter and Ring.ReduceScatter set them.
 	SendsInput, MergesInput bool
 }
 
@@ -66,9 +67,9 @@ func (s Step) part(size, i int) Step {
 	return s
 }
 
-// A Plan is the steps of one rank, in order. The i-th message from one rank to another matches the i-th receive from it in the other
-// rank's plan: steps need not have the same index on both sides. Functions for blocks of any lengths append to a plan that the caller
-// passes, so that it can reuse memory.
+// A Plan is the steps of one rank, in order. The i-th message from one rank to another matches the i-th receive from it
+// in the other rank's plan: steps need not have the same index on both sides. Functions for blocks of any lengths
+// append to a plan that the caller passes, so that it can reuse memory.
 type Plan []Step
 
 // Extent returns how many elements p uses: those of the vector, and those in extra memory after it.
@@ -94,7 +95,8 @@ func (p Plan) reversed(merge Merge) Plan {
 	return p
 }
 
-// Even cuts n elements into size blocks whose lengths differ by at most one, the longer ones first, and returns block i.
+// Even cuts n elements into size blocks whose lengths differ by at most one, the longer ones first, and returns block
+// i.
 func Even(n, size, i int) Range {
 	q, r := n/size, n%size
 	lo := i*q + min(i, r)

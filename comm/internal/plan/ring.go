@@ -2,19 +2,20 @@ package plan
 
 // A Ring is how blocks go around a ring of ranks.
 //
-// One way, every rank sends to the next one. Both ways, one half of every block goes clockwise like this, and the other half
-// counter-clockwise: each rank sends to both neighbours, and receives from both, at the same time. If a connection is slower than the
-// network, that is up to twice as fast.
+// One way, every rank sends to the next one. Both ways, one half of every block goes clockwise like this, and the other
+// half counter-clockwise: each rank sends to both neighbours, and receives from both, at the same time. If a connection
+// is slower than the network, that is up to twice as fast.
 //
-// In short messages, a rank passes on a message while it receives the next one, and both directions are busy however long the blocks are.
+// In short messages, a rank passes on a message while it receives the next one, and both directions are busy however
+// long the blocks are.
 type Ring struct {
 	BothWays bool
 	Longest  int // the most elements of a message; 0: any number
 }
 
-// ReduceScatter appends to p the plan that reduces the vector block by block around the ring. At the end blocks[rank] holds the
-// reduction over all ranks, and the other blocks hold partial sums. Each block is reduced in a fixed order of ranks that begins
-// somewhere else on the ring, so the operation must commute.
+// ReduceScatter appends to p the plan that reduces the vector block by block around the ring. At the end blocks[rank]
+// holds the reduction over all ranks, and the other blocks hold partial sums. Each block is reduced in a fixed order of
+// ranks that begins somewhere else on the ring, so the operation must commute.
 //
 // Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 // P-1 steps for each of the messages of a block; n(P-1)/P elements sent, the least possible.
@@ -33,8 +34,8 @@ func (w Ring) ReduceScatter(p Plan, rank int, blocks []Range) Plan {
 	return p
 }
 
-// AllGather appends to p the plan that gives every rank every block, around the ring. Rank r holds blocks[r] at the start. All blocks but
-// one are sent, the least possible.
+// AllGather appends to p the plan that gives every rank every block, around the ring. Rank r holds blocks[r] at the
+// start. All blocks but one are sent, the least possible.
 func (w Ring) AllGather(p Plan, rank int, blocks []Range) Plan {
 	for s := range len(blocks) - 1 {
 		p = w.pass(p, rank, s, blocks, Replace)

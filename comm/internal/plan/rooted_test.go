@@ -77,7 +77,8 @@ func messagesFrom(p Plan) (sent int) {
 	return sent
 }
 
-// The messages of a pipeline grow with the vector, and so does their number. Where a tree is chosen no more, there would be several.
+// The messages of a pipeline grow with the vector, and so does their number. Where a tree is chosen no more, there
+// would be several.
 func TestMessagesOfPipelines(t *testing.T) {
 	for _, c := range []struct{ ranks, limit, bytes, messages int }{
 		{1, choice.Any, 1 << 20, 1},

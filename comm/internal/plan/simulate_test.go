@@ -20,8 +20,8 @@ func simulate(t failer, plans []Plan, src, dst [][]element) {
 	simulateApart(t, plans, nil, src, dst)
 }
 
-// simulateApart is simulate with the input of the ranks in other vectors, where steps that send or merge input read it. If input is nil, it is in
-// src and dst.
+// simulateApart is simulate with the input of the ranks in other vectors, where steps that send or merge input read it.
+// If input is nil, it is in src and dst.
 func simulateApart(t failer, plans []Plan, input, src, dst [][]element) {
 	t.Helper()
 	outgoing := func(r int, s Step) []element {
@@ -108,7 +108,8 @@ func clone(v []element) []element {
 	return out
 }
 
-// checkInput checks that the steps of p say where elements are a rank's input: no step before has received them. Steps that do not say so use none.
+// checkInput checks that the steps of p say where elements are a rank's input: no step before has received them. Steps
+// that do not say so use none.
 func checkInput(t failer, p Plan) {
 	t.Helper()
 	received := make([]bool, p.Extent())

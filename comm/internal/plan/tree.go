@@ -22,8 +22,8 @@ func BinomialBroadcast(rank, size, n, root int) Plan {
 	return p
 }
 
-// BinomialReduce combines the vectors of all ranks up a binomial tree, a BinomialBroadcast backwards; root ends with the result, the
-// other ranks with partial sums. Unless root is 0 the operation must commute.
+// BinomialReduce combines the vectors of all ranks up a binomial tree, a BinomialBroadcast backwards; root ends with
+// the result, the other ranks with partial sums. Unless root is 0 the operation must commute.
 //
 // Thakur, Rabenseifner and Gropp 2005, section 4.6. ceil(log2 P) steps; n elements sent.
 func BinomialReduce(rank, size, n, root int) Plan {
@@ -34,8 +34,8 @@ func BinomialReduce(rank, size, n, root int) Plan {
 	return p
 }
 
-// OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which sends the result to root. It is for
-// operations that do not commute.
+// OrderedReduce combines the vectors of all ranks in order of rank, in a tree below rank 0, which sends the result to
+// root. It is for operations that do not commute.
 //
 // One step more than BinomialReduce.
 func OrderedReduce(rank, size, n, root int) Plan {

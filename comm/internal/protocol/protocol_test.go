@@ -55,7 +55,8 @@ func plans(t *testing.T, out *strings.Builder) {
 	}
 }
 
-// planOf returns the plan of a rank for a buffer of so many bytes, in equal blocks. The root is rank 0. Operations without plans have none.
+// planOf returns the plan of a rank for a buffer of so many bytes, in equal blocks. The root is rank 0. Operations
+// without plans have none.
 func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
 	block := bytes / size
 	equal := plan.EqualBlocks(size, block)
@@ -94,7 +95,8 @@ func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
 	return nil
 }
 
-// unequalPlans prints sums of the plans for blocks of different lengths, for operations that do not commute, and for several roots.
+// unequalPlans prints sums of the plans for blocks of different lengths, for operations that do not commute, and for
+// several roots.
 func unequalPlans(out *strings.Builder) {
 	c := plan.NewChoices(plan.Ways, nil)
 	for _, size := range sizes {

@@ -1,10 +1,11 @@
-// Package queue has a queue in which items may also be removed from the middle. It does not allocate as long as it does not grow.
+// Package queue has a queue in which items may also be removed from the middle. It does not allocate as long as it does
+// not grow.
 package queue
 
 import "slices"
 
-// A Queue holds items in the order in which they came. Removing an item moves those before it, not those behind it: it costs no
-// more than the search from the front that found it.
+// A Queue holds items in the order in which they came. Removing an item moves those before it, not those behind it: it
+// costs no more than the search from the front that found it.
 type Queue[T any] struct {
 	items   []T
 	removed int // items at the front that have been removed

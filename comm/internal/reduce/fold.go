@@ -8,8 +8,9 @@ import (
 // block is the bytes of a vector that Fold combines at a time, so that all operands stay in the first cache.
 const block = 4 << 10
 
-// Fold sets every value of dst to srcs[0] op srcs[1] op ..., in this order. There is at least one source, and all vectors are equally
-// long. dst is one of the sources, or overlaps none. Sums and products of Float16 and BFloat16 are rounded once.
+// Fold sets every value of dst to srcs[0] op srcs[1] op ..., in this order. There is at least one source, and all
+// vectors are equally long. dst is one of the sources, or overlaps none. Sums and products of Float16 and BFloat16 are
+// rounded once.
 func Fold(t Type, o Op, dst []byte, srcs [][]byte) { current.fold(t, o, dst, srcs) }
 
 func (l *level) fold(t Type, o Op, dst []byte, srcs [][]byte) {
@@ -26,8 +27,8 @@ func (l *level) fold(t Type, o Op, dst []byte, srcs [][]byte) {
 	}
 }
 
-// Folds returns Fold of a type and an operation if it differs from applying the kernel repeatedly, as it does for sums and products of half
-// floats. Otherwise it returns nil.
+// Folds returns Fold of a type and an operation if it differs from applying the kernel repeatedly, as it does for sums
+// and products of half floats. Otherwise it returns nil.
 func Folds(t Type, o Op) func(dst []byte, srcs [][]byte) {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil

@@ -24,7 +24,8 @@ var current, wrongLevel = func() (*level, error) {
 	return newLevel(name), err
 }()
 
-// Level returns the name of the level in use. The error says that this machine does not have the one that GORUN_KERNELS asks for.
+// Level returns the name of the level in use. The error says that this machine does not have the one that GORUN_KERNELS
+// asks for.
 func Level() (string, error) { return current.name, wrongLevel }
 
 // choose returns the wanted one of levels, or else the last one.

@@ -2,10 +2,12 @@ package reduce
 
 import "golang.org/x/sys/cpu"
 
-// longest is the most bytes of a vector that one call of assembly works on, because the goroutine cannot be preempted meanwhile.
+// longest is the most bytes of a vector that one call of assembly works on, because the goroutine cannot be preempted
+// meanwhile.
 const longest = 256 << 10
 
-// assembly has the functions of a level. They are nil where portable Go is as fast. They take multiples of so many bytes or floats.
+// assembly has the functions of a level. They are nil where portable Go is as fast. They take multiples of so many
+// bytes or floats.
 type assembly struct {
 	bytes, floats    int // powers of 2
 	combine          [numTypes][numOps]func(dst, a, b *byte, n int)
@@ -15,8 +17,8 @@ type assembly struct {
 	multiply, divide [numTypes]func(v *byte, n int, by float64)
 }
 
-// levels returns the names of the levels that this machine has, the best one last. x/sys/cpu reports a feature only if the system saves
-// its registers as well.
+// levels returns the names of the levels that this machine has, the best one last. x/sys/cpu reports a feature only if
+// the system saves its registers as well.
 func levels() []string {
 	names := []string{"portable"}
 	if x := cpu.X86; x.HasAVX2 && x.HasF16C {
@@ -40,7 +42,8 @@ func newLevel(name string) *level {
 	return l
 }
 
-// speedUp makes the functions of s those of l. For what is left over at the end of a vector they call the former functions of l.
+// speedUp makes the functions of s those of l. For what is left over at the end of a vector they call the former
+// functions of l.
 func (s *assembly) speedUp(l *level) {
 	for t := range numTypes {
 		for o := range numOps {
@@ -66,7 +69,8 @@ func (s *assembly) speedUp(l *level) {
 	}
 }
 
-// The following methods return a function that calls f in a loop in which the goroutine can be preempted, and rest for what is left over.
+// The following methods return a function that calls f in a loop in which the goroutine can be preempted, and rest for
+// what is left over.
 
 func (s *assembly) combining(f func(dst, a, b *byte, n int), rest Kernel) Kernel {
 	step := s.bytes

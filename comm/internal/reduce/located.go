@@ -2,8 +2,8 @@ package reduce
 
 import "cmp"
 
-// pairs returns the kernel of values made of two elements: a number and its location. The number that comes first in order wins. Of equal
-// numbers the one with the first location wins.
+// pairs returns the kernel of values made of two elements: a number and its location. The number that comes first in
+// order wins. Of equal numbers the one with the first location wins.
 func pairs[T any](order, location func(a, b T) int) Kernel {
 	return func(dst, a, b []byte) {
 		d, x, y := View[T](dst), View[T](a), View[T](b)

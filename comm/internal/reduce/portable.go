@@ -38,7 +38,8 @@ func addIntegers[T integer](l *level, t Type) {
 	l.combine[t], l.multiply[t], l.divide[t] = k, multiplyIntegers[T], divideIntegers[T]
 }
 
-// addFloats adds the functions of F and of C, complex numbers made of two F, to l. Both parts of a complex number are scaled alike.
+// addFloats adds the functions of F and of C, complex numbers made of two F, to l. Both parts of a complex number are
+// scaled alike.
 func addFloats[F float32 | float64, C complex64 | complex128](l *level, f, c Type) {
 	l.combine[f], l.multiply[f], l.divide[f] = inOrder[F](), multiplyFloats[F], divideFloats[F]
 	l.combine[c], l.multiply[c], l.divide[c] = [numOps]Kernel{Sum: sum[C], Prod: prod[C]}, multiplyFloats[F], divideFloats[F]
@@ -52,7 +53,8 @@ func inOrder[T ordered]() [numOps]Kernel {
 	}
 }
 
-// The following loops are written out, because a call for each element would cost several times as much as the operation.
+// The following loops are written out, because a call for each element would cost several times as much as the
+// operation.
 
 func sum[T number](dst, a, b []byte) {
 	d, x, y := operands[T](dst, a, b)

@@ -1,12 +1,13 @@
 // Package reduce combines vectors element by element: one table of (element type, operation).
 //
-// Kernels work on bytes, so that plans and transports need no type parameters. All vectors have the same number of elements, in the
-// machine's byte order. They may begin at any address on processors that can load from there (such as amd64 and arm64); on others they
-// are aligned for their type. Integers wrap. Min and Max follow Go's builtins: a NaN wins, and -0 is less than +0. Float16 and BFloat16
-// are computed in float32 and rounded to nearest even.
+// Kernels work on bytes, so that plans and transports need no type parameters. All vectors have the same number of
+// elements, in the machine's byte order. They may begin at any address on processors that can load from there (such as
+// amd64 and arm64); on others they are aligned for their type. Integers wrap. Min and Max follow Go's builtins: a NaN
+// wins, and -0 is less than +0. Float16 and BFloat16 are computed in float32 and rounded to nearest even.
 //
-// There is a table in portable Go, and for amd64 there are two in assembly, AVX2 and AVX-512. All give the same results, except for the
-// bits of a NaN. The best one that the processor has is used, or the one that GORUN_KERNELS names: portable, avx2 or avx512.
+// There is a table in portable Go, and for amd64 there are two in assembly, AVX2 and AVX-512. All give the same
+// results, except for the bits of a NaN. The best one that the processor has is used, or the one that GORUN_KERNELS
+// names: portable, avx2 or avx512.
 //
 // The assembly comes from a description in folder gen.
 package reduce
@@ -21,8 +22,8 @@ import (
 // A Type is an element type. The numbers travel between ranks.
 type Type uint8
 
-// The element types. Go's int, uint and uintptr are Int64 and Uint64 (or their 32-bit forms). A new type also needs a row in types, its
-// functions in portable, and, for users, its place in Element and typeOf of package comm.
+// The element types. Go's int, uint and uintptr are Int64 and Uint64 (or their 32-bit forms). A new type also needs a
+// row in types, its functions in portable, and, for users, its place in Element and typeOf of package comm.
 const (
 	Int8 Type = iota + 1
 	Int16
@@ -68,7 +69,8 @@ func (t Type) String() string {
 // between ranks.
 type Op uint8
 
-// The operations. A new one also needs its name in opNames, its kernels in portable, and, for users, a constant in comm/op.go.
+// The operations. A new one also needs its name in opNames, its kernels in portable, and, for users, a constant in
+// comm/op.go.
 const (
 	Sum Op = iota + 1
 	Prod
@@ -99,12 +101,13 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%d)", uint8(o))
 }
 
-// A Kernel sets every value of dst to a op b. dst is a, b or a third vector. Otherwise the vectors do not overlap. A Kernel does not change
-// a and b, with one exception: it may change a if dst is b and the operation is the caller's own.
+// A Kernel sets every value of dst to a op b. dst is a, b or a third vector. Otherwise the vectors do not overlap. A
+// Kernel does not change a and b, with one exception: it may change a if dst is b and the operation is the caller's
+// own.
 type Kernel func(dst, a, b []byte)
 
-// For returns the kernel of an operation on a type, or nil if there is none: bitwise and logical operations are only for integers, and Min,
-// Max, MinLoc and MaxLoc are not for complex numbers.
+// For returns the kernel of an operation on a type, or nil if there is none: bitwise and logical operations are only
+// for integers, and Min, Max, MinLoc and MaxLoc are not for complex numbers.
 func For(t Type, o Op) Kernel {
 	if int(t) >= numTypes || int(o) >= numOps {
 		return nil

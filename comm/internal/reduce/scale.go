@@ -1,7 +1,7 @@
 package reduce
 
-// Scale multiplies every element of b, of type t, by factor. For integers factor is a whole number, and they wrap. t is not Float16 or
-// BFloat16: these are scaled as float32.
+// Scale multiplies every element of b, of type t, by factor. For integers factor is a whole number, and they wrap. t is
+// not Float16 or BFloat16: these are scaled as float32.
 func Scale(t Type, b []byte, factor float64) {
 	scale(t, current.multiply[t], b, factor)
 }

@@ -1,4 +1,5 @@
-// Package token has the secret by which both ends of a connection between ranks, or to a store, authenticate each other.
+// Package token has the secret by which both ends of a connection between ranks, or to a store, authenticate each
+// other.
 package token
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
-// A Token is the secret that both ends of a connection prove that they have. The user sets it. If not, it is the loopback token, which
-// all programs of this user have on this machine, and which is valid on loopback only.
+// A Token is the secret that both ends of a connection prove that they have. The user sets it. If not, it is the
+// loopback token, which all programs of this user have on this machine, and which is valid on loopback only.
 type Token struct {
 	bytes []byte
 	file  string // of the loopback token; empty: the user has set the token
@@ -40,7 +41,8 @@ func (t Token) Allows(remote net.Addr) bool {
 	return !t.IsLoopback() || !ok || tcp.IP.IsLoopback()
 }
 
-// Fingerprint tells the loopback tokens of different users apart, without revealing them. It is empty for a token that the user has set.
+// Fingerprint tells the loopback tokens of different users apart, without revealing them. It is empty for a token that
+// the user has set.
 func (t Token) Fingerprint() string {
 	if !t.IsLoopback() {
 		return ""

@@ -28,7 +28,8 @@ func (h Hello) Bytes() []byte {
 	return binary.LittleEndian.AppendUint32(b, h.To)
 }
 
-// ParseHello decodes the first [HelloSize] bytes of b, and checks that they are from a peer of rank in a world of that many ranks.
+// ParseHello decodes the first [HelloSize] bytes of b, and checks that they are from a peer of rank in a world of that
+// many ranks.
 func ParseHello(b []byte, world uint64, rank, ranks int) (h Hello, err error) {
 	h = Hello{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])}
 	switch {

@@ -1,15 +1,15 @@
 // Package transport defines how bytes move between the ranks of a world.
 //
-// A Transport opens ordered, reliable byte streams from this rank to others, and nothing more. Framing, matching, flow control and
-// failures belong to package endpoint above it. Packages tcp and near implement a Transport. Package
+// A Transport opens ordered, reliable byte streams from this rank to others, and nothing more. Framing, matching, flow
+// control and failures belong to package endpoint above it. Packages tcp and near implement a Transport. Package
 // transporttest has one for tests, and tests any implementation.
 //
 // Two ranks share at most one stream, whoever opened it. When both dial at once the lower rank's stream wins:
 // its peer admits it, and the higher rank's own Dial returns ErrCrossed.
 //
-// A stream is a net.Conn. If it is Pollable, the endpoint turns it into a Stream, which never blocks. Then the goroutine that waits
-// for a message reads it itself, without a goroutine in between. If the Stream is also a MemoryStream, the goroutine reads the message
-// where the sender has put it.
+// A stream is a net.Conn. If it is Pollable, the endpoint turns it into a Stream, which never blocks. Then the
+// goroutine that waits for a message reads it itself, without a goroutine in between. If the Stream is also a
+// MemoryStream, the goroutine reads the message where the sender has put it.
 package transport
 
 import (
@@ -66,14 +66,14 @@ type Pollable interface {
 type Stream interface {
 	// TryRead reads the bytes that have come into b. It returns 0 and nil if there are none, and io.EOF if none will come.
 	TryRead(b []byte) (int, error)
-	// TryWrite writes as much of v, one buffer after the other, as there is space for. If it has written a part of a buffer, the
-	// next call must begin with the rest of that buffer. The caller may replace the buffers after it. No buffer in v may be the
-	// first byte alone of a message that the caller may still withdraw.
+	// TryWrite writes as much of v, one buffer after the other, as there is space for. If it has written a part of a
+	// buffer, the next call must begin with the rest of that buffer. The caller may replace the buffers after it. No
+	// buffer in v may be the first byte alone of a message that the caller may still withdraw.
 	TryWrite(v [][]byte) (int, error)
 	// Descriptor returns the file descriptor that becomes ready, as poll(2) says, once Arm has been called.
 	Descriptor() int
-	// Arm announces a wait until the stream is readable or, if writable is set, writable. It returns the events of poll(2) to wait
-	// for. If the stream is ready already, so is the descriptor.
+	// Arm announces a wait until the stream is readable or, if writable is set, writable. It returns the events of
+	// poll(2) to wait for. If the stream is ready already, so is the descriptor.
 	Arm(writable bool) (events uint32)
 	// Shutdown ends the stream for both sides, as if the other side had closed it. It may be called at any time.
 	Shutdown()
@@ -81,7 +81,8 @@ type Stream interface {
 	Close() error
 }
 
-// A Coalescer is a Stream on which a short write costs as much as a long one. It can collect short writes and send them together.
+// A Coalescer is a Stream on which a short write costs as much as a long one. It can collect short writes and send them
+// together.
 type Coalescer interface {
 	Stream
 	// Coalesce(true) holds short writes back while the other side has not acknowledged earlier ones (Nagle's algorithm).
@@ -100,14 +101,14 @@ type Diagnoser interface {
 	Diagnose() string
 }
 
-// A MemoryStream is a Stream in shared memory, whose bytes can be read in place. Reads and writes take no system call, so there is no need
-// to batch them.
+// A MemoryStream is a Stream in shared memory, whose bytes can be read in place. Reads and writes take no system call,
+// so there is no need to batch them.
 type MemoryStream interface {
 	Stream
 	// Put writes a and b, if there is space for both now, and reports whether it has.
 	Put(a, b []byte) bool
-	// Peek polls up to so many times for bytes to read, and returns as many of them as are contiguous. A faulty or hostile peer may
-	// change them until Skip.
+	// Peek polls up to so many times for bytes to read, and returns as many of them as are contiguous. A faulty or
+	// hostile peer may change them until Skip.
 	Peek(polls int) []byte
 	// Skip marks n bytes that Peek has returned as read.
 	Skip(n int)

@@ -1,10 +1,10 @@
-// Package filestore keeps a [store.Store] in a directory that processes share, on one machine or on a file system with locks between machines. It
-// is c10d's FileStore, but safe when a process is killed while it writes.
+// Package filestore keeps a [store.Store] in a directory that processes share, on one machine or on a file system with
+// locks between machines. It is c10d's FileStore, but safe when a process is killed while it writes.
 //
-// Each key is a file, whose name is the key's hash. To write one, a process holds the lock of the file "write", and renames a temporary file. To
-// read one, it takes no lock. Whoever has opened the store holds a shared lock of the file "open": the first and the last one can have it
-// exclusively, and remove all keys. A call that waits for a key looks for its file again and again, since file systems of several machines announce
-// nothing.
+// Each key is a file, whose name is the key's hash. To write one, a process holds the lock of the file "write", and
+// renames a temporary file. To read one, it takes no lock. Whoever has opened the store holds a shared lock of the file
+// "open": the first and the last one can have it exclusively, and remove all keys. A call that waits for a key looks
+// for its file again and again, since file systems of several machines announce nothing.
 //
 // # Layout
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/gorun/gorun/comm/store"
 )
 
-// A Store is one handle of a store in a directory. The store lives as long as a handle is open: the first one to open it finds
-// it empty, whatever an earlier run has left there, and the last one to close it removes the directory. A process may be killed
-// at any moment without harm to the others.
+// A Store is one handle of a store in a directory. The store lives as long as a handle is open: the first one to open
+// it finds it empty, whatever an earlier run has left there, and the last one to close it removes the directory. A
+// process may be killed at any moment without harm to the others.
 type Store struct {
 	dir    *dir
 	files  sync.RWMutex  // is held for reading while a call uses dir
@@ -20,8 +20,9 @@ type Store struct {
 	once   sync.Once
 }
 
-// Open opens the store at path. It makes the directory, but not the one above it. It is an error if there is a file or a symbolic link, a
-// directory of another user, one that others can write to, or one with other files. Then they stay as they are.
+// Open opens the store at path. It makes the directory, but not the one above it. It is an error if there is a file or
+// a symbolic link, a directory of another user, one that others can write to, or one with other files. Then they stay
+// as they are.
 func Open(path string) (*Store, error) {
 	d, err := openDir(path)
 	if err != nil {

@@ -253,7 +253,8 @@ func TestSaysThatItsDirectoryWasRemoved(t *testing.T) {
 	}
 }
 
-// Many open and close a store at the same time: each finds it empty, or with what others in it have written, and nothing is left.
+// Many open and close a store at the same time: each finds it empty, or with what others in it have written, and
+// nothing is left.
 func TestManyOpenAndClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	var all sync.WaitGroup

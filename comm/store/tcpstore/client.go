@@ -14,9 +14,9 @@ import (
 	"github.com/gorun/gorun/comm/store/internal/kv"
 )
 
-// A Client is a [store.Store] that a [Server] keeps, reached over one TCP connection. Calls do not hold each other up. When
-// the connection breaks, pending and later calls fail with an error that names the address. A Client does not connect
-// again.
+// A Client is a [store.Store] that a [Server] keeps, reached over one TCP connection. Calls do not hold each other up.
+// When the connection breaks, pending and later calls fail with an error that names the address. A Client does not
+// connect again.
 type Client struct {
 	addr    string
 	conn    net.Conn
@@ -29,8 +29,8 @@ type Client struct {
 	err     error                  // why every call fails
 }
 
-// Dial connects to the server at addr, host:port. While there is no answer it tries again until ctx ends: rank 0 may not
-// have started its server yet. A server with another token, or one that is not a store, is an error at once.
+// Dial connects to the server at addr, host:port. While there is no answer it tries again until ctx ends: rank 0 may
+// not have started its server yet. A server with another token, or one that is not a store, is an error at once.
 func Dial(ctx context.Context, addr string, cfg Config) (*Client, error) {
 	creds, err := cfg.credentials()
 	if err != nil {

@@ -60,7 +60,8 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// loopbackTime is how long Dial waits for the address of a loopback interface. Nothing brings that up later, unless this machine starts.
+// loopbackTime is how long Dial waits for the address of a loopback interface. Nothing brings that up later, unless
+// this machine starts.
 const loopbackTime = 3 * time.Second
 
 // hasNoLoopback reports whether err says that there is no way to the loopback address which was dialed.
@@ -117,8 +118,8 @@ func (d *dialer) try(ctx context.Context) (net.Conn, error) {
 	return stream, conn.SetDeadline(time.Time{})
 }
 
-// isOver reports whether ctx has ended or its deadline has passed: an attempt that fails at the deadline can be ahead of
-// ctx.
+// isOver reports whether ctx has ended or its deadline has passed: an attempt that fails at the deadline can be ahead
+// of ctx.
 func isOver(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

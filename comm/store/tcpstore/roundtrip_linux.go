@@ -12,7 +12,8 @@ import (
 // unmeasured is the least round trip of a connection for which the system has measured none.
 const unmeasured = math.MaxUint32
 
-// RoundTrip returns the least time that a packet to the server and its acknowledgement have taken, or 0 if the system does not say it.
+// RoundTrip returns the least time that a packet to the server and its acknowledgement have taken, or 0 if the system
+// does not say it.
 func (c *Client) RoundTrip() time.Duration {
 	conn := c.conn
 	if secured, ok := conn.(*tls.Conn); ok {

@@ -69,8 +69,8 @@ func Listen(addr string, cfg Config) (*Server, error) {
 	return serve(l, creds, cfg.Log), nil
 }
 
-// Serve starts a server on l, which Close closes. Without a token it turns away every connection from another machine. If
-// the credentials of cfg cannot be had, Serve says so in the log, and the server turns away every connection.
+// Serve starts a server on l, which Close closes. Without a token it turns away every connection from another machine.
+// If the credentials of cfg cannot be had, Serve says so in the log, and the server turns away every connection.
 func Serve(l net.Listener, cfg Config) *Server {
 	creds, err := cfg.credentials()
 	if err != nil && cfg.Log != nil {
@@ -97,8 +97,9 @@ func serve(l net.Listener, creds credentials, log *slog.Logger) *Server {
 // Addr returns the address of the listener as host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close ends the store. Clients still get the replies to what the server has done, unless they take nothing of them for a second, or not
-// all of them in ten. Then their connections are closed, and their calls fail. Closing again does nothing.
+// Close ends the store. Clients still get the replies to what the server has done, unless they take nothing of them for
+// a second, or not all of them in ten. Then their connections are closed, and their calls fail. Closing again does
+// nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {

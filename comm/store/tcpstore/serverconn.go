@@ -124,8 +124,8 @@ func (c *serverConn) submit(e event) error {
 	}
 }
 
-// flush writes the queued replies, then waits for the client to close the connection. If the server closed it first, with
-// bytes in it that it has not read, the kernel would drop replies that the client has not read.
+// flush writes the queued replies, then waits for the client to close the connection. If the server closed it first,
+// with bytes in it that it has not read, the kernel would drop replies that the client has not read.
 func (c *serverConn) flush(written <-chan struct{}) {
 	_ = c.conn.SetWriteDeadline(c.server.replyDeadline()) // of what is being written
 	c.out.close()
@@ -136,7 +136,8 @@ func (c *serverConn) flush(written <-chan struct{}) {
 	}
 }
 
-// A replyWriter writes to a client. While the server is closing, it gives up a client that takes none of its replies for closeTimeout.
+// A replyWriter writes to a client. While the server is closing, it gives up a client that takes none of its replies
+// for closeTimeout.
 type replyWriter struct{ to *serverConn }
 
 func (w replyWriter) Write(b []byte) (n int, err error) {

@@ -1,5 +1,5 @@
-// Package tcpstore keeps a [store.Store] in the memory of a server, which clients reach over TCP. It is c10d's TCPStore,
-// with server and client apart: [Listen] or [Serve] starts the server, [Dial] connects a client.
+// Package tcpstore keeps a [store.Store] in the memory of a server, which clients reach over TCP. It is c10d's
+// TCPStore, with server and client apart: [Listen] or [Serve] starts the server, [Dial] connects a client.
 //
 // Every connection begins with the handshake of package auth: both ends prove that they have the same token. Then the
 // client sends requests and the server answers them, in any order; a Get that waits for its key holds up nothing else.
@@ -89,8 +89,8 @@ func (c *credentials) hello(conn net.Conn) string {
 // errNoToken is why a client without a token does not connect to a server on another machine: anybody may answer there.
 var errNoToken = fmt.Errorf("it is on the network and %w: give every rank the same secret in GORUN_TOKEN", auth.ErrNoToken)
 
-// clientHandshake proves to the server at the other end of conn that this is a client. It returns the connection to go on
-// with.
+// clientHandshake proves to the server at the other end of conn that this is a client. It returns the connection to go
+// on with.
 func (c *credentials) clientHandshake(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	if !c.token.Allows(conn.RemoteAddr()) {
 		return nil, errNoToken

@@ -106,8 +106,8 @@ func sizeOf(buffers [][]byte) (n int) {
 	return n
 }
 
-// readFrame returns the next frame without its length. The buffer grows with what arrives, not by the length that a frame
-// claims to have.
+// readFrame returns the next frame without its length. The buffer grows with what arrives, not by the length that a
+// frame claims to have.
 func readFrame(r io.Reader) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -130,8 +130,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// parseRequest parses the body of a frame. The request keeps slices of the body. Its sizes are within the limits of a store, and no bytes
-// are left over.
+// parseRequest parses the body of a frame. The request keeps slices of the body. Its sizes are within the limits of a
+// store, and no bytes are left over.
 func parseRequest(body []byte) (request, error) {
 	p := parser{rest: body}
 	r := request{kind: kind(p.byte()), id: p.uint64()}
@@ -213,8 +213,8 @@ const (
 	bufferCost = 64
 )
 
-// A sendQueue is the bounded queue of the frames that one goroutine writes to a connection. Queueing a frame never waits
-// for the network.
+// A sendQueue is the bounded queue of the frames that one goroutine writes to a connection. Queueing a frame never
+// waits for the network.
 type sendQueue struct {
 	mu      sync.Mutex
 	changed sync.Cond

@@ -41,7 +41,8 @@ func table(all []kernel) []byte {
 	return text
 }
 
-// tableOf declares the functions of l. Only the table calls them, so it makes no difference to the compiler whether they keep a pointer.
+// tableOf declares the functions of l. Only the table calls them, so it makes no difference to the compiler whether
+// they keep a pointer.
 func tableOf(b *bytes.Buffer, l level, all []kernel) {
 	entries := make(map[[2]string]string) // of a field and a type
 	for _, k := range all {

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the protocol is now to testdata")
 
-// Compare compares lines of text about the protocol with what testdata/protocol says of the package under test. It fails the test if they have
-// changed and the number of the protocol has not, also with -update.
+// Compare compares lines of text about the protocol with what testdata/protocol says of the package under test. It
+// fails the test if they have changed and the number of the protocol has not, also with -update.
 func Compare(t *testing.T, text string) {
 	t.Helper()
 	text = fmt.Sprintf("version %d\n%s", protocol.Version, text)

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the usual one
-// (delay-bounded scheduling: Emmi, Qadeer and Rakamaric, POPL 2011). Usually the thread that runs goes on, or the next one if it
-// cannot or has looked in vain, stores wait for as long as any thread has something else to do, and a pick is 0.
+// Exhaustive chooses one order after the other, until there have been all in which at most so many choices are not the
+// usual one (delay-bounded scheduling: Emmi, Qadeer and Rakamaric, POPL 2011). Usually the thread that runs goes on, or
+// the next one if it cannot or has looked in vain, stores wait for as long as any thread has something else to do, and
+// a pick is 0.
 type Exhaustive struct {
 	bound  int
 	path   []choice // of the run under way, or the one before
@@ -59,8 +60,8 @@ func (e *Exhaustive) Next(ready []Actor, current int) int {
 	return e.order[e.take(len(e.order))]
 }
 
-// preferred are the indexes of those who may well go on, the usual one first. Who has looked in vain goes on if nobody else can, or
-// unusually if it was running.
+// preferred are the indexes of those who may well go on, the usual one first. Who has looked in vain goes on if nobody
+// else can, or unusually if it was running.
 func preferred(order []int, ready []Actor, current int) []int {
 	busy := func(i int) bool { return !ready[i].Idle && !ready[i].Buffer }
 	last := max(current, 0)

@@ -1,10 +1,11 @@
-// Package schedule runs threads one at a time, in an order that it chooses, on memory of which it decides when the others see what
-// one has written. So a test meets the orders in which processors of a kind may do things, also those that are rare, and the same
-// ones again.
+// Package schedule runs threads one at a time, in an order that it chooses, on memory of which it decides when the
+// others see what one has written. So a test meets the orders in which processors of a kind may do things, also those
+// that are rare, and the same ones again.
 //
-// A [Machine] has the threads, each a coroutine, which call it for every access to the memory that they share and for whatever
-// else they do together: sleeping on a word, bytes in sockets, time. Before each access any thread may go on instead, or a store that waits
-// in some thread's buffer may reach the memory (memory.go). A [Chooser] says which; [Exhaustive] is one.
+// A [Machine] has the threads, each a coroutine, which call it for every access to the memory that they share and for
+// whatever else they do together: sleeping on a word, bytes in sockets, time. Before each access any thread may go on
+// instead, or a store that waits in some thread's buffer may reach the memory (memory.go). A [Chooser] says which;
+// [Exhaustive] is one.
 package schedule
 
 import (
@@ -88,8 +89,8 @@ func New(mem []byte, model Model) *Machine {
 	return &Machine{Model: model, Most: 100_000, mem: mem, sockets: map[int]int{}}
 }
 
-// Run runs the threads that begin adds, in an order that c chooses, until all have ended, and leaves the memory zero. The error
-// says why they have not, or is what [Machine.Fail] has been told first.
+// Run runs the threads that begin adds, in an order that c chooses, until all have ended, and leaves the memory zero.
+// The error says why they have not, or is what [Machine.Fail] has been told first.
 func (m *Machine) Run(c Chooser, begin func()) error {
 	m.chooser, m.over, m.failure, m.steps, m.now, m.yields, m.chosen = c, false, nil, 0, 0, 0, nil
 	clear(m.sockets)
@@ -222,7 +223,8 @@ func (m *Machine) choose(last *Thread) *Thread {
 	}
 }
 
-// oversleep ends the sleep that has the shortest limit; of several, the one that began first. It reports whether anything goes on.
+// oversleep ends the sleep that has the shortest limit; of several, the one that began first. It reports whether
+// anything goes on.
 func (m *Machine) oversleep() bool {
 	var first *Thread
 	stuck := ""

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// What a thread stores waits in its buffer until it reaches the memory. The thread itself sees it there at once, the others only in
-// the memory, which is one for all of them: neither x86 nor Armv8 lets one processor see another's store before the rest do.
+// What a thread stores waits in its buffer until it reaches the memory. The thread itself sees it there at once, the
+// others only in the memory, which is one for all of them: neither x86 nor Armv8 lets one processor see another's store
+// before the rest do.
 //
-// TSO is x86 (Sewell, Sarkar, Owens, Zappa Nardelli and Myreen: x86-TSO, CACM 2010): stores reach the memory in order, but for
-// those past the caches and those of one string. Loads are in order.
+// TSO is x86 (Sewell, Sarkar, Owens, Zappa Nardelli and Myreen: x86-TSO, CACM 2010): stores reach the memory in order,
+// but for those past the caches and those of one string. Loads are in order.
 //
-// Weak is a simple part of Armv8 (Pulte, Flur, Deacon, French, Sarkar and Sewell: Simplifying ARM Concurrency, POPL 2018): stores
-// to different bytes reach the memory in any order, but a release after all that comes before it. A load may have been
-// satisfied early: it returns what was there at some time since the last acquire, though nothing older than what the thread has
-// seen or written there. An acquire may be early as well, as others that come before it may be late, but not before a release
-// (RCsc). An update is in order with all else of its thread, as it is where processors have instructions for it (LSE). Left out is
-// that a store may be seen before a load that precedes it has been satisfied. Only a store in no order can be, of which others
-// learn by a release, and that waits for the load.
+// Weak is a simple part of Armv8 (Pulte, Flur, Deacon, French, Sarkar and Sewell: Simplifying ARM Concurrency, POPL
+// 2018): stores to different bytes reach the memory in any order, but a release after all that comes before it. A load
+// may have been satisfied early: it returns what was there at some time since the last acquire, though nothing older
+// than what the thread has seen or written there. An acquire may be early as well, as others that come before it may be
+// late, but not before a release (RCsc). An update is in order with all else of its thread, as it is where processors
+// have instructions for it (LSE). Left out is that a store may be seen before a load that precedes it has been
+// satisfied. Only a store in no order can be, of which others learn by a release, and that waits for the load.
 
 // A Model is a kind of processor.
 type Model int

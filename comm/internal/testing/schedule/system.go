@@ -2,8 +2,8 @@ package schedule
 
 import "time"
 
-// Time passes when threads have let others run so many times, and in sleep when nothing else goes on: tick is long for a processor,
-// and no store waits for as long.
+// Time passes when threads have let others run so many times, and in sleep when nothing else goes on: tick is long for
+// a processor, and no store waits for as long.
 const (
 	tick    = 500 * time.Microsecond
 	perTick = 3
@@ -46,8 +46,8 @@ func (m *Machine) sleep(until func() bool, limit time.Duration) {
 	m.catchUp(t)
 }
 
-// SleepOn is a futex's wait: it sleeps until Wake of that byte of the memory, for at most limit, unless the word there is not
-// value. It may return for no reason, as when a signal comes.
+// SleepOn is a futex's wait: it sleeps until Wake of that byte of the memory, for at most limit, unless the word there
+// is not value. It may return for no reason, as when a signal comes.
 func (m *Machine) SleepOn(at int, value uint32, limit time.Duration) {
 	if !m.step() {
 		return

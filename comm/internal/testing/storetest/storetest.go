@@ -9,8 +9,8 @@
 //		})
 //	}
 //
-// The suite uses several handles of one store at once, from several goroutines. Run it with the race detector. It waits for
-// events, never for time to pass, and gives up after a minute.
+// The suite uses several handles of one store at once, from several goroutines. Run it with the race detector. It waits
+// for events, never for time to pass, and gives up after a minute.
 package storetest
 
 import (
@@ -30,9 +30,9 @@ const (
 	moment  = 20 * time.Millisecond // in which a call has most likely begun to wait; nothing depends on it
 )
 
-// Run runs the suite. Each test calls open once, for a new and empty store. It then calls the function that open returned
-// for every handle that it needs. That returns a new handle, or always the same one if the store has only one. The suite
-// closes the handles.
+// Run runs the suite. Each test calls open once, for a new and empty store. It then calls the function that open
+// returned for every handle that it needs. That returns a new handle, or always the same one if the store has only one.
+// The suite closes the handles.
 func Run(t *testing.T, open func(t *testing.T) func() store.Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s *suite){

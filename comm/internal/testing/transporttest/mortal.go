@@ -9,7 +9,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/transport"
 )
 
-// A MortalTransport is a transport that can die as if its process had been killed, or stop as if its process had been stopped.
+// A MortalTransport is a transport that can die as if its process had been killed, or stop as if its process had been
+// stopped.
 type MortalTransport struct {
 	transport.Transport
 

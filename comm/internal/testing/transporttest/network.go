@@ -10,8 +10,9 @@ import (
 	"github.com/gorun/gorun/comm/internal/transport"
 )
 
-// A Network joins the transports of the ranks of one world inside this process: ranks are goroutines, and streams are synchronous pipes.
-// Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. It is not made for speed.
+// A Network joins the transports of the ranks of one world inside this process: ranks are goroutines, and streams are
+// synchronous pipes. Tests use it to run whole worlds without sockets, also inside a testing/synctest bubble. It is not
+// made for speed.
 type Network struct {
 	mu    sync.Mutex
 	ranks []*rankTransport

@@ -1,4 +1,5 @@
-// Package transporttest checks implementations of transport.Transport, and kills them on request. It has one for tests: [Network].
+// Package transporttest checks implementations of transport.Transport, and kills them on request. It has one for tests:
+// [Network].
 //
 // A new transport is tested in a few lines: Run with a function that makes the transports of a world.
 package transporttest

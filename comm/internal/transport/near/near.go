@@ -1,5 +1,5 @@
-// Package near is the transport between ranks of one machine, through streams in shared memory. It uses another transport for ranks
-// of other machines, and for streams that get no shared memory.
+// Package near is the transport between ranks of one machine, through streams in shared memory. It uses another
+// transport for ranks of other machines, and for streams that get no shared memory.
 package near
 
 import (
@@ -18,8 +18,8 @@ type Config struct {
 	Rank  int
 	Peers []string // addresses of acceptors by rank; empty: the rank cannot be reached through memory
 	Token []byte   // the same as the acceptors have
-	// OnFallback is called with the reason if a stream gets no memory and the other transport works. If it returns an error, Dial fails
-	// with that.
+	// OnFallback is called with the reason if a stream gets no memory and the other transport works. If it returns an
+	// error, Dial fails with that.
 	OnFallback func(reason error) error
 }
 
@@ -31,8 +31,8 @@ type Transport struct {
 	others   transport.Transport
 }
 
-// New returns a transport. The acceptor a accepts streams from ranks of this machine; the caller keeps owning it. The transport owns
-// others, which carries all other streams.
+// New returns a transport. The acceptor a accepts streams from ranks of this machine; the caller keeps owning it. The
+// transport owns others, which carries all other streams.
 func New(a *acceptor.Acceptor, others transport.Transport, cfg Config) *Transport {
 	here := 1
 	for r, address := range cfg.Peers {

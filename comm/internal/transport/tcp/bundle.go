@@ -9,14 +9,14 @@ import (
 const (
 	// MostConnections is the most connections that a stream can have.
 	MostConnections = 16
-	// stripe is how many bytes go to one connection before the next one is used. It is short enough that all connections are busy
-	// although the buffer of each is small, and long enough to be worth a system call.
+	// stripe is how many bytes go to one connection before the next one is used. It is short enough that all
+	// connections are busy although the buffer of each is small, and long enough to be worth a system call.
 	stripe = 128 << 10
 )
 
-// A bundle is a stream of one or more connections. Its bytes are cut into stripes of one length, and the connections carry stripes in
-// turn (round robin). So both sides know on which connection each byte goes, without a header. A short message takes one system
-// call, as on one connection. A long message is under way on all of them.
+// A bundle is a stream of one or more connections. Its bytes are cut into stripes of one length, and the connections
+// carry stripes in turn (round robin). So both sides know on which connection each byte goes, without a header. A short
+// message takes one system call, as on one connection. A long message is under way on all of them.
 //
 // As a net.Conn it has one reader and one writer at a time.
 type bundle struct {

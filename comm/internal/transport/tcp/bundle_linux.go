@@ -128,8 +128,8 @@ func (s *bundleStream) moved() {
 	}
 }
 
-// await puts the connections in use into the epoll, and removes the others: they may be ready long before they are used, or may
-// have ended, which does not matter before they are used. The epoll is never empty.
+// await puts the connections in use into the epoll, and removes the others: they may be ready long before they are
+// used, or may have ended, which does not matter before they are used. The epoll is never empty.
 func (s *bundleStream) await() error {
 	for _, now := range [...]bool{true, false} {
 		for i := range s.conns {

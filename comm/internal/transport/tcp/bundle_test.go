@@ -167,7 +167,8 @@ func TestAPartOfABundle(t *testing.T) {
 	_ = trs[0].Close()
 }
 
-// A rank that calls again, because its first stream broke before it was whole, is not harmed when that one's time is up.
+// A rank that calls again, because its first stream broke before it was whole, is not harmed when that one's time is
+// up.
 func TestTheEndOfAnEarlierBundle(t *testing.T) {
 	var g pendingBundles
 	first := hello{Hello: transport.Hello{From: 1}, stream: 7, count: 2}

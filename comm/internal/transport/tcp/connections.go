@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// usualRate is how many bytes a second one connection carries, with one core at each end. It is also assumed for a network whose
-	// speed is not known.
+	// usualRate is how many bytes a second one connection carries, with one core at each end. It is also assumed for a
+	// network whose speed is not known.
 	usualRate = 10e9 / 8
 	// mostAutomatic is the most connections of a stream, unless the user asks for more.
 	mostAutomatic = 8
@@ -23,8 +23,8 @@ type link struct {
 	window int           // the most bytes that a connection may have under way, with the kernel's bookkeeping
 }
 
-// connections is how many connections a stream needs on l. None of them has to carry more than usualRate, or to have more under way
-// than half of its window: bookkeeping takes about the other half.
+// connections is how many connections a stream needs on l. None of them has to carry more than usualRate, or to have
+// more under way than half of its window: bookkeeping takes about the other half.
 func (l link) connections() int {
 	rate := cmp.Or(l.rate, usualRate) / float64(max(l.ranks, 1))
 	n := ceil(rate / usualRate)

@@ -35,7 +35,8 @@ func largest(name string) int {
 	return 0
 }
 
-// rateOf returns the speed of the interface with an address, in bytes a second. It is 0 if the interface does not say it.
+// rateOf returns the speed of the interface with an address, in bytes a second. It is 0 if the interface does not say
+// it.
 func rateOf(ip net.IP) float64 {
 	interfaces, _ := net.Interfaces()
 	for _, i := range interfaces {

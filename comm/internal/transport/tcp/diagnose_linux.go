@@ -24,9 +24,9 @@ func (s *bundleStream) Diagnose() string {
 	return ""
 }
 
-// blackHole suspects that a router drops packets above some size without an ICMP message (a black hole of path MTU discovery):
-// what this side sends is lost again and again, while the short packets of the other side still arrive. The time between two
-// retransmissions doubles, so the last one took about as long as all before it.
+// blackHole suspects that a router drops packets above some size without an ICMP message (a black hole of path MTU
+// discovery): what this side sends is lost again and again, while the short packets of the other side still arrive. The
+// time between two retransmissions doubles, so the last one took about as long as all before it.
 func blackHole(i *unix.TCPInfo) string {
 	const microseconds = 1000
 	if i.Retransmits < fewRetransmits || i.Last_data_recv >= i.Rto/microseconds {

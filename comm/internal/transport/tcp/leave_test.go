@@ -10,8 +10,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
-// A rank that leaves in good order is not taken for dead, and what it has sent arrives, though others send to it to the end: what
-// it has not read of that must not make the system reset the connection, and throw away what is on its way.
+// A rank that leaves in good order is not taken for dead, and what it has sent arrives, though others send to it to the
+// end: what it has not read of that must not make the system reset the connection, and throw away what is on its way.
 func TestARankThatLeavesWhileOthersSend(t *testing.T) {
 	for range 50 {
 		trs := world(t, 2, nil)

@@ -72,9 +72,9 @@ func connect(t *testing.T, trs [2]transport.Transport, log *slog.Logger) (p pair
 	return p
 }
 
-// A host that vanishes is noticed after half a minute, whatever ranks do meanwhile; or within a minute, if it had no room for what is
-// sent: then the kernel looks at the time only when it sends again, which it does 25 s and 51 s after the last answer, or
-// later if answers have been slow.
+// A host that vanishes is noticed after half a minute, whatever ranks do meanwhile; or within a minute, if it had no
+// room for what is sent: then the kernel looks at the time only when it sends again, which it does 25 s and 51 s after
+// the last answer, or later if answers have been slow.
 func TestAVanishedHost(t *testing.T) {
 	t.Parallel()
 	w := hosttest.New(t, 2)
@@ -172,7 +172,8 @@ func TestAStalledStream(t *testing.T) {
 	wantLost(t, err)
 }
 
-// On a way that loses large packets without a word, who waits is told of that suspicion before the stream ends, and then.
+// On a way that loses large packets without a word, who waits is told of that suspicion before the stream ends, and
+// then.
 func TestAnMTUBlackHole(t *testing.T) {
 	testkit.Nightly(t, "it takes half a minute")
 	t.Parallel()

@@ -22,7 +22,8 @@ func controlOf(t *testing.T, c net.Conn) (name string) {
 	return name
 }
 
-// Where the system chooses BBR, a connection has begun without it on both sides, and gets it only if the round trip is long.
+// Where the system chooses BBR, a connection has begun without it on both sides, and gets it only if the round trip is
+// long.
 func TestWithoutBBR(t *testing.T) {
 	withBBR := func(_, _ string, c syscall.RawConn) (err error) {
 		failed := c.Control(func(fd uintptr) { err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, bbr) })

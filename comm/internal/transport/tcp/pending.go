@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The handler admits or refuses a bundle when its first connection comes. The first connection then waits for the others, at most
-// for as long as a handshake may take. A connection that belongs to no bundle that waits is refused.
+// The handler admits or refuses a bundle when its first connection comes. The first connection then waits for the
+// others, at most for as long as a handshake may take. A connection that belongs to no bundle that waits is refused.
 
 // pendingBundles are the bundles of which not all connections have come, by the rank that opens them.
 type pendingBundles struct {
@@ -69,8 +69,8 @@ func (p *pendingBundles) end(rank uint32, b *pendingBundle) {
 	}
 }
 
-// assemble returns the stream that begins with first, which has said h, once the other connections of b have come. It closes all of them
-// if that fails, or if err, from the handshake of the first one, is not nil.
+// assemble returns the stream that begins with first, which has said h, once the other connections of b have come. It
+// closes all of them if that fails, or if err, from the handshake of the first one, is not nil.
 func (t *Transport) assemble(b *pendingBundle, h hello, first *net.TCPConn, err error) (net.Conn, error) {
 	if err == nil {
 		late := time.NewTimer(handshakeTimeout)

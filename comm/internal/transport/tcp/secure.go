@@ -9,8 +9,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/transport"
 )
 
-// secure puts TLS on conn, by which rank from has called rank to, as the handshake has proven. The server name binds the TLS session
-// to that call, so that a man in the middle cannot join the ends of two calls.
+// secure puts TLS on conn, by which rank from has called rank to, as the handshake has proven. The server name binds
+// the TLS session to that call, so that a man in the middle cannot join the ends of two calls.
 func (t *Transport) secure(conn net.Conn, from, to int) (net.Conn, error) {
 	if t.cfg.TLS == nil || t.cfg.Near(conn) {
 		return conn, nil

@@ -43,14 +43,15 @@ func (c pollableSecure) Stream() (transport.Stream, error) {
 	return s, nil
 }
 
-// A secureStream implements transport.Coalescer and transport.Diagnoser by TLS over another stream, as far as that does.
+// A secureStream implements transport.Coalescer and transport.Diagnoser by TLS over another stream, as far as that
+// does.
 type secureStream struct {
 	tls    *tls.Conn
 	wire   *wire
 	record [recordLength]byte
 
-	// Encrypted bytes must be sent as they are. While some of them wait in wire.out, TryWrite reports the last byte as not written, so
-	// that the caller calls it again. Then that byte is skipped.
+	// Encrypted bytes must be sent as they are. While some of them wait in wire.out, TryWrite reports the last byte as
+	// not written, so that the caller calls it again. Then that byte is skipped.
 	held bool
 
 	poll int  // an epoll of the stream below and, if more is set, of alwaysReady: one descriptor for both
@@ -135,8 +136,9 @@ func (w *wire) flush() (all bool, err error) {
 	return true, nil
 }
 
-// nextRecord returns the bytes of the next record: those of v after the first skip ones, recordLength at most. It never ends with the
-// first byte of a longer buffer. If that byte were held back, the buffer would seem untouched, and the caller could withdraw it.
+// nextRecord returns the bytes of the next record: those of v after the first skip ones, recordLength at most. It never
+// ends with the first byte of a longer buffer. If that byte were held back, the buffer would seem untouched, and the
+// caller could withdraw it.
 func (s *secureStream) nextRecord(v [][]byte, skip int) []byte {
 	record := s.record[:0]
 	for _, b := range v {

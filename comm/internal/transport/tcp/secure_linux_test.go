@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a write has not taken can be another's from then on, but for the rest of a slice that has begun. So where the last byte of
-// a record counts as not written, its slice must have begun.
+// What a write has not taken can be another's from then on, but for the rest of a slice that has begun. So where the
+// last byte of a record counts as not written, its slice must have begun.
 func TestARecordDoesNotEndWithTheFirstByteOfASlice(t *testing.T) {
 	s := &secureStream{}
 	of := func(lengths ...int) (v [][]byte) {

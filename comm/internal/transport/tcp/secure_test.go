@@ -107,8 +107,8 @@ func TestInterruptedReads(t *testing.T) {
 	}
 }
 
-// A middle is a network that somebody controls: it passes the handshakes of two calls on as they are, and then joins each
-// caller to the other's server.
+// A middle is a network that somebody controls: it passes the handshakes of two calls on as they are, and then joins
+// each caller to the other's server.
 type middle struct {
 	t       *testing.T
 	swap    bool

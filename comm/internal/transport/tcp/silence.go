@@ -16,8 +16,9 @@ type silence struct {
 	noted time.Time // when the last call ended
 }
 
-// note takes the result of a call that began and ended at these times, and returns how long the silence lasts that the call is a part of; 0 if it is
-// none. Errors of this machine, such as too many open files, neither end a silence nor make it longer.
+// note takes the result of a call that began and ended at these times, and returns how long the silence lasts that the
+// call is a part of; 0 if it is none. Errors of this machine, such as too many open files, neither end a silence nor
+// make it longer.
 func (s *silence) note(err error, began, ended time.Time) (lasts time.Duration) {
 	silent := isSilent(err)
 	switch {
@@ -35,7 +36,8 @@ func (s *silence) note(err error, began, ended time.Time) (lasts time.Duration) 
 	return 0
 }
 
-// limit is when a call that begins at the time began has to give up, so that no silence lasts for longer than keepalive.Limit.
+// limit is when a call that begins at the time began has to give up, so that no silence lasts for longer than
+// keepalive.Limit.
 func (s *silence) limit(began time.Time) time.Time {
 	if s.since.IsZero() {
 		return began.Add(keepalive.Limit)

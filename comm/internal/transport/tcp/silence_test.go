@@ -49,7 +49,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSilence: a silence begins with the first silent call since the last answer. The time of errors of this machine does not count.
+// TestSilence: a silence begins with the first silent call since the last answer. The time of errors of this machine
+// does not count.
 func TestSilence(t *testing.T) {
 	answer, silent, local := dialError(syscall.ECONNREFUSED), dialError(syscall.EHOSTUNREACH), dialError(syscall.EMFILE)
 	start := time.Now()

@@ -36,8 +36,8 @@ const (
 	mostCopied = 4 << 10
 )
 
-// A stream implements transport.Coalescer over a socket. Its system calls never block, so it makes them without the Go scheduler
-// (RawSyscall), which halves their cost.
+// A stream implements transport.Coalescer over a socket. Its system calls never block, so it makes them without the Go
+// scheduler (RawSyscall), which halves their cost.
 type stream struct {
 	fd     int
 	copied [mostCopied]byte // the buffers of a short write, one after the other

@@ -1,10 +1,10 @@
-// Package tcp is the transport between nodes. Ranks of one node that cannot share memory use it as well. Each pair of ranks that
-// talk has one stream, which is opened when it is first needed. A stream is one TCP connection, or a bundle of several if the
-// network is faster than one connection (connections.go).
+// Package tcp is the transport between nodes. Ranks of one node that cannot share memory use it as well. Each pair of
+// ranks that talk has one stream, which is opened when it is first needed. A stream is one TCP connection, or a bundle
+// of several if the network is faster than one connection (connections.go).
 //
-// Every connection begins with a handshake in which both ends prove that they have the job's token (package auth). So a stranger, a
-// port scanner or a worker of another job is turned away before it can send a frame. Package admission bounds how many connections
-// may be in that handshake.
+// Every connection begins with a handshake in which both ends prove that they have the job's token (package auth). So a
+// stranger, a port scanner or a worker of another job is turned away before it can send a frame. Package admission
+// bounds how many connections may be in that handshake.
 package tcp
 
 import (
@@ -142,7 +142,8 @@ func (t *Transport) accept(c *admission.Conn, h transport.Handler) {
 	}
 }
 
-// ready returns the stream that b is, by which rank from has called rank to. It closes b if that fails, or if ctx has ended.
+// ready returns the stream that b is, by which rank from has called rank to. It closes b if that fails, or if ctx has
+// ended.
 func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Conn, error) {
 	stream, err := t.secure(b, from, to)
 	if err == nil {
@@ -160,8 +161,8 @@ func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Con
 	return pollable(b, stream), nil
 }
 
-// Dial implements transport.Transport. If the other machine does not answer for keepalive.Limit, Dial gives up, as an established
-// connection does.
+// Dial implements transport.Transport. If the other machine does not answer for keepalive.Limit, Dial gives up, as an
+// established connection does.
 func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	if rank < 0 || rank >= len(t.cfg.Peers) {
 		return nil, fmt.Errorf("no rank %d in a world of %d", rank, len(t.cfg.Peers))
@@ -189,7 +190,8 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	}
 }
 
-// dialOnce opens all connections of a stream to rank. The hello of the first one says how many there are. limit is as in call.
+// dialOnce opens all connections of a stream to rank. The hello of the first one says how many there are. limit is as
+// in call.
 func (t *Transport) dialOnce(ctx context.Context, rank int, limit time.Time) (net.Conn, error) {
 	h := t.hello(rank)
 	first, err := t.call(ctx, &h, limit)
@@ -216,8 +218,8 @@ func (t *Transport) dialOnce(ctx context.Context, rank int, limit time.Time) (ne
 	return t.ready(ctx, b, t.cfg.Rank, rank)
 }
 
-// call opens one connection and sends h. If h has no count yet, call sets it. It waits for the other machine until limit at most, and then for the
-// process there until ctx ends.
+// call opens one connection and sends h. If h has no count yet, call sets it. It waits for the other machine until
+// limit at most, and then for the process there until ctx ends.
 func (t *Transport) call(ctx context.Context, h *hello, limit time.Time) (*net.TCPConn, error) {
 	address := t.cfg.Peers[h.To]
 	limited, cancel := context.WithDeadline(ctx, limit)

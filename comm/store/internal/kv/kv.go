@@ -1,5 +1,5 @@
-// Package kv keeps the keys and values of a store in memory. [State] is what the calls of a store mean, without locks or
-// I/O: the server of package tcpstore owns one. [Shared] adds a lock and calls that wait: package memstore is one.
+// Package kv keeps the keys and values of a store in memory. [State] is what the calls of a store mean, without locks
+// or I/O: the server of package tcpstore owns one. [Shared] adds a lock and calls that wait: package memstore is one.
 package kv
 
 import (
@@ -17,8 +17,9 @@ func Ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// A State has the keys and values of a store, and the calls that wait for a key. It has no locks and does no I/O: its owner calls it from
-// one goroutine at a time. It keeps the slices that it gets, and returns slices that it keeps. Callers may change neither.
+// A State has the keys and values of a store, and the calls that wait for a key. It has no locks and does no I/O: its
+// owner calls it from one goroutine at a time. It keeps the slices that it gets, and returns slices that it keeps.
+// Callers may change neither.
 type State struct {
 	values  map[string][]byte
 	waiters map[string]map[*Waiter]struct{}
