@@ -32,7 +32,7 @@ func TestPipelines(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, n := range []int{20_011, 100_003} {
+			for _, n := range testkit.UnlessShort([]int{20_011, 100_003}, []int{20_011}) {
 				if err := pipelines(ctx, g, n); err != nil {
 					return err
 				}
@@ -90,7 +90,7 @@ func pipelines(ctx context.Context, g *Group, n int) error {
 func TestBlocksOfVeryDifferentLengths(t *testing.T) {
 	testkit.WithoutRace(t)
 	onTransports(t, append([]string{"mem", "tcp"}, onSeveralMachines...), func(t *testing.T, world func(int) *testWorld) {
-		for _, size := range []int{4, 7} {
+		for _, size := range testkit.UnlessShort([]int{4, 7}, []int{7}) {
 			w := world(size)
 			w.run(func(ctx context.Context, g *Group) error {
 				for _, long := range []int{0, 1, size - 1} {

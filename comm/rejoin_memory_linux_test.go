@@ -80,7 +80,7 @@ func TestAStoppedRankWritesNothingLater(t *testing.T) {
 	a := newTestAgent(t, "shm", 3)
 	a.join()
 	odd := a.workers[2]
-	for range testkit.UnlessShort(10, 4) {
+	for range testkit.UnlessShort(10, 2) {
 		for _, w := range a.workers {
 			w.joined = true
 		}

@@ -36,7 +36,7 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
-	seeds := testkit.UnlessShort(100_000, 2500)
+	seeds := testkit.UnlessShort(100_000, 1000)
 	switch {
 	case *simSeeds > 0:
 		seeds = *simSeeds
