@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -92,12 +92,12 @@ type loop struct {
 	started time.Time         // its workers
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
-	exits   <-chan launcher.Exit
-	revokes <-chan launcher.Exit // gets the failures of workers that revoke the round; nil: they cannot
-	revoked <-chan struct{}      // closed when only survivors are left of the gang; nil: it has not been revoked
-	ended   chan launcher.Exit   // the same exits, one for each worker, for the report of a failure
-	monitor *hang.Monitor        // of the gang's progress; nil: nobody looks at that
-	watched []hang.Worker        // by that
+	exits   <-chan death.Death
+	revokes <-chan death.Death // gets the failures of workers that revoke the round; nil: they cannot
+	revoked <-chan struct{}    // closed when only survivors are left of the gang; nil: it has not been revoked
+	ended   chan death.Death   // the same exits, one for each worker, for the report of a failure
+	monitor *hang.Monitor      // of the gang's progress; nil: nobody looks at that
+	watched []hang.Worker      // by that
 	hangs   <-chan hang.Hang
 	tied    []int            // the ranks of which any may be the one that hangs; nil: it is known
 	warned  sync.Once        // of workers that report no progress
@@ -193,13 +193,13 @@ func (l *loop) await() event {
 		l.revoked = nil
 		return revoked{}
 	case x := <-l.revokes:
-		x.Revoked = Printable(cut(x.Revoked))
+		x.Why = Printable(cut(x.Why))
 		return revocation{x}
 	case h := <-l.hangs:
 		if l.machine.state == running {
 			l.tied = h.Tied
 		}
-		return hung{exitOfHang(h)}
+		return hung{l.deathOf(h)}
 	case found := <-l.found:
 		l.found, l.diagnosis = nil, found
 		if l.machine.failing == nil {
@@ -262,7 +262,7 @@ func (l *loop) onReported(err error) event {
 	return reported{err}
 }
 
-func (l *loop) onExit(x launcher.Exit, more bool) event {
+func (l *loop) onExit(x death.Death, more bool) event {
 	if more {
 		l.ended <- x
 		if l.monitor != nil {

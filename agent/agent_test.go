@@ -52,7 +52,7 @@ func TestRunFails(t *testing.T) {
 		if err := Run(t.Context(), s.config); !errors.As(err, &failed) {
 			t.Fatalf("Run: %v", err)
 		}
-		if failed.Root.Code != 8 || failed.Restarts != 1 || failed.Program != "prog" || failed.Host != "here" {
+		if failed.Root.Code() != 8 || failed.Restarts != 1 || failed.Program != "prog" || failed.Host != "here" {
 			t.Errorf("Run: %+v", failed)
 		}
 		_, err := s.config.Rendezvous.Join(t.Context(), s.config.Node)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -29,7 +29,7 @@ func (e *WorkerError) summaryHost(round *rendezvous.Round, over *rendezvous.Clos
 func (e *WorkerError) Brief() string {
 	parts := []string{e.Error()}
 	if e.Elsewhere != nil {
-		parts[0] += saying(lastLines(e.Elsewhere.Text, 1), e.Root, e.Elsewhere.Ending)
+		parts[0] += saying(lastLines(e.Elsewhere.Text, 1), e.Root, e.Root.String())
 	}
 	if n := len(e.Others); n > 0 {
 		first := e.Others[0]
@@ -48,7 +48,7 @@ func (e *WorkerError) Brief() string {
 }
 
 // saying is the last line of what a worker said, for behind how it ended, unless it says no more than that.
-func saying(lines []string, x launcher.Exit, its string) string {
+func saying(lines []string, x death.Death, its string) string {
 	last := strings.TrimSpace(lines[len(lines)-1])
 	if last == "" || last == ending(x) || strings.Contains(last, its) {
 		return ""

@@ -4,14 +4,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestWhoPrints: one node prints the whole summary, and every other one a line. The nodes are a, b and c, with two workers each.
 func TestWhoPrints(t *testing.T) {
 	failed := func(host string, rank int, o rendezvous.Outcome) *rendezvous.ClosedError {
-		o.Failure = &rendezvous.Failure{Node: host + "/1", Host: host, Rank: rank, Code: 3, Ending: "exit code 3"}
+		o.Failure = &rendezvous.Failure{Death: death.Death{Host: host, Rank: rank, ExitCode: 3}, Node: host + "/1"}
 		return &rendezvous.ClosedError{Outcome: o}
 	}
 	for _, c := range []struct {
@@ -30,10 +30,10 @@ func TestWhoPrints(t *testing.T) {
 		got := ""
 		for self, host := range []string{"a", "b", "c"} {
 			round := &rendezvous.Round{Self: self, Size: 3, Node: rendezvous.Node{ID: host + "/1", Host: host, Nproc: 2}, Place: rendezvous.Place{FirstRank: 2 * self}}
-			e := &WorkerError{Root: launcher.Exit{Rank: 2 * self, Code: 1}}
+			e := &WorkerError{Root: death.Death{Rank: 2 * self, ExitCode: 1}}
 			if c.over != nil {
 				if f := c.over.Outcome.Failure; f.Host != host {
-					e = &WorkerError{Root: exitOf(f), Elsewhere: f}
+					e = &WorkerError{Root: f.Death, Elsewhere: f}
 				} else if c.over.Outcome.Lost {
 					continue
 				}
@@ -47,7 +47,7 @@ func TestWhoPrints(t *testing.T) {
 		}
 	}
 	f := failed("a", 0, rendezvous.Outcome{}).Outcome.Failure
-	late := &WorkerError{Root: exitOf(f), Elsewhere: f}
+	late := &WorkerError{Root: f.Death, Elsewhere: f}
 	if round := (&rendezvous.Round{Node: rendezvous.Node{ID: "b/1"}}); late.summaryHost(nil, nil) != "a" || late.summaryHost(round, nil) != "a" {
 		t.Error("a spare, or a node that has left, prints the summary")
 	}
@@ -56,21 +56,20 @@ func TestWhoPrints(t *testing.T) {
 // TestBrief: the line has what the summary of the other node does not have.
 func TestBrief(t *testing.T) {
 	far := func(text string) *rendezvous.Failure {
-		return &rendezvous.Failure{Host: "b", Rank: 5, Code: 3, Ending: "exit code 3", Text: text}
+		return &rendezvous.Failure{Death: death.Death{Host: "b", Rank: 5, ExitCode: 3}, Text: text}
 	}
 	for want, e := range map[string]WorkerError{
 		"rank 5 on b: exit code 3":                     {Elsewhere: far("")},
 		"rank 5 on b: exit code 3: RuntimeError: boom": {Elsewhere: far("Traceback:\n  f()\nRuntimeError: boom\n")},
-		"rank 5 on b: signal 9 (SIGKILL)": {Elsewhere: &rendezvous.Failure{Host: "b", Rank: 5, Pid: 7, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)",
-			Text: "Signal 9 (SIGKILL) received by PID 7"}},
+		"rank 5 on b: signal 9 (SIGKILL)":              {Elsewhere: &rendezvous.Failure{Death: death.Death{Host: "b", Rank: 5, Pid: 7, ExitCode: -9}, Text: "Signal 9 (SIGKILL) received by PID 7"}},
 		"rank 5 on b: exit code 3: x; 2 workers of this node failed as well, first rank 1 (local rank 0, pid 7): signal 11 (SIGSEGV): bang": {
-			Elsewhere: far("x"), Others: []launcher.Exit{{Rank: 1, Pid: 7, Code: 139, Signal: syscall.SIGSEGV, Tail: []string{"a", "bang"}}, {Rank: 2, Code: 1}}},
+			Elsewhere: far("x"), Others: []death.Death{{Rank: 1, Pid: 7, ExitCode: -int(syscall.SIGSEGV), Stderr: []string{"a", "bang"}}, {Rank: 2, ExitCode: 1}}},
 		"rank 5 on b: exit code 3: x; 1 worker of this node failed as well, first rank 1 (local rank 0, pid 7): exit code 7: no luck; error file: /d/error.json": {
-			Elsewhere: far("x"), Others: []launcher.Exit{{Rank: 1, Pid: 7, Code: 7}}, ErrorFiles: map[int]ErrorFile{1: {File: "/d/error.json", Message: "no luck"}}},
+			Elsewhere: far("x"), Others: []death.Death{{Rank: 1, Pid: 7, ExitCode: 7}}, ErrorFiles: map[int]ErrorFile{1: {File: "/d/error.json", Message: "no luck"}}},
 		"rank 5 on b: exit code 3: x; What each rank did last (the flight recorder): d/*/flight.json; Before that, with exit code 0: rank 4 (pid 9) at 15:04:05.678": {
-			Elsewhere: far("x"), Flights: "d/*/flight.json", Exited: []launcher.Exit{{Rank: 4, Pid: 9, At: at}}},
+			Elsewhere: far("x"), Flights: "d/*/flight.json", Exited: []death.Death{{Rank: 4, Pid: 9, At: at}}},
 	} {
-		e.Root, e.SummaryHost = exitOf(e.Elsewhere), "b"
+		e.Root, e.SummaryHost = e.Elsewhere.Death, "b"
 		if got := e.Brief(); got != want+"; see the summary of b" {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

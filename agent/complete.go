@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -37,7 +37,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 	w.ErrorFiles = readErrorFiles(l.Config, l.round, w.failed())
 	w.Flights = flightFiles(l.Config, l.round)
 	w.findRootCause()
-	if w.Root.Hung != "" || w.Elsewhere != nil && w.Elsewhere.Hung {
+	if w.Root.Cause == death.Hang {
 		w.Where, w.Tied = l.where(), l.tied
 	}
 	if decided && l.round.Size > 1 {
@@ -46,7 +46,7 @@ func (l *loop) completeFailure(w *WorkerError) {
 }
 
 // readErrorFiles reads the error files of failed workers of a round.
-func readErrorFiles(c Config, round *rendezvous.Round, failed []launcher.Exit) map[int]ErrorFile {
+func readErrorFiles(c Config, round *rendezvous.Round, failed []death.Death) map[int]ErrorFile {
 	file := func(local int) string { return errorFile(c, round.Restarts, local) }
 	if file(0) == "" {
 		return make(map[int]ErrorFile)

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // A Gang is what the agent needs to control the workers that it started. *launcher.Gang implements it.
 type Gang interface {
-	Exits() <-chan launcher.Exit
+	Exits() <-chan death.Death
 	Stop(syscall.Signal)
 	Interrupted(time.Duration)
 	Kill()
@@ -32,14 +32,14 @@ type Gang interface {
 type RevocableGang interface {
 	Gang
 	// Revocations delivers the failure of each worker that revokes the round, though it has not ended.
-	Revocations() <-chan launcher.Exit
+	Revocations() <-chan death.Death
 	// Revoke ends the round. It stops the workers that cannot survive it, as Stop does, and tells the survivors why, and which workers of
 	// other nodes have died.
-	Revoke(sig syscall.Signal, why string, died []rounds.Death)
+	Revoke(sig syscall.Signal, why string, died []death.Death)
 	// Revoked is closed when nothing is left but survivors.
 	Revoked() <-chan struct{}
 	// Notify tells the survivors that more workers of other nodes have died.
-	Notify(died []rounds.Death)
+	Notify(died []death.Death)
 }
 
 // Config describes the job on this node. Fields must be set unless their comments say otherwise.

@@ -3,7 +3,7 @@ package agent
 import (
 	"errors"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -14,36 +14,33 @@ func (l *loop) whyOver() string {
 	}
 	if l.machine.reason == failure {
 		x := l.machine.failures()[l.machine.first()]
-		return (&rendezvous.Failure{Host: l.Node.Host, Rank: x.Rank, Ending: x.String()}).String()
+		return x.Describe()
 	}
 	return ""
 }
 
 // deathsElsewhere returns the workers of other nodes because of which a round is over, as far as is known: one that has failed, or those
 // of nodes that are gone.
-func deathsElsewhere(round *rendezvous.Round) []rounds.Death {
+func deathsElsewhere(round *rendezvous.Round) []death.Death {
 	over, ok := errors.AsType[*rendezvous.NewRoundError](round.Err())
 	if !ok {
 		return nil
 	}
 	deaths := deathsOf(over.Gone, round.Node.ID)
-	if f := over.Failure; f != nil && f.Node != round.Node.ID && !f.Revoked {
-		deaths = append([]rounds.Death{{
-			Rank: f.Rank, LocalRank: f.LocalRank, Host: f.Host, Pid: f.Pid, ExitCode: exitOf(f).ReturnCode(), OutOfMemory: f.OutOfMemory,
-			Hung: f.Hung, Reason: f.Ending, Stderr: f.Stderr,
-		}}, deaths...)
+	if f := over.Failure; f != nil && f.Node != round.Node.ID && f.Cause != death.Revoked {
+		deaths = append([]death.Death{f.Death}, deaths...)
 	}
 	return deaths
 }
 
 // deathsOf returns the workers of nodes that are gone. It leaves out this node: the others may have given it up, but its workers live.
-func deathsOf(gone []rendezvous.GoneNode, self string) (deaths []rounds.Death) {
+func deathsOf(gone []rendezvous.GoneNode, self string) (deaths []death.Death) {
 	for _, g := range gone {
 		if g.ID == self {
 			continue
 		}
 		for local := range g.Nproc {
-			deaths = append(deaths, rounds.Death{Rank: g.FirstRank + local, LocalRank: local, Host: g.Host, Reason: "its node " + g.Why})
+			deaths = append(deaths, death.Death{Rank: g.FirstRank + local, LocalRank: local, Host: g.Host, Cause: death.Unknown, Why: "its node " + g.Why})
 		}
 	}
 	return deaths

@@ -9,37 +9,36 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 var (
 	goneNode   = rendezvous.GoneNode{ID: "b", Host: "node-b", FirstRank: 4, Nproc: 2, Why: "b is lost"}
-	goneDeaths = []rounds.Death{
-		{Rank: 4, Host: "node-b", Reason: "its node b is lost"},
-		{Rank: 5, LocalRank: 1, Host: "node-b", Reason: "its node b is lost"},
+	goneDeaths = []death.Death{
+		{Rank: 4, Host: "node-b", Cause: death.Unknown, Why: "its node b is lost"},
+		{Rank: 5, LocalRank: 1, Host: "node-b", Cause: death.Unknown, Why: "its node b is lost"},
 	}
 )
 
 // TestDeathsElsewhere: what this node learns from the rendezvous when a round is over.
 func TestDeathsElsewhere(t *testing.T) {
-	worker := rendezvous.Failure{Node: "c", Host: "node-c", Rank: 7, LocalRank: 1, Pid: 9, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", Text: "a note\nlast lines on stderr:\none\ntwo",
-		Stderr: []string{"one", "two"}}
+	worker := rendezvous.Failure{Death: death.Death{Host: "node-c", Rank: 7, LocalRank: 1, Pid: 9, ExitCode: -9, OutOfMemory: true, Stderr: []string{"one", "two"}}, Node: "c", Text: "a note\nlast lines on stderr:\none\ntwo"}
 	own, self := worker, goneNode
 	own.Node, self.ID = "self", "self"
 	for name, test := range map[string]struct {
 		why  error
-		want []rounds.Death
+		want []death.Death
 	}{
 		"a node is gone":        {&rendezvous.NewRoundError{Gone: []rendezvous.GoneNode{goneNode}}, goneDeaths},
 		"this node is given up": {&rendezvous.NewRoundError{Gone: []rendezvous.GoneNode{self, goneNode}}, goneDeaths},
 		"a worker has failed": {&rendezvous.NewRoundError{Failure: &worker},
-			[]rounds.Death{{Rank: 7, LocalRank: 1, Host: "node-c", Pid: 9, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"one", "two"}}}},
+			[]death.Death{{Rank: 7, LocalRank: 1, Host: "node-c", Pid: 9, ExitCode: -9, OutOfMemory: true, Stderr: []string{"one", "two"}}}},
 		"a worker hangs": {&rendezvous.NewRoundError{Failure: hangsFar},
-			[]rounds.Death{{Rank: 5, ExitCode: -9, Hung: true}}},
+			[]death.Death{{Rank: 5, ExitCode: -9, Cause: death.Hang}}},
 		"a worker of this node has": {&rendezvous.NewRoundError{Failure: &own}, nil},
-		"a worker has revoked it":   {&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Node: "b", Rank: 5, Code: 1, Revoked: true}}, nil},
+		"a worker has revoked it":   {&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Death: death.Death{Rank: 5, ExitCode: 1, Cause: death.Revoked}, Node: "b"}}, nil},
 		"nodes come":                {&rendezvous.NewRoundError{Why: "more nodes have come: 1"}, nil},
 		"nothing is known":          {rendezvous.ErrNewRound, nil},
 		"the job is closed":         {&rendezvous.ClosedError{}, nil},
@@ -55,17 +54,17 @@ func TestDeathsElsewhere(t *testing.T) {
 // revocableGang lives on.
 type revocableGang struct {
 	*fakeGang
-	revocations chan launcher.Exit
+	revocations chan death.Death
 	revoked     chan struct{}
 }
 
-func (g revocableGang) Revoke(_ syscall.Signal, why string, died []rounds.Death) {
+func (g revocableGang) Revoke(_ syscall.Signal, why string, died []death.Death) {
 	g.record(fmt.Sprintf("revoked: %s%+v", why, died))
 	close(g.revoked)
 }
-func (g revocableGang) Revocations() <-chan launcher.Exit { return g.revocations }
-func (g revocableGang) Revoked() <-chan struct{}          { return g.revoked }
-func (g revocableGang) Notify(died []rounds.Death)        { g.record(fmt.Sprintf("reported: %+v", died)) }
+func (g revocableGang) Revocations() <-chan death.Death { return g.revocations }
+func (g revocableGang) Revoked() <-chan struct{}        { return g.revoked }
+func (g revocableGang) Notify(died []death.Death)       { g.record(fmt.Sprintf("reported: %+v", died)) }
 
 // listed is a rendezvous whose rounds are given.
 type listed struct {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher/topology"
 )
 
@@ -28,15 +28,16 @@ const (
 	quitTimeout = 2 * time.Second
 )
 
-// exitOfHang says how a worker that hangs will end.
-func exitOfHang(h hang.Hang) launcher.Exit {
-	return launcher.Exit{
-		Rank: h.Rank, LocalRank: h.LocalRank, Pid: h.Pid, Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, At: time.Now(), Hung: h.String(),
+// deathOf says how a worker that hangs will end.
+func (l *loop) deathOf(h hang.Hang) death.Death {
+	return death.Death{
+		Rank: h.Rank, LocalRank: h.LocalRank, Host: l.Node.Host, Pid: h.Pid, ExitCode: -int(syscall.SIGKILL), At: time.Now(),
+		Cause: death.Hang, Why: h.String(),
 	}
 }
 
 // diagnose finds out, in a separate goroutine, what the workers are doing. hung is the one that hangs, if it is of this node.
-func (l *loop) diagnose(hung *launcher.Exit) {
+func (l *loop) diagnose(hung *death.Death) {
 	found := make(chan diagnosis, 1)
 	l.found, l.diagnosis = found, diagnosis{}
 	gang, workers, several, begun := l.gang, slices.Clone(l.watched), l.round.Size > 1, time.Now()
@@ -67,7 +68,7 @@ func (l *loop) diagnose(hung *launcher.Exit) {
 			}
 		}
 		if hung != nil && report.IsGo[hung.LocalRank] {
-			gang.Fail(hung.LocalRank, hung.Hung, true)
+			gang.Fail(hung.LocalRank, hung.Why, true)
 			hang.AwaitEnd(l.startCtx, hung.Pid, quitTimeout)
 		}
 		found <- d
@@ -77,7 +78,7 @@ func (l *loop) diagnose(hung *launcher.Exit) {
 // announceHang logs who hung, on this node.
 func (l *loop) announceHang(a announce) {
 	l.logWhere()
-	text := fmt.Sprintf("rank %d (local rank %d, pid %d) hangs: %s", a.Rank, a.LocalRank, a.Pid, a.Hung)
+	text := fmt.Sprintf("rank %d (local rank %d, pid %d) hangs: %s", a.Rank, a.LocalRank, a.Pid, a.Why)
 	if a.LocalRank < len(l.doing) && l.doing[a.LocalRank] != "" {
 		text += "; " + Printable(l.doing[a.LocalRank])
 	}

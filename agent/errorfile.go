@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 const (
@@ -30,7 +30,7 @@ var (
 
 // readErrorFilesOf reads the error files of workers that have ended. file returns the path for a local rank. The result
 // is by rank, without workers that left no file. It takes errorFileTimeout at most.
-func readErrorFilesOf(exits []launcher.Exit, file func(local int) string) map[int]ErrorFile {
+func readErrorFilesOf(exits []death.Death, file func(local int) string) map[int]ErrorFile {
 	files := make(map[int]ErrorFile)
 	for _, x := range exits {
 		files[x.Rank] = ErrorFile{File: file(x.LocalRank), Problem: errNoAnswer.Error()}
@@ -124,7 +124,7 @@ func (e *WorkerError) document() ([]byte, error) {
 			},
 		}
 	}
-	message["errorCode"] = e.Root.ReturnCode()
+	message["errorCode"] = e.Root.ExitCode
 	document["message"] = message
 	return json.Marshal(document)
 }

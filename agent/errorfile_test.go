@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher"
 )
 
 func write(t *testing.T, path, text string) {
@@ -71,9 +71,9 @@ func TestReadReports(t *testing.T) {
 		{"good/too", "", "not a directory"},
 		{"missing", "", ""},
 	}
-	var exits []launcher.Exit
+	var exits []death.Death
 	for i := range want {
-		exits = append(exits, launcher.Exit{Rank: 10 + i, LocalRank: i})
+		exits = append(exits, death.Death{Rank: 10 + i, LocalRank: i})
 	}
 	reports := readErrorFilesOf(exits, func(local int) string { return path(want[local].name) })
 	for i, w := range want {
@@ -91,7 +91,7 @@ func TestReadReportsInTime(t *testing.T) {
 		write(t, good, `{"message":"boom"}`)
 		hang, start := make(chan struct{}), time.Now()
 		asked := 0
-		reports := readErrorFilesOf([]launcher.Exit{{Rank: 4}, {Rank: 5, LocalRank: 1}}, func(local int) string {
+		reports := readErrorFilesOf([]death.Death{{Rank: 4}, {Rank: 5, LocalRank: 1}}, func(local int) string {
 			if asked++; asked > 3 { // two names, and the reading of the first
 				<-hang
 			}
@@ -114,13 +114,13 @@ func TestReadReportsInTime(t *testing.T) {
 }
 
 func TestDocument(t *testing.T) {
-	talks := exited(1, 3).Exit
-	talks.At, talks.Tail = time.Unix(1700000000, 5), []string{"last", "words"}
+	talks := exited(1, 3).Death
+	talks.At, talks.Stderr = time.Unix(1700000000, 5), []string{"last", "words"}
 	crashed := talks
-	crashed.Code, crashed.Signal, crashed.Tail = 139, syscall.SIGSEGV, nil
+	crashed.ExitCode, crashed.Stderr = -int(syscall.SIGSEGV), nil
 	for _, c := range []struct {
 		name string
-		root launcher.Exit
+		root death.Death
 		file string // the worker's; empty: none
 		want string
 	}{

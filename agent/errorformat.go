@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -21,8 +22,8 @@ type ErrorFile struct {
 	Problem   string          // why it is of little use; Message is then how its text begins. Empty: none
 	NoRestart bool            // the worker says that another attempt would fail as well: "restart": false
 
-	Unreachable []rendezvous.Peer      // that gave the worker no answer: "unreachable": [{"rank": 3, "address": "10.0.0.2:4711"}]
-	FailedPeer  *rendezvous.FailedPeer // because of which it failed: "failed_peer": {"rank": 3, "finder": 0}; nil: none
+	Unreachable []rendezvous.Peer // that gave the worker no answer: "unreachable": [{"rank": 3, "address": "10.0.0.2:4711"}]
+	FailedPeer  *death.Peer       // because of which it failed: "failed_peer": {"rank": 3, "finder": 0}; nil: none
 }
 
 // parseErrorFile parses either of the shapes that torchrun accepts, and uses what it can of anything else:
@@ -79,8 +80,8 @@ func asPeers(value json.RawMessage) (peers []rendezvous.Peer) {
 }
 
 // asFailedPeer accepts possible ranks, and ignores anything else. Without a finder, the rank itself counts as the finder.
-func asFailedPeer(value json.RawMessage) *rendezvous.FailedPeer {
-	p := rendezvous.FailedPeer{Rank: -1, Finder: -1}
+func asFailedPeer(value json.RawMessage) *death.Peer {
+	p := death.Peer{Rank: -1, Finder: -1}
 	if json.Unmarshal(value, &p) != nil || p.Rank < 0 || max(p.Rank, p.Finder) >= rendezvous.WorldLimit {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/rendezvous"
 )
 
 func TestParseReport(t *testing.T) {
@@ -76,7 +76,7 @@ func TestUnreachablePeers(t *testing.T) {
 
 // TestFailedPeer: what is read of the rank because of which a worker failed.
 func TestFailedPeer(t *testing.T) {
-	for text, want := range map[string]*rendezvous.FailedPeer{
+	for text, want := range map[string]*death.Peer{
 		`{"rank":3,"finder":1}`:       {Rank: 3, Finder: 1},
 		`{"rank":0}`:                  {},
 		`{"rank":3}`:                  {Rank: 3, Finder: 3},
@@ -115,7 +115,7 @@ func FuzzReport(f *testing.F) {
 		if r.Message == "" && r.Callstack == "" && r.Problem == "" {
 			t.Errorf("%+v says nothing, and not why", r)
 		}
-		e := WorkerError{Root: exited(0, 3).Exit, ErrorFiles: map[int]ErrorFile{0: r}}
+		e := WorkerError{Root: exited(0, 3).Death, ErrorFiles: map[int]ErrorFile{0: r}}
 		e.Summary()
 		text, err := e.document()
 		if err != nil {

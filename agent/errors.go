@@ -5,7 +5,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -55,12 +55,12 @@ func (e *InterruptError) ByStop() bool {
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not restarted. Its Summary is
 // for people.
 type WorkerError struct {
-	Root        launcher.Exit       // the root cause
+	Root        death.Death         // the root cause
 	Elsewhere   *rendezvous.Failure // the root cause as its node reported it; nil: it is this node's
 	Code        int                 // exit code of the job
-	Others      []launcher.Exit     // of this node, that failed on their own as well, in order
-	Stopped     []launcher.Exit     // of this node, that failed since the agent stopped them, in order
-	Exited      []launcher.Exit     // of this node, that had exited with code 0 before anybody was stopped, in order
+	Others      []death.Death       // of this node, that failed on their own as well, in order
+	Stopped     []death.Death       // of this node, that failed since the agent stopped them, in order
+	Exited      []death.Death       // of this node, that had exited with code 0 before anybody was stopped, in order
 	ErrorFiles  map[int]ErrorFile   // by rank; of those of this node that left an error file
 	Flights     string              // pattern of the files in which workers of this node left what they did last (see comm.Flight); empty: none did
 	Where       []string            // where the ranks of this node were, if the root cause hung
@@ -81,7 +81,7 @@ func (e *WorkerError) Error() string {
 }
 
 // add sorts the exits of this node, without the root cause, into the lists of e.
-func (e *WorkerError) add(exits []launcher.Exit) {
+func (e *WorkerError) add(exits []death.Death) {
 	for _, x := range exits {
 		switch {
 		case !x.Failed() && x.Stopped:
@@ -96,7 +96,7 @@ func (e *WorkerError) add(exits []launcher.Exit) {
 }
 
 // failed returns the workers of this node that failed, the root cause first if it is one of them.
-func (e *WorkerError) failed() (list []launcher.Exit) {
+func (e *WorkerError) failed() (list []death.Death) {
 	if e.Elsewhere == nil {
 		list = append(list, e.Root)
 	}
@@ -104,18 +104,15 @@ func (e *WorkerError) failed() (list []launcher.Exit) {
 }
 
 // countKilled counts the workers that had to be killed.
-func countKilled(exits []launcher.Exit) (n int) {
+func countKilled(exits []death.Death) (n int) {
 	for _, x := range exits {
-		if x.Stopped && x.Signal == syscall.SIGKILL {
+		if x.Stopped && x.Signal() == syscall.SIGKILL {
 			n++
 		}
 	}
 	return n
 }
 
-func describe(x launcher.Exit) string {
+func describe(x death.Death) string {
 	return fmt.Sprintf("rank %d (local rank %d, pid %d): %s", x.Rank, x.LocalRank, x.Pid, x)
 }
-
-// signalName returns text such as "signal 15 (SIGTERM)".
-func signalName(sig syscall.Signal) string { return launcher.Exit{Signal: sig}.String() }

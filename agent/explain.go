@@ -9,20 +9,20 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 // exitText adds the signal's name: "3", "-11 (SIGSEGV)".
-func exitText(x launcher.Exit) string {
-	if x.Signal != 0 {
-		return "-" + strings.TrimPrefix(signalName(x.Signal), "signal ")
+func exitText(x death.Death) string {
+	if sig := x.Signal(); sig != 0 {
+		return "-" + death.SignalNumber(sig)
 	}
-	return strconv.Itoa(x.Code)
+	return strconv.Itoa(x.ExitCode)
 }
 
 // explanation says why a worker failed, from its error file or else from its stderr. It has at least one line,
 // and only the last lines of each text.
-func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
+func (e *WorkerError) explanation(x death.Death, lines int) []string {
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		return lastLines(e.Elsewhere.Text, lines)
 	}
@@ -35,7 +35,7 @@ func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 		return out
 	}
 	var out []string
-	if x.Signal != 0 {
+	if x.Signal() != 0 {
 		out = append(out, ending(x))
 	}
 	if r.Problem != "" {
@@ -47,9 +47,9 @@ func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 	switch {
 	case r.Callstack != "":
 		out = append(out, lastLines(r.Callstack, lines)...)
-	case len(x.Tail) > 0:
+	case len(x.Stderr) > 0:
 		out = append(out, "last lines on stderr:")
-		out = append(out, lastLines(strings.Join(x.Tail, "\n"), min(lines, shownLines))...)
+		out = append(out, lastLines(strings.Join(x.Stderr, "\n"), min(lines, shownLines))...)
 	case len(out) == 0:
 		out = append(out, "no error file and nothing on stderr")
 	}
@@ -57,15 +57,11 @@ func (e *WorkerError) explanation(x launcher.Exit, lines int) []string {
 }
 
 // ending says how a worker ended, as the beginning of a sentence.
-func ending(x launcher.Exit) string {
-	switch {
-	case x.GuardLost:
-		return x.String()
-	case x.Signal != 0:
-		return fmt.Sprintf("S%s received by PID %d", signalName(x.Signal)[1:], x.Pid)
-	default:
-		return x.String()
+func ending(x death.Death) string {
+	if sig := x.Signal(); sig != 0 && x.Cause != death.GuardLost {
+		return fmt.Sprintf("Signal %s received by PID %d", death.SignalNumber(sig), x.Pid)
 	}
+	return x.String()
 }
 
 // lastLines returns the last n lines of a text, after a line that counts those left out.
@@ -93,24 +89,24 @@ var outOfMemoryTexts = []struct{ said, note string }{
 const outOfMemory = "it reports that memory ran out: fewer workers, or more memory for the container, may help"
 
 // note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
-func note(x launcher.Exit, r ErrorFile) string {
+func note(x death.Death, r ErrorFile) string {
 	switch {
-	case x.Fault != "" && x.Signal == 0:
-		return "it " + x.Fault
-	case x.Fault != "":
-		return "it " + x.Fault + ", so gorun killed it"
-	case x.Revoked != "":
+	case x.Cause == death.Fault && x.Signal() == 0:
+		return "it " + x.Why
+	case x.Cause == death.Fault:
+		return "it " + x.Why + ", so gorun killed it"
+	case x.Cause == death.Revoked:
 		return "it " + x.String() + ". No worker had died, as far as it knew"
-	case x.Hung != "":
-		return x.Hung + ", so gorun killed it"
-	case x.OutOfMemory && x.Signal == syscall.SIGKILL:
+	case x.Cause == death.Hang:
+		return x.Why + ", so gorun killed it"
+	case x.OutOfMemory && x.Signal() == syscall.SIGKILL:
 		return "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help"
-	case x.Signal == syscall.SIGKILL && !x.Stopped && !x.GuardLost:
+	case x.Signal() == syscall.SIGKILL && !x.Stopped && x.Cause != death.GuardLost:
 		return "gorun did not send it: the out-of-memory killer may have; see dmesg or the limits of the container"
 	case x.Stopped:
 		return ""
 	}
-	said := strings.Join(x.Tail, "\n") + "\n" + r.Message + "\n" + r.Callstack
+	said := strings.Join(x.Stderr, "\n") + "\n" + r.Message + "\n" + r.Callstack
 	for _, w := range outOfMemoryTexts {
 		if strings.Contains(said, w.said) {
 			return w.note

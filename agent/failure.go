@@ -4,9 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -19,28 +18,25 @@ const (
 // failureOf describes a worker's failure for other nodes, with the text of its error file or else of its stderr. It reads the
 // error files of all workers of this node, which may take errorFileTimeout. If any of them asks for no restart, none follows: that
 // worker may have failed first and ended last.
-func failureOf(c Config, round *rendezvous.Round, x launcher.Exit) *rendezvous.Failure {
+func failureOf(c Config, round *rendezvous.Round, x death.Death) *rendezvous.Failure {
 	e := WorkerError{Root: x, ErrorFiles: readErrorFiles(c, round, everyone(round))}
 	lines := e.explanation(x, rootLines)
 	if note := note(x, e.ErrorFiles[x.Rank]); note != "" {
 		lines = append([]string{note}, lines...)
 	}
+	x.Why, x.Stderr = cut(Printable(x.Why)), lastOf(slices.Clone(x.Stderr), maxStderr)
 	return &rendezvous.Failure{
-		Node: c.Node.ID, Host: c.Node.Host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid,
-		Code: x.Code, Signal: int(x.Signal), OutOfMemory: x.OutOfMemory, Ending: x.String(), At: x.At, Text: strings.Join(lastOf(lines, maxText), "\n"),
-		Stderr:      lastOf(slices.Clone(x.Tail), maxStderr),
-		Final:       x.Code == NoRestart || e.noRestart(),
-		Hung:        x.Hung != "",
-		Revoked:     x.Revoked != "",
+		Death: x, Node: c.Node.ID, Text: strings.Join(lastOf(lines, maxText), "\n"),
+		Final:       x.ExitCode == NoRestart || e.noRestart(),
 		Unreachable: e.unreachable(), FailedPeer: e.ErrorFiles[x.Rank].FailedPeer,
 	}
 }
 
 // everyone returns the workers of this node in a round.
-func everyone(round *rendezvous.Round) []launcher.Exit {
-	list := make([]launcher.Exit, round.Node.Nproc)
+func everyone(round *rendezvous.Round) []death.Death {
+	list := make([]death.Death, round.Node.Nproc)
 	for local := range list {
-		list[local] = launcher.Exit{Rank: round.Place.FirstRank + local, LocalRank: local}
+		list[local] = death.Death{Rank: round.Place.FirstRank + local, LocalRank: local}
 	}
 	return list
 }
@@ -73,9 +69,4 @@ func lastOf(lines []string, most int) []string {
 		lines[first-1] = line
 	}
 	return lines[first:]
-}
-
-// exitOf converts a failure on another node to an exit.
-func exitOf(f *rendezvous.Failure) launcher.Exit {
-	return launcher.Exit{Rank: f.Rank, LocalRank: f.LocalRank, Pid: f.Pid, Code: f.Code, Signal: syscall.Signal(f.Signal), At: f.At.Local()}
 }

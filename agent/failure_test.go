@@ -14,19 +14,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 func TestFailureOf(t *testing.T) {
 	dir := t.TempDir()
 	c := Config{Node: rendezvous.Node{ID: "a/1", Host: "a"}, ErrorDir: dir}
-	x := launcher.Exit{Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: syscall.SIGKILL, At: at, OutOfMemory: true, Tail: []string{"one", "\x1b[1mtwo"}}
+	x := death.Death{Host: "a", Rank: 1, LocalRank: 1, Pid: 42, ExitCode: -int(syscall.SIGKILL), At: at, OutOfMemory: true, Stderr: []string{"one", "\x1b[1mtwo"}}
 	got := failureOf(c, duo(2), x)
-	want := rendezvous.Failure{Node: "a/1", Host: "a", Rank: 1, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, OutOfMemory: true, Ending: "signal 9 (SIGKILL)", At: at,
-		Text: "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help\n" +
-			"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo",
-		Stderr: []string{"one", "two"}}
+	want := rendezvous.Failure{Death: death.Death{Host: "a", Rank: 1, LocalRank: 1, Pid: 42, ExitCode: -9, OutOfMemory: true, At: at, Stderr: []string{"one", "two"}}, Node: "a/1", Text: "the kernel's out-of-memory killer ended it; fewer workers, or more memory for the container, may help\n" +
+		"Signal 9 (SIGKILL) received by PID 42\nlast lines on stderr:\none\ntwo"}
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
@@ -36,7 +34,7 @@ func TestFailureOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, file, `{"message":"boom"}`)
-	if got := failureOf(c, duo(2), launcher.Exit{Rank: 1, LocalRank: 1, Code: NoRestart}); got.Text != "boom" || !got.Final {
+	if got := failureOf(c, duo(2), death.Death{Rank: 1, LocalRank: 1, ExitCode: NoRestart}); got.Text != "boom" || !got.Final {
 		t.Errorf("%+v, want the error file's message, and no restart", got)
 	}
 
@@ -51,18 +49,18 @@ func TestFailureOf(t *testing.T) {
 
 	// Because of whom the worker failed.
 	write(t, file, `{"message":"m","failed_peer":{"rank":3,"finder":0}}`)
-	if got := failureOf(c, duo(2), x).FailedPeer; got == nil || *got != (rendezvous.FailedPeer{Rank: 3}) {
+	if got := failureOf(c, duo(2), x).FailedPeer; got == nil || *got != (death.Peer{Rank: 3}) {
 		t.Errorf("it failed because of %+v", got)
 	}
 
 	write(t, file, `{"message":"calls do not match","restart":false}`)
 	for local := range 2 { // whichever of the two is seen to end first
-		if got := failureOf(c, duo(2), launcher.Exit{Rank: local, LocalRank: local, Code: 1}); !got.Final {
+		if got := failureOf(c, duo(2), death.Death{Rank: local, LocalRank: local, ExitCode: 1}); !got.Final {
 			t.Errorf("%+v, want no restart: rank 1's error file asks for none", got)
 		}
 	}
 	write(t, file, `{"message":"boom","restart":true}`)
-	if got := failureOf(c, duo(2), launcher.Exit{Rank: 1, LocalRank: 1, Code: 2}); got.Final {
+	if got := failureOf(c, duo(2), death.Death{Rank: 1, LocalRank: 1, ExitCode: 2}); got.Final {
 		t.Errorf("%+v, want a restart", got)
 	}
 }
@@ -73,7 +71,7 @@ func TestFailureIsBounded(t *testing.T) {
 		line := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			strings.Repeat("<", 2000), strings.Repeat("\x00", 2000), strings.Repeat("\u202e", 2000), strings.Repeat("é", 2000), "\xff\xfe"}))
 		tail := slices.Repeat([]string{line.Draw(t, "line")}, rapid.IntRange(0, 20).Draw(t, "lines"))
-		x := launcher.Exit{Code: 1, Tail: append(tail, "the end")}
+		x := death.Death{ExitCode: 1, Stderr: append(tail, "the end")}
 		got := failureOf(Config{}, duo(0), x)
 		text, err := json.Marshal(got)
 		if err != nil || len(text) > 64<<10 {
@@ -91,7 +89,7 @@ func TestFailureIsBounded(t *testing.T) {
 // TestCompleteFailure: what a summary says of restarts, and the exit code, where this node's root cause is another than
 // the failure that closed the job.
 func TestCompleteFailure(t *testing.T) {
-	first := failedAt("here", exited(0, 3).Exit)
+	first := failedAt("here", exited(0, 3).Death)
 	for _, c := range []struct {
 		name                string
 		nodes               int
@@ -99,11 +97,11 @@ func TestCompleteFailure(t *testing.T) {
 		e                   WorkerError
 		code, restarts, max int
 	}{
-		{"one node", 1, closedBy(first), WorkerError{Root: crash.Exit, Code: 137}, 137, 2, 4},
-		{"two nodes", 2, closedBy(first), WorkerError{Root: crash.Exit, Code: 137}, 3, 2, 4},
-		{"two nodes, not decided", 2, rendezvous.ErrNewRound, WorkerError{Root: crash.Exit, Code: 137}, 137, 2, 4},
-		{"elsewhere", 2, closedBy(far), WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far}, 4, 2, 4},
-		{"elsewhere, in a later round", 2, rendezvous.ErrNewRound, WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far}, 4, 0, 0},
+		{"one node", 1, closedBy(first), WorkerError{Root: crash.Death, Code: 137}, 137, 2, 4},
+		{"two nodes", 2, closedBy(first), WorkerError{Root: crash.Death, Code: 137}, 3, 2, 4},
+		{"two nodes, not decided", 2, rendezvous.ErrNewRound, WorkerError{Root: crash.Death, Code: 137}, 137, 2, 4},
+		{"elsewhere", 2, closedBy(far), WorkerError{Root: far.Death, Code: 4, Elsewhere: far}, 4, 2, 4},
+		{"elsewhere, in a later round", 2, rendezvous.ErrNewRound, WorkerError{Root: far.Death, Code: 4, Elsewhere: far}, 4, 0, 0},
 	} {
 		round, end := rendezvous.Begin(rendezvous.Round{Restarts: 2, Size: c.nodes}, nil)
 		if err := end(c.over); err != nil {
@@ -119,10 +117,9 @@ func TestCompleteFailure(t *testing.T) {
 
 // TestSummaryElsewhere: another node's failure is told as that node has told it.
 func TestSummaryElsewhere(t *testing.T) {
-	f := &rendezvous.Failure{Node: "b/1", Host: "b\x1b[2J", Rank: 5, LocalRank: 1, Pid: 42, Code: 137, Signal: 9, Ending: "signal 9 (SIGKILL)",
-		At: at.In(time.Local), Text: "a note\nand \x1ba text"}
-	e, ok := errors.AsType[*WorkerError](outcomeError(rendezvous.Outcome{Code: 137, Failure: f}, []launcher.Exit{
-		{Rank: 0, Code: 1, At: at}, {Rank: 1, LocalRank: 1, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at}, {Rank: 2, At: at.Add(-time.Second)}}))
+	f := &rendezvous.Failure{Death: death.Death{Host: "b\x1b[2J", Rank: 5, LocalRank: 1, Pid: 42, ExitCode: -9, At: at.In(time.Local)}, Node: "b/1", Text: "a note\nand \x1ba text"}
+	e, ok := errors.AsType[*WorkerError](outcomeError(rendezvous.Outcome{Code: 137, Failure: f}, []death.Death{
+		{Rank: 0, ExitCode: 1, At: at}, {Rank: 1, LocalRank: 1, ExitCode: -int(syscall.SIGTERM), Stopped: true, At: at}, {Rank: 2, At: at.Add(-time.Second)}}))
 	if !ok {
 		t.Fatal("no WorkerError")
 	}

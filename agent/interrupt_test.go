@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 // departs stops a gang of three, and tells the others, and whoever has sent the signal.
@@ -59,7 +59,7 @@ func TestStepInterrupt(t *testing.T) {
 			{sigint, departs(syscall.SIGINT)},
 			{sigint, []action{kill{}, answer{sig: syscall.SIGINT, left: 3, kills: true}}},
 			{sigint, nil},
-			{workerExited{launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true}}, nil},
+			{workerExited{death.Death{ExitCode: -int(syscall.SIGKILL), Stopped: true}}, nil},
 			{gangGone{}, stopped(syscall.SIGINT, 1)},
 		}, done},
 		{"interrupt cancels a pending restart", []step{
@@ -126,7 +126,7 @@ func TestStepInterrupt(t *testing.T) {
 // comes is not a second one.
 func TestStepSignals(t *testing.T) {
 	of := func(w workerExited, sig syscall.Signal) workerExited {
-		w.Signal, w.Interrupt, w.Stopped = sig, sig, true
+		w.ExitCode, w.Interrupt, w.Stopped = -int(sig), sig, true
 		return w
 	}
 	early := func(rank int) workerExited { return of(exited(rank, 143), syscall.SIGTERM) }
@@ -192,7 +192,7 @@ func TestStepSignals(t *testing.T) {
 		}, stopping},
 		{"a worker that obeyed is no cause", []step{
 			{started{2}, nil},
-			{workerExited{launcher.Exit{Rank: 1, LocalRank: 1, Pid: 101, Stopped: true, Interrupt: syscall.SIGTERM}}, nil},
+			{workerExited{death.Death{Rank: 1, LocalRank: 1, Pid: 101, Stopped: true, Interrupt: syscall.SIGTERM}}, nil},
 			{sigterm, []action{stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM}, answer{sig: syscall.SIGTERM, left: 1, kills: false}}},
 			{asked(exited(0, 0)), nil},
 			{gangGone{}, []action{finish{nil, &InterruptError{Signal: syscall.SIGTERM}}}},
@@ -203,7 +203,7 @@ func TestStepSignals(t *testing.T) {
 			{early(1), nil},
 			{sigterm, leaves(syscall.SIGTERM, 1)},
 			{asked(exited(2, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{early(1).Exit, asked(exited(2, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []death.Death{early(1).Death, asked(exited(2, 143)).Death}})},
 		}, done},
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -33,17 +33,17 @@ func (w *world) happen(e event) {
 		w.joinPending, w.joinErr = false, e.err
 	case workerExited:
 		w.alive = slices.DeleteFunc(w.alive, func(rank int) bool { return rank == e.Rank })
-		x := e.Exit
+		x := e.Death
 		if x.Rank == w.hung {
-			if x.Hung, x.Stopped = "hangs", false; !x.Failed() {
-				x.Code, x.Signal = 137, syscall.SIGKILL
+			if x.Cause, x.Stopped = death.Hang, false; !x.Failed() {
+				x.ExitCode = -int(syscall.SIGKILL)
 			}
 		}
 		if x.Rank == w.revoker {
 			if x.Stopped || !x.Failed() {
-				x.Code, x.Signal = 1, 0
+				x.ExitCode = 1
 			}
-			x.Revoked, x.Stopped = "revokes", false
+			x.Cause, x.Stopped = death.Revoked, false
 		}
 		w.exits = append(w.exits, x)
 		if running && e.Failed() {
@@ -185,7 +185,7 @@ func (w *world) obey(actions []action) {
 	}
 }
 
-func (w *world) checkReport(failed *launcher.Exit) {
+func (w *world) checkReport(failed *death.Death) {
 	w.check(3, len(w.reports) == 1 && w.over == nil, "reported twice, or after the round")
 	if failed == nil {
 		w.check(3, !w.gangLives && w.firstFailure() < 0 && w.reason == "", "the success of a gang that lives, or of another")
@@ -203,10 +203,10 @@ func (w *world) areGone() bool {
 	return !slices.ContainsFunc(w.alive, func(rank int) bool { return rank == w.hung || !slices.Contains(w.outlives, rank) })
 }
 
-func (w *world) firstFailure() int { return slices.IndexFunc(w.exits, launcher.Exit.Failed) }
+func (w *world) firstFailure() int { return slices.IndexFunc(w.exits, death.Death.Failed) }
 
 func (w *world) refused() bool {
-	return slices.ContainsFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
+	return slices.ContainsFunc(w.exits, func(x death.Death) bool { return x.Code() == NoRestart })
 }
 
 func (w *world) checkEnd(err error) {
@@ -234,16 +234,11 @@ func (w *world) checkEnd(err error) {
 	}
 	w.check(9, worker.Elsewhere == nil, "another node is named")
 	root := w.firstFailure()
-	crash := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Signal == syscall.SIGKILL && !x.Stopped })
-	if crash >= 0 {
-		root = crash
-	}
-	failing := slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Rank == w.hung || x.Rank == w.revoker })
-	if failing >= 0 && (crash < 0 || crashed(w.exits[failing])) {
-		root = failing
+	if i := slices.IndexFunc(w.exits, func(x death.Death) bool { return x.Rank == w.hung || x.Rank == w.revoker }); i >= 0 {
+		root = i
 	}
 	if w.reason != "failure" {
-		root = slices.IndexFunc(w.exits, func(x launcher.Exit) bool { return x.Code == NoRestart })
+		root = slices.IndexFunc(w.exits, func(x death.Death) bool { return x.Code() == NoRestart })
 	}
 	w.check(9, root >= 0 && worker.Root.Rank == w.exits[root].Rank, "wrong root cause")
 	w.check(9, w.reason != "failure" || !worker.Root.Stopped, "a stopped worker is named")

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -36,7 +36,7 @@ type world struct {
 	revoker      int   // the rank that has revoked the round; -1: none of this node
 	diagnosing   bool
 	fails        int
-	exits        []launcher.Exit
+	exits        []death.Death
 	over         error // nil: the round is not over
 	reports      []report
 	answered     bool // the report
@@ -45,15 +45,15 @@ type world struct {
 }
 
 // hangsFar is a hang on another node.
-var hangsFar = &rendezvous.Failure{Node: "node-b", Rank: 5, Code: 137, Signal: 9, Hung: true}
+var hangsFar = &rendezvous.Failure{Death: death.Death{Rank: 5, ExitCode: -9, Cause: death.Hang}, Node: "node-b"}
 
 // hangs is the event that a rank hangs.
 func hangs(rank int) hung {
-	return hung{launcher.Exit{Rank: rank, LocalRank: rank, Code: 137, Signal: syscall.SIGKILL, Hung: "it made no progress"}}
+	return hung{death.Death{Rank: rank, LocalRank: rank, ExitCode: -int(syscall.SIGKILL), Cause: death.Hang, Why: "it made no progress"}}
 }
 
 // far is a failure of another node.
-var far = failedAt("node-b", exited(5, 4).Exit)
+var far = failedAt("node-b", exited(5, 4).Death)
 
 // TestInvariants checks the list in the package comment over random histories that could happen.
 func TestInvariants(t *testing.T) {
@@ -116,7 +116,7 @@ func (w *world) possible() [][]event {
 		kinds = append(kinds, []event{hangs(w.alive[0])})
 	}
 	if w.m.replace && w.gangLives && !w.joinPending && len(w.alive) > 0 { // also too late
-		kinds = append(kinds, []event{revocation{launcher.Exit{Rank: w.alive[len(w.alive)-1], Code: 1, Revoked: "rank 0 has left"}}})
+		kinds = append(kinds, []event{revocation{death.Death{Rank: w.alive[len(w.alive)-1], ExitCode: 1, Cause: death.Revoked, Why: "rank 0 has left"}}})
 	}
 	if w.gangLives && len(w.alive) == 0 {
 		kinds = append(kinds, []event{gangGone{}})
@@ -133,7 +133,7 @@ func (w *world) possible() [][]event {
 			}
 		}
 		crash := exited(rank, 137)
-		crash.Signal = syscall.SIGKILL
+		crash.ExitCode = -int(syscall.SIGKILL)
 		events = append(events, crash)
 	}
 	if len(events) > 0 {

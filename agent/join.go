@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -99,7 +100,7 @@ func (l *loop) enter(j joined) event {
 		l.revokes = gang.Revocations()
 	}
 	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
-	l.ended = make(chan launcher.Exit, j.round.Node.Nproc)
+	l.ended = make(chan death.Death, j.round.Node.Nproc)
 	l.watchProgress(j.stamps)
 	return started{j.round.Node.Nproc}
 }
@@ -110,7 +111,7 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 	if last.round == nil {
 		return
 	}
-	why := Printable(last.failed.explain(round.Why, l.Config, last.round))
+	why := Printable(last.failed.because(round, l.Config, last.round))
 	level, text := slog.LevelInfo, "starting the workers again: "+why
 	if l.Replace {
 		text = "going on in another round: " + why

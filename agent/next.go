@@ -3,13 +3,12 @@ package agent
 import (
 	"errors"
 	"slices"
-	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
-func asksForNoRestart(x launcher.Exit) bool { return x.Code == NoRestart }
+func asksForNoRestart(x death.Death) bool { return x.ExitCode == NoRestart }
 
 // refused returns the index of the worker because of which no gang follows on this node: it has asked for no restart, or the job goes on
 // without this node because of it. Negative: there is none.
@@ -21,7 +20,7 @@ func (m *stateMachine) refused() int {
 	if !ok || over.Failure == nil || !over.Failure.Final {
 		return -1
 	}
-	return slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Failed() && x.Rank == over.Failure.Rank })
+	return slices.IndexFunc(m.exits, func(x death.Death) bool { return x.Failed() && x.Rank == over.Failure.Rank })
 }
 
 // next decides what follows when nothing is left of a gang but survivors.
@@ -34,7 +33,7 @@ func (m *stateMachine) next() []action {
 	case decided && m.reason != interruption:
 		return m.finish(m.outcomeError(closed.Outcome))
 	case last && m.reason == failure:
-		return m.finish(m.workerError(m.rootCause()))
+		return m.finish(m.workerError(m.first()))
 	case m.interrupt != 0 && m.reason != none:
 		return m.leave()
 	case m.over != nil && m.refused() >= 0:
@@ -56,7 +55,7 @@ func (m *stateMachine) next() []action {
 func (m *stateMachine) leave() []action {
 	why := &InterruptError{Signal: m.interrupt, By: m.by, Cause: m.cause, Killed: countKilled(m.exits)}
 	m.become(done, why.Error())
-	if slices.ContainsFunc(m.exits, launcher.Exit.Failed) {
+	if slices.ContainsFunc(m.exits, death.Death.Failed) {
 		return []action{finish{why, why}}
 	}
 	return []action{finish{nil, why}}
@@ -66,7 +65,7 @@ func (m *stateMachine) leave() []action {
 func (m *stateMachine) rejoin() (todo []action) {
 	m.become(joining, m.over.Error())
 	if m.reason == failure && !m.announced {
-		todo = append(todo, announce{Exit: m.failures()[m.first()]})
+		todo = append(todo, announce{Death: m.failures()[m.first()]})
 	}
 	m.join = true
 	return append(todo, join{})
@@ -81,50 +80,29 @@ func (m *stateMachine) finish(err error) []action {
 	return []action{finish{err, err}}
 }
 
-// rootCause returns the index in failures of the one that is the root cause of a failure. It is the first failure, unless
-// another worker crashed before the stop reached it: the connections of a dying process close before its end is
-// reported, so a peer that fails because of this may be reported first.
-func (m *stateMachine) rootCause() int {
-	all, first := m.failures(), m.first()
-	if crashed(all[first]) {
-		return first
-	}
-	if crash := slices.IndexFunc(all, func(x launcher.Exit) bool { return crashed(x) && !x.Stopped }); crash >= 0 {
-		return crash
-	}
-	return first
-}
-
-// crashed reports whether a signal ended the worker that the loss of a peer does not cause, or it hung.
-func crashed(x launcher.Exit) bool {
-	return x.Hung != "" || slices.Contains([]syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGILL, syscall.SIGFPE}, x.Signal)
-}
-
 // outcomeError returns the error of a job that was closed with outcome o. If o's failure is on this node, the error says more than
 // was reported to the others.
 func (m *stateMachine) outcomeError(o rendezvous.Outcome) error {
 	if o.Failure == nil || m.reason != failure {
 		return outcomeError(o, m.exits)
 	}
-	switch i := slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Rank == o.Failure.Rank && x.Failed() }); i {
+	switch i := slices.IndexFunc(m.exits, func(x death.Death) bool { return x.Rank == o.Failure.Rank && x.Failed() }); i {
 	case -1:
 		return outcomeError(o, m.exits)
-	case m.first():
-		return m.workerError(m.rootCause())
-	default: // the rendezvous has found that this worker caused the first failure
+	default: // if this is not the first failure, the rendezvous has found that this worker caused that
 		return m.workerError(i)
 	}
 }
 
 // outcomeError returns the error for the end of a job that another node caused. exits are those of this node's gang.
-func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
+func outcomeError(o rendezvous.Outcome, exits []death.Death) error {
 	switch {
 	case o.Success():
 		return nil
 	case o.Failure == nil:
 		return &rendezvous.ClosedError{Outcome: o}
 	default:
-		e := &WorkerError{Root: exitOf(o.Failure), Code: o.Code, Elsewhere: o.Failure}
+		e := &WorkerError{Root: o.Failure.Death, Code: o.Code, Elsewhere: o.Failure}
 		e.add(exits)
 		return e
 	}
@@ -133,7 +111,7 @@ func outcomeError(o rendezvous.Outcome, exits []launcher.Exit) error {
 // workerError names the worker at index root of failures as the root cause.
 func (m *stateMachine) workerError(root int) *WorkerError {
 	all := m.failures()
-	e := &WorkerError{Root: all[root], Code: all[root].Code}
+	e := &WorkerError{Root: all[root], Code: all[root].Code()}
 	e.add(slices.Concat(all[:root], all[root+1:]))
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -32,7 +33,7 @@ func (l *loop) perform(todo []action) *finish {
 		case diagnose:
 			l.diagnose(a.hung)
 		case fail:
-			l.gang.Fail(a.LocalRank, a.Hung, false)
+			l.gang.Fail(a.LocalRank, a.Why, false)
 		case stop:
 			l.interruptGrace()
 			l.gang.Stop(a.sig)
@@ -95,11 +96,11 @@ func (l *loop) report(a report) {
 		var failure *rendezvous.Failure
 		if a.failed != nil {
 			failed := *a.failed
-			if failed.Hung == "" {
+			if failed.Cause != death.Hang {
 				failed = reportable(l.Config, round, failed, ended)
 			}
 			failure = failureOf(l.Config, round, failed)
-			failure.Final = failure.Final || a.failed.Code == NoRestart
+			failure.Final = failure.Final || a.failed.Code() == NoRestart
 		}
 		close(reporting)
 		answer <- l.Rendezvous.Report(ctx, round, failure)
@@ -121,14 +122,14 @@ func (l *loop) leave(a leave) {
 // announce logs the failure of a worker. Of one that has ended it logs the line that torchrun logs.
 func (l *loop) announce(a announce) {
 	switch {
-	case a.Hung != "":
+	case a.Cause == death.Hang:
 		l.announceHang(a)
 		return
-	case a.Revoked != "":
-		l.Logger.Error(describe(a.Exit) + "; all workers live on, if they take part")
+	case a.Cause == death.Revoked:
+		l.Logger.Error(describe(a.Death) + "; all workers live on, if they take part")
 		return
 	}
-	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", a.ReturnCode(), a.LocalRank, a.Pid, l.Program)
+	text := fmt.Sprintf("failed (exitcode: %d) local_rank: %d (pid: %d) of binary: %s", a.ExitCode, a.LocalRank, a.Pid, l.Program)
 	switch {
 	case a.others > 0 && l.machine.survivors:
 		text += "; the others live on, if they take part"

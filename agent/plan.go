@@ -21,6 +21,7 @@ const localRankMacro = "${local_rank}"
 // Plan returns what to start on this node in a round. It depends only on its arguments.
 func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 	spec := c.Spec
+	spec.Host = c.Node.Host
 	if spec.Logs.Dir != "" {
 		spec.Logs.Dir = launcher.AttemptDir(spec.Logs.Dir, round.Restarts)
 	}

@@ -4,19 +4,19 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 // TestReplaceStep: whole stories of workers that may outlive their round.
 func TestReplaceStep(t *testing.T) {
 	revokeAll := []action{revoke{syscall.SIGTERM}}
 	failed, final := rank0(3), rank0(NoRestart)
-	revokes := revocation{launcher.Exit{Rank: 0, Pid: 100, Code: 1, Revoked: "rank 1 has left"}}
+	revokes := revocation{death.Death{Rank: 0, Pid: 100, ExitCode: 1, Cause: death.Revoked, Why: "rank 1 has left"}}
 	crash := exited(1, 137)
-	crash.Signal = syscall.SIGKILL
-	revokesAgain := revocation{launcher.Exit{Rank: 2, Code: 1, Revoked: "rank 0 has left"}}
+	crash.ExitCode = -int(syscall.SIGKILL)
+	revokesAgain := revocation{death.Death{Rank: 2, ExitCode: 1, Cause: death.Revoked, Why: "rank 0 has left"}}
 	revokedByIt := func(others int) []action {
-		return []action{revoke{syscall.SIGTERM}, report{&revokes.Exit}, announce{revokes.Exit, others}}
+		return []action{revoke{syscall.SIGTERM}, report{&revokes.Death}, announce{revokes.Death, others}}
 	}
 	replaceIt := []action{revoke{syscall.SIGTERM}, report{&failed}, announce{failed, 2}}
 	tellStoriesOf(t, stateMachine{replace: true}, []story{
@@ -36,7 +36,7 @@ func TestReplaceStep(t *testing.T) {
 			{revoked{}, nil},
 			{asked(exited(1, 143)), nil},
 			{asked(exited(2, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit, asked(exited(2, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []death.Death{asked(exited(1, 143)).Death, asked(exited(2, 143)).Death}})},
 		}, done},
 		{"no restart is left, and all that were to end have ended", []step{
 			{started{3}, nil},
@@ -45,7 +45,7 @@ func TestReplaceStep(t *testing.T) {
 			{own(3), termAll},
 			{asked(exited(1, 143)), nil},
 			{asked(exited(2, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit, asked(exited(2, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Stopped: []death.Death{asked(exited(1, 143)).Death, asked(exited(2, 143)).Death}})},
 		}, done},
 		{"the job ends elsewhere", []step{
 			{started{3}, nil},
@@ -89,7 +89,7 @@ func TestReplaceStep(t *testing.T) {
 			{exited(0, NoRestart), []action{cancelJoin{}, stop{syscall.SIGTERM}}},
 			{asked(exited(1, 143)), nil},
 			{startFailed{errNoRound}, nil},
-			{gangGone{}, ends(&WorkerError{Root: final, Code: NoRestart, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: final, Code: NoRestart, Stopped: []death.Death{asked(exited(1, 143)).Death}})},
 		}, done},
 		{"a survivor asks for no restart while the others are started", []step{
 			{started{3}, nil},
@@ -99,7 +99,7 @@ func TestReplaceStep(t *testing.T) {
 			{started{3}, append(termAll, report{&final}, announce{final, 3})},
 			{own(NoRestart), nil},
 			{asked(exited(1, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: final, Code: NoRestart, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: final, Code: NoRestart, Stopped: []death.Death{asked(exited(1, 143)).Death}})},
 		}, done},
 		{"a rank revokes the round, since another one has exited 0, and all are in the next one", []step{
 			{started{3}, nil},
@@ -120,7 +120,7 @@ func TestReplaceStep(t *testing.T) {
 			{own(1), termAll},
 			{asked(exited(2, 143)), nil},
 			{asked(exited(0, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: revokes.Exit, Code: 1, Exited: []launcher.Exit{exited(1, 0).Exit}, Stopped: []launcher.Exit{asked(exited(2, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: revokes.Death, Code: 1, Exited: []death.Death{exited(1, 0).Death}, Stopped: []death.Death{asked(exited(2, 143)).Death}})},
 		}, done},
 		{"a rank revokes the round, and another one turns out to have crashed", []step{
 			{started{3}, nil},
@@ -129,7 +129,7 @@ func TestReplaceStep(t *testing.T) {
 			{own(1), termAll},
 			{exited(0, 1), nil},
 			{asked(exited(2, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: crash.Exit, Code: 137, Others: []launcher.Exit{revokes.Exit}, Stopped: []launcher.Exit{asked(exited(2, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: revokes.Death, Code: 1, Others: []death.Death{crash.Death}, Stopped: []death.Death{asked(exited(2, 143)).Death}})},
 		}, done},
 		{"an interrupt while the next round forms", []step{
 			{started{3}, nil},
@@ -145,19 +145,19 @@ func TestReplaceStep(t *testing.T) {
 
 // TestRevocationIsTheLastFailure: the next round begins because of a worker that has revoked its round and has not ended.
 func TestRevocationIsTheLastFailure(t *testing.T) {
-	revokes := revocation{launcher.Exit{Rank: 1, Code: 1, Revoked: "rank 0 has left"}}
+	revokes := revocation{death.Death{Rank: 1, ExitCode: 1, Cause: death.Revoked, Why: "rank 0 has left"}}
 	m := stateMachine{replace: true}
 	for _, e := range []event{started{3}, exited(0, 0), revokes, revoked{}, newRound} {
 		m.Step(e)
 	}
 	f := m.lastFailure()
-	if f == nil || f.reported.Rank != 1 || f.Root.Revoked != revokes.Revoked || len(f.Exited) != 1 || m.state != joining {
+	if f == nil || f.reported.Rank != 1 || f.Root.Why != revokes.Why || len(f.Exited) != 1 || m.state != joining {
 		t.Fatalf("%s: %+v", m.state, f)
 	}
 	crash := exited(2, 137)
-	crash.Signal = syscall.SIGKILL
+	crash.ExitCode = -int(syscall.SIGKILL)
 	m.Step(crash)
-	if f := m.lastFailure(); f.reported.Rank != 1 || f.Root.Rank != 2 || len(f.Others) != 1 {
+	if f := m.lastFailure(); f.reported.Rank != 1 || f.Root.Rank != 1 || len(f.Others) != 1 {
 		t.Errorf("%+v", f)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -64,11 +64,11 @@ func (l *loop) record(e event) {
 	case startFailed:
 		l.event(status.KindStartFailed, nil, "%v", e.err)
 	case workerExited:
-		l.recordExit(e.Exit)
+		l.recordExit(e.Death)
 	case hung:
-		l.recordFailure(status.KindWorkerHangs, e.Exit)
+		l.recordFailure(status.KindWorkerHangs, e.Death)
 	case revocation:
-		l.recordFailure(status.KindRoundRevoked, e.Exit)
+		l.recordFailure(status.KindRoundRevoked, e.Death)
 	case roundOver:
 		text := "the job is over"
 		if again, ok := errors.AsType[*rendezvous.NewRoundError](e.err); ok {
@@ -83,7 +83,7 @@ func (l *loop) record(e event) {
 	case barrierOver:
 		l.event(status.KindBarrierPassed, nil, "this node does not wait for the others any more")
 	case interrupted:
-		l.event(status.KindInterrupted, nil, "%s", signalName(e.sig))
+		l.event(status.KindInterrupted, nil, "%s", death.SignalName(e.sig))
 	case timedOut:
 		l.event(status.KindInterrupted, nil, "the time of the job is over")
 	case commanded:
@@ -111,10 +111,10 @@ func (l *loop) recordGang() {
 	}
 }
 
-func (l *loop) recordExit(x launcher.Exit) {
+func (l *loop) recordExit(x death.Death) {
 	if x.LocalRank < len(l.history.workers) {
 		w := &l.history.workers[x.LocalRank]
-		w.Exit = &status.Exit{Code: x.Code, Signal: int(x.Signal), Text: Printable(x.String()), At: x.At}
+		w.Exit = &status.Exit{Code: x.Code(), Signal: int(x.Signal()), Text: Printable(x.String()), At: x.At}
 		switch {
 		case x.Stopped:
 			w.State = status.WorkerStopped
@@ -129,7 +129,7 @@ func (l *loop) recordExit(x launcher.Exit) {
 	}
 }
 
-func (l *loop) recordFailure(kind status.Kind, x launcher.Exit) {
+func (l *loop) recordFailure(kind status.Kind, x death.Death) {
 	l.event(kind, &x.Rank, "%s", describe(x))
 	l.history.failure = &status.Failure{Rank: x.Rank, Round: l.round.ID, Text: Printable(describe(x)), At: time.Now()}
 }

@@ -3,7 +3,7 @@ package agent
 import (
 	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 // NoRestart is the exit code of a worker that would fail again if it were restarted.
@@ -34,11 +34,11 @@ type (
 	// startFailed: the join has ended, and nothing is running.
 	startFailed struct{ err error }
 	// workerExited: one worker has ended.
-	workerExited struct{ launcher.Exit }
+	workerExited struct{ death.Death }
 	// hung: a worker makes no progress. The exit says how it will have ended.
-	hung struct{ launcher.Exit }
+	hung struct{ death.Death }
 	// revocation: a worker has revoked the round. It has failed, and lives on if it can.
-	revocation struct{ launcher.Exit }
+	revocation struct{ death.Death }
 	// diagnosed: what the workers are doing is known, as far as it can be.
 	diagnosed struct{}
 	// gangGone: every worker has been reported, and nothing of the gang is left.
@@ -94,9 +94,9 @@ type (
 	// cancelStart asks the pending join to end now, and to kill the workers that it has started.
 	cancelStart struct{}
 	// diagnose collects what the workers are doing. hung is the worker that hangs, if it is one of this node.
-	diagnose struct{ hung *launcher.Exit }
+	diagnose struct{ hung *death.Death }
 	// fail kills the worker that hangs.
-	fail struct{ launcher.Exit }
+	fail struct{ death.Death }
 	// stop asks the gang to end: the signal, the grace period, SIGKILL.
 	stop struct{ sig syscall.Signal }
 	// revoke ends the round: it asks the workers to end that cannot survive it.
@@ -117,11 +117,11 @@ type (
 	suspend struct{}
 	// announce logs the first failure of a gang, long before there is a summary.
 	announce struct {
-		launcher.Exit
+		death.Death
 		others int // workers that are stopped for it
 	}
 	// report reports a failure to the rendezvous, or, if it is nil, that all workers exited 0.
-	report struct{ failed *launcher.Exit }
+	report struct{ failed *death.Death }
 	// leave reports to the rendezvous that this node ends its workers and leaves the job.
 	leave struct {
 		sig   syscall.Signal

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -18,7 +18,7 @@ type stateMachine struct {
 	join      bool           // is pending
 	gang      bool           // workers may be left
 	survivors bool           // the gang has been revoked: some may survive the round
-	refusal   *launcher.Exit // of a survivor that has asked for no restart while the next gang was being started; nil: none has
+	refusal   *death.Death   // of a survivor that has asked for no restart while the next gang was being started; nil: none has
 	startErr  error          // of the next gang, which could not be started: the survivors are being stopped because of it; nil: there is none
 	interrupt syscall.Signal // the first one; 0: none
 	early     bool           // it has not come to this process as a signal yet: a worker has ended because of it, or it was timedOut or a command
@@ -28,13 +28,13 @@ type stateMachine struct {
 
 	// Of the present round:
 	workers   int
-	exits     []launcher.Exit // in the order in which they came
-	reason    reason          // the first reason to stop
-	root      int             // index of the exit that is the reason, if it is one
-	failing   *launcher.Exit  // the failure of a worker that had not ended then, if this is the reason to stop; nil: it is not
-	announced bool            // the reason has been announced
-	over      error           // why the round is over; nil: it is not
-	alone     bool            // the others are not waited for, or cannot be reached
+	exits     []death.Death // in the order in which they came
+	reason    reason        // the first reason to stop
+	root      int           // index of the exit that is the reason, if it is one
+	failing   *death.Death  // the failure of a worker that had not ended then, if this is the reason to stop; nil: it is not
+	announced bool          // the reason has been announced
+	over      error         // why the round is over; nil: it is not
+	alone     bool          // the others are not waited for, or cannot be reached
 }
 
 // A reason is why a gang is stopped before all its workers have exited 0.
@@ -62,20 +62,20 @@ func (m *stateMachine) Step(e event) []action {
 	case startFailed:
 		return m.onStartFailed(e.err)
 	case workerExited:
-		m.exits = append(m.exits, m.withFailure(e.Exit))
+		m.exits = append(m.exits, m.withFailure(e.Death))
 		switch {
 		case m.state == running && e.Failed() && e.Interrupt != 0: // which comes here too
 			m.interrupt, m.early = e.Interrupt, true
 			return m.depart(e.Interrupt)
 		case m.state == running && e.Failed():
-			return m.onFailure(e.Exit)
-		case m.state == joining && asksForNoRestart(e.Exit):
-			return m.onRefusal(e.Exit)
+			return m.onFailure(e.Death)
+		case m.state == joining && asksForNoRestart(e.Death):
+			return m.onRefusal(e.Death)
 		}
 	case hung:
-		return m.onHung(e.Exit)
+		return m.onHung(e.Death)
 	case revocation:
-		return m.onRevocation(e.Exit)
+		return m.onRevocation(e.Death)
 	case diagnosed:
 		return m.onDiagnosed()
 	case gangGone:
@@ -115,7 +115,7 @@ func (m *stateMachine) onStarted(workers int) []action {
 	m.announced, m.over, m.alone, m.failing = false, nil, false, nil
 	switch {
 	case m.interrupt == 0 && m.refusal != nil: // the cancelled join was faster
-		m.workers, m.exits = workers+1, []launcher.Exit{*m.refusal}
+		m.workers, m.exits = workers+1, []death.Death{*m.refusal}
 		return m.onFailure(*m.refusal)
 	case m.interrupt == 0:
 		m.become(running, "the workers are started")
@@ -141,7 +141,7 @@ func (m *stateMachine) onStartFailed(err error) []action {
 	case ok: // without this node's last gang
 		return m.finish(outcomeError(closed.Outcome, nil))
 	case m.refusal != nil && m.reason == failure: // which came before
-		return m.finish(m.workerError(m.rootCause()))
+		return m.finish(m.workerError(m.first()))
 	case m.refusal != nil:
 		return m.finish(m.workerError(slices.IndexFunc(m.exits, asksForNoRestart)))
 	default:
@@ -150,7 +150,7 @@ func (m *stateMachine) onStartFailed(err error) []action {
 }
 
 // onFailure announces the failure only if other workers must be stopped first. Otherwise the summary follows at once.
-func (m *stateMachine) onFailure(x launcher.Exit) []action {
+func (m *stateMachine) onFailure(x death.Death) []action {
 	m.root = len(m.exits) - 1
 	todo := append(m.stop(failure, syscall.SIGTERM, describe(x)), report{&x})
 	if others := m.workers - len(m.exits); others > 0 {
@@ -161,7 +161,7 @@ func (m *stateMachine) onFailure(x launcher.Exit) []action {
 }
 
 // onRefusal ends the job on this node: a survivor asks for no restart.
-func (m *stateMachine) onRefusal(x launcher.Exit) []action {
+func (m *stateMachine) onRefusal(x death.Death) []action {
 	m.refusal = &x
 	m.become(stopping, describe(x))
 	return append([]action{cancelJoin{}}, m.stopSurvivors()...)

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -39,7 +39,7 @@ func TestStep(t *testing.T) {
 			{newRound, again},
 			{started{3}, nil},
 			{gangGone{}, success},
-			{roundOver{closedBy(far)}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far})},
+			{roundOver{closedBy(far)}, ends(&WorkerError{Root: far.Death, Code: 4, Elsewhere: far})},
 		}, done},
 		{"a success that nobody hears of", []step{
 			{started{3}, nil},
@@ -52,7 +52,7 @@ func TestStep(t *testing.T) {
 			{own(3), nil},
 			{exited(2, 1), nil},
 			{asked(exited(1, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Others: []launcher.Exit{exited(2, 1).Exit}, Stopped: []launcher.Exit{asked(exited(1, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: rank0(3), Code: 3, Others: []death.Death{exited(2, 1).Death}, Stopped: []death.Death{asked(exited(1, 143)).Death}})},
 		}, done},
 		{"failure, restart, success", []step{
 			{started{3}, nil},
@@ -96,13 +96,13 @@ func TestStep(t *testing.T) {
 		{"the job goes on without a newcomer whose worker asks for no restart, in its error file", []step{
 			{started{3}, nil},
 			{exited(0, 2), tell(exited(0, 2), 2)},
-			{roundOver{&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Rank: 0, Code: 2, Final: true}}}, nil},
+			{roundOver{&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Death: death.Death{Rank: 0, ExitCode: 2}, Final: true}}}, nil},
 			{gangGone{}, ends(&WorkerError{Root: rank0(2), Code: 2})},
 		}, done},
 		{"the job goes on without another newcomer", []step{
 			{started{3}, nil},
 			{exited(0, 1), tell(exited(0, 1), 2)},
-			{roundOver{&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Rank: 7, Code: 2, Final: true}}}, nil},
+			{roundOver{&rendezvous.NewRoundError{Failure: &rendezvous.Failure{Death: death.Death{Rank: 7, ExitCode: 2}, Final: true}}}, nil},
 			{gangGone{}, again},
 		}, joining},
 		{"a lone worker that is started again", []step{
@@ -118,47 +118,33 @@ func TestStep(t *testing.T) {
 			{exited(2, 0), nil},
 			{exited(0, 3), tell(exited(0, 3), 1)},
 		}, stopping},
-		{"the peers of a crash are reported before it", []step{
-			{started{3}, nil},
-			{exited(0, 1), tell(exited(0, 1), 2)},
-			{own(1), nil},
-			{crash, nil},
-			{gangGone{}, ends(&WorkerError{Root: crash.Exit, Code: 137, Others: []launcher.Exit{rank0(1)}})},
-		}, done},
-		{"a worker that we killed did not crash", []step{
-			{started{3}, nil},
-			{exited(0, 1), tell(exited(0, 1), 2)},
-			{own(1), nil},
-			{asked(crash), nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(1), Code: 1, Stopped: []launcher.Exit{asked(crash).Exit}})},
-		}, done},
 		{"the first of two crashes", []step{
 			{started{3}, nil},
 			{crash, tell(crash, 2)},
-			{workerExited{launcher.Exit{Code: 139, Signal: syscall.SIGSEGV}}, nil},
-			{roundOver{closedBy(failedAt("here", crash.Exit))}, nil},
-			{gangGone{}, ends(&WorkerError{Root: crash.Exit, Code: 137, Others: []launcher.Exit{{Code: 139, Signal: syscall.SIGSEGV}}})},
+			{workerExited{death.Death{ExitCode: -int(syscall.SIGSEGV)}}, nil},
+			{roundOver{closedBy(failedAt("here", crash.Death))}, nil},
+			{gangGone{}, ends(&WorkerError{Root: crash.Death, Code: 137, Others: []death.Death{{ExitCode: -int(syscall.SIGSEGV)}}})},
 		}, done},
 		{"another worker asks for no restart", []step{
 			{started{3}, nil},
 			{exited(0, 1), tell(exited(0, 1), 2)},
 			{newRound, nil},
 			{asked(exited(1, NoRestart)), nil},
-			{gangGone{}, ends(&WorkerError{Root: rank0(1), Code: 1, Stopped: []launcher.Exit{asked(exited(1, NoRestart)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: rank0(1), Code: 1, Stopped: []death.Death{asked(exited(1, NoRestart)).Death}})},
 		}, done},
 		{"another node's failure ends the job", []step{
 			{started{3}, nil},
 			{roundOver{closedBy(far)}, termAll},
 			{exited(1, 1), nil},
 			{asked(exited(0, 143)), nil},
-			{gangGone{}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far,
-				Others: []launcher.Exit{exited(1, 1).Exit}, Stopped: []launcher.Exit{asked(exited(0, 143)).Exit}})},
+			{gangGone{}, ends(&WorkerError{Root: far.Death, Code: 4, Elsewhere: far,
+				Others: []death.Death{exited(1, 1).Death}, Stopped: []death.Death{asked(exited(0, 143)).Death}})},
 		}, done},
 		{"another node's failure came before this one's", []step{
 			{started{3}, nil},
 			{exited(0, 1), tell(exited(0, 1), 2)},
 			{roundOver{closedBy(far)}, nil},
-			{gangGone{}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far, Others: []launcher.Exit{rank0(1)}})},
+			{gangGone{}, ends(&WorkerError{Root: far.Death, Code: 4, Elsewhere: far, Others: []death.Death{rank0(1)}})},
 		}, done},
 		{"the job ends, and no worker is to blame", []step{
 			{started{3}, nil},
@@ -184,7 +170,7 @@ func TestStep(t *testing.T) {
 			{newRound, termAll},
 			{asked(exited(0, 0)), nil},
 			{asked(exited(1, NoRestart)), nil},
-			{gangGone{}, ends(&WorkerError{Root: asked(exited(1, NoRestart)).Exit, Code: NoRestart})},
+			{gangGone{}, ends(&WorkerError{Root: asked(exited(1, NoRestart)).Death, Code: NoRestart})},
 		}, done},
 		{"success in the moment of a new round is none", []step{
 			{started{3}, nil},
@@ -203,7 +189,7 @@ func TestStep(t *testing.T) {
 			{exited(0, 3), tell(exited(0, 3), 2)},
 			{newRound, nil},
 			{gangGone{}, again},
-			{startFailed{closedBy(far)}, ends(&WorkerError{Root: exitOf(far), Code: 4, Elsewhere: far})},
+			{startFailed{closedBy(far)}, ends(&WorkerError{Root: far.Death, Code: 4, Elsewhere: far})},
 		}, done},
 		{"signals for the workers", []step{
 			{signalled{syscall.SIGUSR1}, nil}, // nobody is there yet

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -17,13 +17,13 @@ import (
 // isHang reports whether a round is over because a worker hangs.
 func isHang(over error) bool {
 	if again, ok := errors.AsType[*rendezvous.NewRoundError](over); ok {
-		return again.Failure != nil && again.Failure.Hung
+		return again.Failure != nil && again.Failure.Cause == death.Hang
 	}
 	closed, ok := errors.AsType[*rendezvous.ClosedError](over)
-	return ok && closed.Outcome.Failure != nil && closed.Outcome.Failure.Hung
+	return ok && closed.Outcome.Failure != nil && closed.Outcome.Failure.Cause == death.Hang
 }
 
-func (m *stateMachine) onHung(x launcher.Exit) []action {
+func (m *stateMachine) onHung(x death.Death) []action {
 	if m.state != running || m.indexOf(x.Rank) >= 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (m *stateMachine) endHang(sig syscall.Signal) (todo []action) {
 	return todo
 }
 
-func (m *stateMachine) onRevocation(x launcher.Exit) []action {
+func (m *stateMachine) onRevocation(x death.Death) []action {
 	if m.state != running || m.indexOf(x.Rank) >= 0 {
 		return nil
 	}
@@ -77,20 +77,20 @@ func (m *stateMachine) onRevocation(x launcher.Exit) []action {
 }
 
 // withFailure returns the exit of a worker. If the worker had failed before it ended, the exit gets the cause of that failure.
-func (m *stateMachine) withFailure(x launcher.Exit) launcher.Exit {
+func (m *stateMachine) withFailure(x death.Death) death.Death {
 	if m.failing == nil || m.failing.Rank != x.Rank {
 		return x
 	}
-	wasStopped := x.Stopped && m.failing.Revoked != "" // the agent's signal has caused its exit code
-	x.Hung, x.Revoked, x.Stopped = m.failing.Hung, m.failing.Revoked, false
+	wasStopped := x.Stopped && m.failing.Cause == death.Revoked // the agent's signal has caused its exit code
+	x.Cause, x.Why, x.Stopped = m.failing.Cause, m.failing.Why, false
 	if !x.Failed() || wasStopped {
-		x.Code, x.Signal = m.failing.Code, m.failing.Signal
+		x.ExitCode = m.failing.ExitCode
 	}
 	return x
 }
 
 // failures returns the exits, and at the end the failure of a worker that has not ended.
-func (m *stateMachine) failures() []launcher.Exit {
+func (m *stateMachine) failures() []death.Death {
 	if m.failing == nil || m.indexOf(m.failing.Rank) >= 0 {
 		return m.exits
 	}
@@ -102,10 +102,10 @@ func (m *stateMachine) first() int {
 	if m.failing == nil {
 		return m.root
 	}
-	return slices.IndexFunc(m.failures(), func(x launcher.Exit) bool { return x.Rank == m.failing.Rank })
+	return slices.IndexFunc(m.failures(), func(x death.Death) bool { return x.Rank == m.failing.Rank })
 }
 
 // indexOf returns the index of the exit of a rank; -1: it has not ended.
 func (m *stateMachine) indexOf(rank int) int {
-	return slices.IndexFunc(m.exits, func(x launcher.Exit) bool { return x.Rank == rank })
+	return slices.IndexFunc(m.exits, func(x death.Death) bool { return x.Rank == rank })
 }

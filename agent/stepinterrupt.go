@@ -3,6 +3,8 @@ package agent
 import (
 	"cmp"
 	"syscall"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 // This file is the part of Step about what ends the job on this node from outside: signals, gorun stop, and the end of Run's context.
@@ -69,7 +71,7 @@ func (m *stateMachine) depart(sig syscall.Signal) []action {
 }
 
 // name is what has been asked for, in words.
-func (e interrupted) name() string { return cmp.Or(e.by, signalName(e.sig)) }
+func (e interrupted) name() string { return cmp.Or(e.by, death.SignalName(e.sig)) }
 
 // forWorkers is what workers get for an interrupt; 0: there was none.
 func forWorkers(interrupt syscall.Signal) syscall.Signal {

@@ -6,12 +6,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 func exited(rank, code int) workerExited {
-	return workerExited{launcher.Exit{Rank: rank, LocalRank: rank, Pid: 100 + rank, Code: code}}
+	return workerExited{death.Death{Rank: rank, LocalRank: rank, Pid: 100 + rank, ExitCode: code}}
 }
 
 // asked makes an exit one that came after the agent had asked for it.
@@ -21,16 +21,17 @@ func asked(w workerExited) workerExited {
 }
 
 // failedAt is what a node says of the failure of a worker, and closedBy the end of the job for it.
-func failedAt(host string, x launcher.Exit) *rendezvous.Failure {
-	return &rendezvous.Failure{Host: host, Rank: x.Rank, LocalRank: x.LocalRank, Pid: x.Pid, Code: x.Code, Ending: x.String()}
+func failedAt(host string, x death.Death) *rendezvous.Failure {
+	x.Host = host
+	return &rendezvous.Failure{Death: x}
 }
 
 func closedBy(f *rendezvous.Failure) *rendezvous.ClosedError {
-	return &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: f.Code, Failure: f}}
+	return &rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: f.Code(), Failure: f}}
 }
 
 // crash is a SIGKILL that the agent did not send.
-var crash = workerExited{launcher.Exit{Rank: 2, LocalRank: 2, Pid: 102, Code: 137, Signal: syscall.SIGKILL}}
+var crash = workerExited{death.Death{Rank: 2, LocalRank: 2, Pid: 102, ExitCode: -int(syscall.SIGKILL)}}
 
 var (
 	newRound   = roundOver{rendezvous.ErrNewRound}
@@ -61,7 +62,7 @@ var (
 	success = []action{report{}}
 )
 
-func rank0(code int) launcher.Exit { return exited(0, code).Exit }
+func rank0(code int) death.Death { return exited(0, code).Death }
 
 // own is the end of the job because of rank 0.
 func own(code int) roundOver { return roundOver{closedBy(failedAt("here", rank0(code)))} }
@@ -70,7 +71,7 @@ func ends(err error) []action { return []action{finish{err, err}} }
 
 // tell returns the actions that must follow the failure that stops a gang.
 func tell(e workerExited, others int) []action {
-	return []action{stop{syscall.SIGTERM}, report{&e.Exit}, announce{e.Exit, others}}
+	return []action{stop{syscall.SIGTERM}, report{&e.Death}, announce{e.Death, others}}
 }
 
 func tellStories(t *testing.T, stories []story) { tellStoriesOf(t, stateMachine{}, stories) }

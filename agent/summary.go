@@ -99,9 +99,10 @@ func (e *WorkerError) writeOthers(line func(string, ...any), others []group) {
 // writeFailure writes one failure, with the last lines of each text.
 func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group, lines int) {
 	r, left := e.ErrorFiles[x.Rank]
-	host, note := e.Host, note(x.Exit, r)
+	host, note := e.Host, note(x.Death, r)
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		host, note = e.Elsewhere.Host, "" // its text has one
+		x.At = x.At.Local()
 	}
 	at, file := x.At.Format("2006-01-02_15:04:05.000"), "<N/A>"
 	if x.At.IsZero() {
@@ -116,7 +117,7 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group
 	line("  time      : %s", at)
 	line("  host      : %s", host)
 	line("  rank      : %d (local_rank: %d)", x.Rank, x.LocalRank)
-	line("  exitcode  : %s (pid: %d)", exitText(x.Exit), x.Pid)
+	line("  exitcode  : %s (pid: %d)", exitText(x.Death), x.Pid)
 	line("  error_file: %s", file)
 	if note != "" {
 		line("  note      : %s", note)
@@ -124,7 +125,7 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group
 	if len(x.same) > 0 {
 		line("  same for  : %s: %s", plural(len(x.same), "other worker", "other workers"), cut("ranks "+topology.FormatList(x.same)))
 	}
-	for i, text := range e.explanation(x.Exit, lines) {
+	for i, text := range e.explanation(x.Death, lines) {
 		lead := "    "
 		if i == 0 {
 			lead = "  traceback : "
@@ -174,7 +175,7 @@ func (e *WorkerError) restartNote() string {
 	switch {
 	case e.MaxRestarts == 0:
 		return ""
-	case e.Root.Code == NoRestart:
+	case e.Root.Code() == NoRestart:
 		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d restarts were used.", NoRestart, e.Restarts, e.MaxRestarts)
 	case e.noRestart():
 		return fmt.Sprintf("The program says that another attempt would fail too; %d of %d restarts were used.", e.Restarts, e.MaxRestarts)

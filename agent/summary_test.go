@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -19,17 +19,16 @@ var at = time.Date(2026, 1, 2, 15, 4, 5, 678e6, time.UTC)
 
 func TestSummary(t *testing.T) {
 	e := &WorkerError{
-		Root: launcher.Exit{Rank: 5, LocalRank: 1, Pid: 4242, Code: 3, At: at, Tail: []string{"Traceback:", "RuntimeError: boom"}},
-		Others: []launcher.Exit{{Rank: 7, LocalRank: 3, Pid: 4244, Code: 139, Signal: syscall.SIGSEGV, At: at.Add(time.Millisecond),
-			Tail: []string{"1", "2", "3", "4", "5", "Fatal Python error: Segmentation fault"}}},
-		Stopped: []launcher.Exit{
-			{Rank: 4, LocalRank: 0, Pid: 4241, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at.Add(time.Second), Tail: []string{"who?"}},
-			{Rank: 6, LocalRank: 2, Pid: 4243, Code: 1, Stopped: true, At: at.Add(time.Minute)}},
+		Root:   death.Death{Rank: 5, LocalRank: 1, Pid: 4242, ExitCode: 3, At: at, Stderr: []string{"Traceback:", "RuntimeError: boom"}},
+		Others: []death.Death{{Rank: 7, LocalRank: 3, Pid: 4244, ExitCode: -int(syscall.SIGSEGV), At: at.Add(time.Millisecond), Stderr: []string{"1", "2", "3", "4", "5", "Fatal Python error: Segmentation fault"}}},
+		Stopped: []death.Death{
+			{Rank: 4, LocalRank: 0, Pid: 4241, ExitCode: -int(syscall.SIGTERM), Stopped: true, At: at.Add(time.Second), Stderr: []string{"who?"}},
+			{Rank: 6, LocalRank: 2, Pid: 4243, ExitCode: 1, Stopped: true, At: at.Add(time.Minute)}},
 		ErrorFiles: map[int]ErrorFile{5: {
 			File: "/logs/job_x/attempt_2/1/error.json", Message: "RuntimeError: boom", At: at.Truncate(time.Second).Add(-9 * time.Second),
 			Callstack: "Traceback (most recent call last):\n  File \"train.py\", line 7, in main\n    step()\nRuntimeError: boom\n"},
 			6: {File: "/logs/job_x/attempt_2/2/error.json", Message: "RuntimeError: peer is gone", Callstack: "Traceback:\nRuntimeError: peer is gone"}},
-		Exited:   []launcher.Exit{{Rank: 3, Pid: 4240, At: at.Add(-time.Second)}},
+		Exited:   []death.Death{{Rank: 3, Pid: 4240, At: at.Add(-time.Second)}},
 		Restarts: 2, MaxRestarts: 2, Program: "train.py", Host: "node-a",
 	}
 	const want = `============================================================
@@ -91,12 +90,12 @@ Root Cause (first observed failure):
 
 // TestSummaryStory: what the root cause has to say, from its error file and from stderr.
 func TestSummaryStory(t *testing.T) {
-	own := launcher.Exit{Pid: 42, Code: 1, At: at}
-	talks, crashed := own, launcher.Exit{Pid: 42, Code: 134, Signal: syscall.SIGABRT, At: at}
-	talks.Tail = []string{"one", "two"}
+	own := death.Death{Pid: 42, ExitCode: 1, At: at}
+	talks, crashed := own, death.Death{Pid: 42, ExitCode: -int(syscall.SIGABRT), At: at}
+	talks.Stderr = []string{"one", "two"}
 	for _, c := range []struct {
 		name string
-		root launcher.Exit
+		root death.Death
 		r    ErrorFile
 		want string
 	}{
@@ -131,47 +130,47 @@ func TestSummaryStory(t *testing.T) {
 }
 
 // different returns failures of workers with exit codes from 1.
-func different(n int) (list []launcher.Exit) {
+func different(n int) (list []death.Death) {
 	for i := range n {
-		list = append(list, launcher.Exit{Rank: 1 + i, Code: 1 + i})
+		list = append(list, death.Death{Rank: 1 + i, ExitCode: 1 + i})
 	}
 	return list
 }
 
 // stoppedWith returns failures, with these exit codes, of workers that gorun stopped.
-func stoppedWith(codes ...int) (list []launcher.Exit) {
+func stoppedWith(codes ...int) (list []death.Death) {
 	for i, code := range codes {
-		list = append(list, launcher.Exit{Rank: 100 + i, Code: code, Stopped: true})
+		list = append(list, death.Death{Rank: 100 + i, ExitCode: code, Stopped: true})
 	}
 	return list
 }
 
 // TestSummarySame: the summary lists failures that look the same once.
 func TestSummarySame(t *testing.T) {
-	said := func(rank int, lines ...string) launcher.Exit {
-		return launcher.Exit{Rank: rank, Pid: 100 + rank, Code: 1, Tail: lines}
+	said := func(rank int, lines ...string) death.Death {
+		return death.Death{Rank: rank, Pid: 100 + rank, ExitCode: 1, Stderr: lines}
 	}
-	term := func(rank int) launcher.Exit {
-		return launcher.Exit{Rank: rank, Pid: 100 + rank, Code: 143, Signal: syscall.SIGTERM, Stopped: true, At: at.Add(time.Duration(rank) * time.Second)}
+	term := func(rank int) death.Death {
+		return death.Death{Rank: rank, Pid: 100 + rank, ExitCode: -int(syscall.SIGTERM), Stopped: true, At: at.Add(time.Duration(rank) * time.Second)}
 	}
 	for _, c := range []struct {
 		name string
 		e    WorkerError
 		want []string // of each failure: the rank, and the line about those that are the same
 	}{
-		{"all", WorkerError{Root: said(2, "boom"), Others: []launcher.Exit{said(4, "boom"), said(0, "boom"), said(1, "boom")}},
+		{"all", WorkerError{Root: said(2, "boom"), Others: []death.Death{said(4, "boom"), said(0, "boom"), said(1, "boom")}},
 			[]string{"2", "3 other workers: ranks 0-1,4"}},
-		{"some", WorkerError{Root: said(0, "boom"), Others: []launcher.Exit{said(1, "bang"), said(2, "boom"), said(3, "bang"), said(4, "bong")}},
+		{"some", WorkerError{Root: said(0, "boom"), Others: []death.Death{said(1, "bang"), said(2, "boom"), said(3, "bang"), said(4, "bong")}},
 			[]string{"1", "1 other worker: ranks 3", "4", "0", "1 other worker: ranks 2"}},
-		{"stopped", WorkerError{Root: said(3, "boom"), Stopped: []launcher.Exit{term(1), term(0), term(2)}},
+		{"stopped", WorkerError{Root: said(3, "boom"), Stopped: []death.Death{term(1), term(0), term(2)}},
 			[]string{"1", "2 other workers: ranks 0,2", "3"}},
-		{"another exit code", WorkerError{Root: said(0), Others: []launcher.Exit{{Rank: 1, Code: 2}}}, []string{"1", "0"}},
-		{"stopped with the code of the root cause", WorkerError{Root: said(0), Stopped: []launcher.Exit{{Rank: 1, Code: 1, Stopped: true}}}, []string{"1", "0"}},
-		{"torch's prefix", WorkerError{Root: said(1, "[rank1]: Traceback", "[rank1]: boom"), Others: []launcher.Exit{said(2, "[rank2]: Traceback", "[rank2]: boom"), said(3, "[rank2]: Traceback")}},
+		{"another exit code", WorkerError{Root: said(0), Others: []death.Death{{Rank: 1, ExitCode: 2}}}, []string{"1", "0"}},
+		{"stopped with the code of the root cause", WorkerError{Root: said(0), Stopped: []death.Death{{Rank: 1, ExitCode: 1, Stopped: true}}}, []string{"1", "0"}},
+		{"torch's prefix", WorkerError{Root: said(1, "[rank1]: Traceback", "[rank1]: boom"), Others: []death.Death{said(2, "[rank2]: Traceback", "[rank2]: boom"), said(3, "[rank2]: Traceback")}},
 			[]string{"3", "1", "1 other worker: ranks 2"}},
-		{"error files", WorkerError{Root: said(0), Others: []launcher.Exit{said(1), said(2)}, ErrorFiles: map[int]ErrorFile{
+		{"error files", WorkerError{Root: said(0), Others: []death.Death{said(1), said(2)}, ErrorFiles: map[int]ErrorFile{
 			0: {File: "a", Message: "E"}, 1: {File: "b", Message: "E"}, 2: {File: "c", Message: "F"}}}, []string{"2", "0", "1 other worker: ranks 1"}},
-		{"the root cause is elsewhere", WorkerError{Root: said(9), Elsewhere: &rendezvous.Failure{Rank: 9}, Others: []launcher.Exit{said(1), said(2)}},
+		{"the root cause is elsewhere", WorkerError{Root: said(9), Elsewhere: &rendezvous.Failure{Death: death.Death{Rank: 9}}, Others: []death.Death{said(1), said(2)}},
 			[]string{"1", "1 other worker: ranks 2", "9"}},
 	} {
 		var got []string
@@ -190,12 +189,12 @@ func TestSummarySame(t *testing.T) {
 }
 
 func TestSummaryNotes(t *testing.T) {
-	killed := launcher.Exit{Code: 137, Signal: syscall.SIGKILL, At: at}
-	lost, stopped, oom, talks := killed, killed, killed, launcher.Exit{Code: 1}
-	lost.GuardLost, stopped.Stopped, oom.OutOfMemory = true, true, true
+	killed := death.Death{ExitCode: -int(syscall.SIGKILL), At: at}
+	lost, stopped, oom, talks := killed, killed, killed, death.Death{ExitCode: 1}
+	lost.Cause, stopped.Stopped, oom.OutOfMemory = death.GuardLost, true, true
 	wrong := killed
-	wrong.Fault = "did not enter round 2"
-	said := func(tail string) WorkerError { x := talks; x.Tail = []string{"x", tail}; return WorkerError{Root: x} }
+	wrong.Cause, wrong.Why = death.Fault, "did not enter round 2"
+	said := func(tail string) WorkerError { x := talks; x.Stderr = []string{"x", tail}; return WorkerError{Root: x} }
 	for _, c := range []struct {
 		name         string
 		e            WorkerError
@@ -204,11 +203,11 @@ func TestSummaryNotes(t *testing.T) {
 		{"killed by somebody", WorkerError{Root: killed}, "  note      : gorun did not send it: the out-of-memory killer may have", "restart"},
 		{"killed for what it did", WorkerError{Root: wrong}, "  note      : it did not enter round 2, so gorun killed it", "memory"},
 		{"killed by the kernel", WorkerError{Root: oom}, "  note      : the kernel's out-of-memory killer ended it", "may have"},
-		{"child killed by the kernel", WorkerError{Root: launcher.Exit{Code: 1, OutOfMemory: true}},
+		{"child killed by the kernel", WorkerError{Root: death.Death{ExitCode: 1, OutOfMemory: true}},
 			"  note      : the kernel's out-of-memory killer has ended a process on this node", "killer ended it"},
 		{"guard killed", WorkerError{Root: lost}, "guard", "memory"},
 		{"killed by us", WorkerError{Root: stopped}, "Signal 9 (SIGKILL)", "memory"},
-		{"own code", WorkerError{Root: launcher.Exit{Code: 137}}, "exitcode  : 137", "memory"},
+		{"own code", WorkerError{Root: death.Death{ExitCode: 137}}, "exitcode  : 137", "memory"},
 		{"no stderr", WorkerError{Root: killed}, "SIGKILL", "last lines"},
 		{"the GPU's memory", said("torch.OutOfMemoryError: CUDA out of memory. Tried"), "the GPU's memory ran out", "container"},
 		{"Python's memory", said("MemoryError"), "reports that memory ran out", "GPU"},
@@ -218,7 +217,7 @@ func TestSummaryNotes(t *testing.T) {
 		{"in the error file", WorkerError{Root: talks, ErrorFiles: map[int]ErrorFile{0: {Callstack: "MemoryError"}}}, "reports that memory ran out", "GPU"},
 		{"enough memory", said("RuntimeError: boom"), "boom", "note"},
 		{"alone", WorkerError{Root: killed}, "Failures:\n  <NO_OTHER_FAILURES>\n----", "And"},
-		{"no restart", WorkerError{Root: launcher.Exit{Code: 93}, MaxRestarts: 4, Restarts: 1},
+		{"no restart", WorkerError{Root: death.Death{ExitCode: 93}, MaxRestarts: 4, Restarts: 1},
 			"Exit code 93 asks for no restart; 1 of 4 restarts were used.", "allowed"},
 		{"interrupted", WorkerError{Root: killed, MaxRestarts: 3, Restarts: 1}, "1 of 3 restarts were used.", "allowed"},
 		{"one restart", WorkerError{Root: killed, MaxRestarts: 1, Restarts: 1}, "1 restart was allowed, and it was used.", "were"},
@@ -229,7 +228,7 @@ func TestSummaryNotes(t *testing.T) {
 			"\nAnd 23 that failed on their own, 3 that gorun stopped.\n", "[8]:"},
 		{"many stopped", WorkerError{Root: killed, Others: different(2), Stopped: stoppedWith(1, 2, 3, 4, 5, 6, 7, 7, 8)},
 			"\nAnd 4 that gorun stopped.\n", "[8]:"},
-		{"a hang that forges a line", WorkerError{Root: launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Hung: "it waits\n[1]:\x1b[2J"}}, `it waits\n[1]:\x1b[2J, so gorun killed it`, "\n[1]:"},
+		{"a hang that forges a line", WorkerError{Root: death.Death{ExitCode: -int(syscall.SIGKILL), Cause: death.Hang, Why: "it waits\n[1]:\x1b[2J"}}, `it waits\n[1]:\x1b[2J, so gorun killed it`, "\n[1]:"},
 		{"a bad name", WorkerError{Root: killed, Program: "a\x1b[2Jb", Host: "h\nh"}, "a\\x1b[2Jb FAILED\n", "h\nh"},
 	} {
 		got := c.e.Summary()
@@ -243,13 +242,13 @@ func TestSummaryNotes(t *testing.T) {
 func TestSummaryIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wild := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
-		exit := rapid.Custom(func(t *rapid.T) launcher.Exit {
-			return launcher.Exit{Rank: rapid.IntRange(1, 5).Draw(t, "rank"), Code: 1, Tail: rapid.SliceOfN(wild, 0, 20).Draw(t, "tail"), Hung: wild.Draw(t, "hung")}
+		exit := rapid.Custom(func(t *rapid.T) death.Death {
+			return death.Death{Rank: rapid.IntRange(1, 5).Draw(t, "rank"), ExitCode: 1, Stderr: rapid.SliceOfN(wild, 0, 20).Draw(t, "tail"), Cause: death.Hang, Why: wild.Draw(t, "hung")}
 		})
 		report := rapid.Custom(func(t *rapid.T) ErrorFile {
 			return ErrorFile{File: wild.Draw(t, "file"), Message: wild.Draw(t, "message"), Callstack: wild.Draw(t, "stack"), Problem: wild.Draw(t, "problem")}
 		})
-		e := WorkerError{Program: wild.Draw(t, "program"), Host: wild.Draw(t, "host"), Root: launcher.Exit{Rank: 0, Code: 2, Tail: []string{wild.Draw(t, "tail")}, Fault: wild.Draw(t, "fault"), Revoked: wild.Draw(t, "revoked")},
+		e := WorkerError{Program: wild.Draw(t, "program"), Host: wild.Draw(t, "host"), Root: death.Death{Rank: 0, ExitCode: 2, Stderr: []string{wild.Draw(t, "tail")}, Cause: rapid.SampledFrom([]death.Cause{death.Fault, death.Revoked}).Draw(t, "cause"), Why: wild.Draw(t, "why")},
 			Others: rapid.SliceOf(exit).Draw(t, "others"), Stopped: rapid.SliceOf(exit).Draw(t, "stopped"),
 			ErrorFiles: rapid.MapOf(rapid.IntRange(0, 5), report).Draw(t, "reports")}
 		got := e.Summary()

@@ -158,7 +158,7 @@ done       commanded stacks         -> done       refuse{}
 				name := strings.TrimPrefix(fmt.Sprintf("%T", e), "agent.")
 				switch e := e.(type) {
 				case workerExited:
-					name += fmt.Sprintf(" %d", e.Code)
+					name += fmt.Sprintf(" %d", e.Code())
 				case roundOver:
 					name += map[bool]string{true: " new", false: " closed"}[e == newRound]
 					if isHang(e.err) {

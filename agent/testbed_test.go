@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -30,15 +31,16 @@ type script struct {
 
 // fakeGang runs scripts on the bubble's clock.
 type fakeGang struct {
-	exits  chan launcher.Exit
+	exits  chan death.Death
 	stop   chan struct{}
 	kill   chan struct{}
+	host   string
 	record func(string)
 	size   int
 	failed []chan struct{} // by local rank
 }
 
-func (g *fakeGang) Exits() <-chan launcher.Exit { return g.exits }
+func (g *fakeGang) Exits() <-chan death.Death   { return g.exits }
 func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String()); close(g.stop) }
 func (g *fakeGang) Interrupted(d time.Duration) { g.record("grace " + d.String()) }
 func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
@@ -55,7 +57,7 @@ func (g *fakeGang) Suspend()               { g.record("suspend") }
 func (g *fakeGang) Resume(d time.Duration) { g.record("resume after " + d.String()) }
 
 func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time.Duration) {
-	x := launcher.Exit{Rank: w.Rank, LocalRank: local, Pid: 100 + w.Rank, Code: 137, Signal: syscall.SIGKILL, Stopped: true}
+	x := death.Death{Rank: w.Rank, LocalRank: local, Host: g.host, Pid: 100 + w.Rank, ExitCode: -int(syscall.SIGKILL), Stopped: true}
 	if s.early {
 		g.say(w, s.says)
 		long := time.Unix(1, 0) // the clock of files is not that of the bubble
@@ -67,13 +69,13 @@ func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time
 	}
 	select {
 	case <-own:
-		x.Code, x.Signal, x.Stopped = s.code, 0, false
+		x.ExitCode, x.Stopped = s.code, false
 	case <-g.kill:
 	case <-g.failed[local]:
 		x.Stopped = false
 	case <-g.stop:
 		if s.dies != 0 {
-			x.Code, x.Signal, x.Stopped = 128+int(s.dies), s.dies, false
+			x.ExitCode, x.Stopped = -int(s.dies), false
 			break
 		}
 		if s.obeys < 0 || s.takes > grace {
@@ -84,7 +86,7 @@ func (g *fakeGang) worker(w launcher.WorkerSpec, local int, s script, grace time
 			break
 		}
 		time.Sleep(s.takes)
-		x.Code, x.Signal = s.obeys, 0
+		x.ExitCode = s.obeys
 	}
 	x.At = time.Now()
 	if !s.early {
@@ -143,7 +145,7 @@ func (s *testbed) reserve(string, int) (rendezvous.Port, error) { return fakePor
 func (s *testbed) startGang(_ context.Context, spec launcher.Spec) (Gang, error) {
 	s.record("start")
 	s.specs = append(s.specs, spec)
-	g := &fakeGang{exits: make(chan launcher.Exit), stop: make(chan struct{}), kill: make(chan struct{}), record: s.record}
+	g := &fakeGang{exits: make(chan death.Death), stop: make(chan struct{}), kill: make(chan struct{}), host: spec.Host, record: s.record}
 	g.size = len(s.attempts[len(s.specs)-1])
 	for range g.size {
 		g.failed = append(g.failed, make(chan struct{}))

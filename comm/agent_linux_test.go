@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/env/testing/hosttest"
 	"github.com/gorun/gorun/env/testing/testkit"
@@ -33,7 +34,7 @@ type testAgent struct {
 	hosts     *hosttest.Network // nil: all are on this one
 	hostCount int
 	round     int
-	died      []rounds.Death
+	died      []death.Death
 	workers   []*testWorker // by rank; nil: none lives
 }
 
@@ -221,8 +222,8 @@ func (a *testAgent) kill(rank int) {
 	w := a.workers[rank]
 	w.end()
 	a.workers[rank] = nil
-	a.died = append(a.died, rounds.Death{
-		Rank: rank, LocalRank: rank, Host: hostname(a.t), Pid: w.cmd.Process.Pid, ExitCode: -9, Reason: "signal 9 (SIGKILL)", Stderr: []string{"last words"},
+	a.died = append(a.died, death.Death{
+		Rank: rank, LocalRank: rank, Host: hostname(a.t), Pid: w.cmd.Process.Pid, ExitCode: -9, Stderr: []string{"last words"},
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env/death"
 )
 
 // A Death is how the process of a rank ended, as its agent says.
@@ -32,12 +32,12 @@ func (d *Death) Error() string {
 }
 
 // deathOf returns what the agent says of a death.
-func deathOf(d rounds.Death) *Death {
-	return &Death{ExitCode: d.ExitCode, OutOfMemory: d.OutOfMemory, Hung: d.Hung, Reason: d.Reason, Stderr: d.Stderr}
+func deathOf(d death.Death) *Death {
+	return &Death{ExitCode: d.ExitCode, OutOfMemory: d.OutOfMemory, Hung: d.Cause == death.Hang, Reason: d.String(), Stderr: d.Stderr}
 }
 
 // died returns the failure of a rank that has died.
-func died(d rounds.Death) *diagnosis.Failure {
-	death := deathOf(d)
-	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: death.Error(), Err: death}
+func died(d death.Death) *diagnosis.Failure {
+	err := deathOf(d)
+	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: err.Error(), Err: err}
 }

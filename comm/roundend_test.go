@@ -10,6 +10,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestConsequencesOfADeath(t *testing.T) {
 	for _, kind := range []diagnosis.Kind{diagnosis.PeerFailed, diagnosis.Closed} {
 		w := &world{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}
-		word := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, ExitCode: -9, Hung: true}}}
+		word := rounds.Round{Round: 1, Over: true, Died: []death.Death{{Rank: 2, ExitCode: -9, Cause: death.Hang}}}
 		time.AfterFunc(20*time.Millisecond, func() { w.round.End(word) })
 		f := w.withDeath(&diagnosis.Failure{Kind: kind, Rank: 1})
 		if death, ok := errors.AsType[*Death](f.Err); f.Rank != 2 || !ok || death.ExitCode != -9 || !death.Hung {

@@ -51,11 +51,11 @@ func TestBlockedOutputHidesNothing(t *testing.T) {
 			}
 			g := start(t, s)
 			e, _ := nextExit(t, g)
-			if e.LocalRank != 1 || e.Code != 3 || !slices.Equal(e.Tail, []string{"why"}) {
+			if e.LocalRank != 1 || e.Code() != 3 || !slices.Equal(e.Stderr, []string{"why"}) {
 				t.Errorf("%+v", e)
 			}
 			g.Stop(syscall.SIGTERM)
-			if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Signal != syscall.SIGTERM && e.Signal != syscall.SIGPIPE {
+			if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Signal() != syscall.SIGTERM && e.Signal() != syscall.SIGPIPE {
 				t.Errorf("%+v", e)
 			}
 			if _, more := nextExit(t, g); more {
@@ -144,7 +144,7 @@ func testLastWords(t *testing.T, pty bool) {
 		t.Fatal(err)
 	}
 	g.Stop(syscall.SIGTERM)
-	if e, _ := nextExit(t, g); e.Code != 7 {
+	if e, _ := nextExit(t, g); e.Code() != 7 {
 		t.Errorf("%+v", e)
 	}
 	_ = r.Close()

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 // TestFail: a worker that hangs, stopped or deaf, is killed, and nobody else; its exit is its own failure, also if the gang is stopped at the
@@ -24,12 +26,12 @@ func TestFail(t *testing.T) {
 			g.Stop(syscall.SIGTERM)
 		}
 		e, _ := nextExit(t, g)
-		if e.LocalRank != 1 || e.Signal != syscall.SIGKILL || e.Stopped || e.String() != "signal 9 (SIGKILL): it made no progress for 5s" {
+		if e.LocalRank != 1 || e.Signal() != syscall.SIGKILL || e.Stopped || e.String() != "signal 9 (SIGKILL): it made no progress for 5s" {
 			t.Errorf("%+v", e)
 		}
 		g.Kill()
 		for _, e := range exits(t, g) {
-			if e.Hung != "" || !e.Stopped {
+			if e.Cause == death.Hang || !e.Stopped {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -44,7 +46,7 @@ func TestFailQuits(t *testing.T) {
 	con.wait(t, "ready", 1)
 	g.Fail(0, "it hangs", true)
 	e := exits(t, g)[0]
-	if e.Code != 2 || e.Hung != "it hangs" || e.Stopped || !strings.Contains(con.String(), "goroutine 1 ") {
+	if e.Code() != 2 || e.Why != "it hangs" || e.Cause != death.Hang || e.Stopped || !strings.Contains(con.String(), "goroutine 1 ") {
 		t.Errorf("%+v\n%s", e, con)
 	}
 	s, con = spec(t, 1, "deaf") // which ignores SIGQUIT as well
@@ -54,7 +56,7 @@ func TestFailQuits(t *testing.T) {
 	g = start(t, s)
 	con.wait(t, "ready", 1)
 	g.Fail(0, "it hangs", true)
-	if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || e.Hung != "it hangs" {
+	if e := exits(t, g)[0]; e.Signal() != syscall.SIGKILL || e.Why != "it hangs" || e.Cause != death.Hang {
 		t.Errorf("%+v", e)
 	}
 	if want := "processes that outlived their workers were killed: 1 of rank 0"; warned.String() != want { // sleep

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -19,12 +20,12 @@ type Gang struct {
 	spec      Spec
 	guard     *guard.Guard
 	workers   []worker
-	exits     chan Exit     // has room for all, so that nobody needs to listen
-	stopping  atomic.Bool   // a stop or kill has been sent
-	grace     atomic.Int64  // Spec.Grace, or that of Interrupted
-	interrupt atomic.Bool   // Interrupted has been called
-	suspended chan struct{} // has room for one; the guard has suspended all
-	followed  chan struct{} // closed when the guard has nothing more to tell
+	exits     chan death.Death // has room for all, so that nobody needs to listen
+	stopping  atomic.Bool      // a stop or kill has been sent
+	grace     atomic.Int64     // Spec.Grace, or that of Interrupted
+	interrupt atomic.Bool      // Interrupted has been called
+	suspended chan struct{}    // has room for one; the guard has suspended all
+	followed  chan struct{}    // closed when the guard has nothing more to tell
 	clock     clock
 }
 
@@ -33,8 +34,8 @@ type worker struct {
 	pid      int
 	rank     atomic.Int64
 	out, err *stream
-	reported bool                   // its Exit has been delivered
-	hung     atomic.Pointer[string] // for Exit.Hung
+	reported bool                   // its death has been delivered
+	hung     atomic.Pointer[string] // why gorun has killed it, if that is because it made no progress
 }
 
 // Pids returns the workers' process ids, in the order of Spec.Workers. They may have ended.
@@ -56,9 +57,9 @@ func (g *Gang) IsBlocked() bool {
 	return false
 }
 
-// Exits delivers every worker's exit once, in the order in which they happened. It is closed when all have
+// Exits delivers every worker's death once, in the order in which they happened. It is closed when all have
 // been delivered, every descendant is gone and all output is in Spec.Spool. It never blocks the gang.
-func (g *Gang) Exits() <-chan Exit { return g.exits }
+func (g *Gang) Exits() <-chan death.Death { return g.exits }
 
 // Stop asks the gang to end: every process in the session of the workers gets sig, and when these have ended, or
 // Spec.Grace is over (see Interrupted), Kill follows. Stop does not wait. Only the first Stop counts.
@@ -110,7 +111,7 @@ func (g *Gang) SetPrefix(index, rank int, prefix string) {
 	g.workers[index].err.prefix.Store(p)
 }
 
-// Fail kills one worker, by its index in Spec.Workers, that does not do as it should. Its Exit says why, and counts as its own failure,
+// Fail kills one worker, by its index in Spec.Workers, that does not do as it should. Its death says why, and counts as its own failure,
 // also if a Stop follows. If quit is true, the worker gets SIGQUIT first, on which programs print their stacks, and a second to end.
 // Fail does not wait.
 func (g *Gang) Fail(index int, why string, quit bool) {
@@ -160,9 +161,7 @@ func (g *Gang) follow() bool {
 		}
 		switch {
 		case e.Exit != nil && e.Exit.Worker < len(g.workers):
-			exit := Exit{At: time.Unix(0, e.Exit.At), Stopped: e.Exit.Stopped, Interrupt: syscall.Signal(e.Exit.Interrupt), OutOfMemory: e.Exit.OutOfMemory}
-			exit.setStatus(syscall.WaitStatus(e.Exit.Status))
-			g.report(e.Exit.Worker, exit)
+			g.report(e.Exit.Worker, deathOf(e.Exit))
 		case e.Denied != nil:
 			g.warnDenied(e.Denied)
 		case e.Stuck != nil:
@@ -186,23 +185,39 @@ func (g *Gang) follow() bool {
 func (g *Gang) reportRest(guardLost bool) {
 	for i := range g.workers {
 		if !g.workers[i].reported {
-			g.report(i, Exit{Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL,
-				At: time.Now(), Stopped: g.stopping.Load(), GuardLost: guardLost})
+			d := death.Death{ExitCode: -int(syscall.SIGKILL), At: time.Now(), Stopped: g.stopping.Load()}
+			if guardLost {
+				d.Cause = death.GuardLost
+			}
+			g.report(i, d)
 		}
 	}
 }
 
-// report passes on everything that the worker has written, and then delivers its exit.
-func (g *Gang) report(index int, exit Exit) {
+// deathOf returns what the guard says of a death.
+func deathOf(e *guard.Exit) death.Death {
+	d := death.Death{
+		At: time.Unix(0, e.At), Stopped: e.Stopped, Interrupt: syscall.Signal(e.Interrupt), OutOfMemory: e.OutOfMemory,
+	}
+	if status := syscall.WaitStatus(e.Status); status.Signaled() {
+		d.ExitCode = -int(status.Signal())
+	} else {
+		d.ExitCode = status.ExitStatus()
+	}
+	return d
+}
+
+// report passes on everything that the worker has written, and then delivers its death. If gorun has sent it a signal, nobody else did.
+func (g *Gang) report(index int, d death.Death) {
 	w := &g.workers[index]
 	w.reported = true
 	w.out.sync()
-	exit.Rank, exit.LocalRank, exit.Pid = int(w.rank.Load()), g.spec.localRank(index), w.pid
-	exit.Tail = w.err.sync()
-	if exit.Failed() {
-		exit.setHung(w.hung.Load())
+	d.Rank, d.LocalRank, d.Host, d.Pid = int(w.rank.Load()), g.spec.localRank(index), g.spec.Host, w.pid
+	d.Stderr = w.err.sync()
+	if why := w.hung.Load(); why != nil && d.Failed() {
+		d.Cause, d.Why, d.OutOfMemory, d.Stopped = death.Hang, *why, false, false
 	}
-	g.exits <- exit
+	g.exits <- d
 }
 
 // endGuard ends a guard that has died, or does not answer, and its workers.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
 	"github.com/gorun/gorun/launcher/spool"
@@ -21,13 +22,13 @@ func TestExitsAreDeliveredOnceEach(t *testing.T) {
 		s.Workers[i].Rank += 40
 	}
 	all := exits(t, start(t, s))
-	slices.SortFunc(all, func(a, b Exit) int { return a.LocalRank - b.LocalRank })
+	slices.SortFunc(all, func(a, b death.Death) int { return a.LocalRank - b.LocalRank })
 	if len(all) != 5 {
 		t.Fatalf("%d exits, want 5: %v", len(all), all)
 	}
 	for i, e := range all {
-		if e.LocalRank != i || e.Rank != 40+i || e.Code != i || e.Failed() != (i > 0) || e.Pid == 0 ||
-			e.Signal != 0 || e.Stopped || e.GuardLost || e.At.IsZero() {
+		if e.LocalRank != i || e.Rank != 40+i || e.Code() != i || e.Failed() != (i > 0) || e.Pid == 0 ||
+			e.Signal() != 0 || e.Stopped || e.Cause == death.GuardLost || e.At.IsZero() {
 			t.Errorf("exit %d: %+v", i, e)
 		}
 	}
@@ -36,7 +37,7 @@ func TestExitsAreDeliveredOnceEach(t *testing.T) {
 func TestExitBySignal(t *testing.T) {
 	s, _ := spec(t, 1, "signal", "9")
 	e := exits(t, start(t, s))[0]
-	if e.Code != 137 || e.Signal != syscall.SIGKILL || !e.Failed() || e.Stopped || e.OutOfMemory || e.String() != "signal 9 (SIGKILL)" {
+	if e.Code() != 137 || e.Signal() != syscall.SIGKILL || !e.Failed() || e.Stopped || e.OutOfMemory || e.String() != "signal 9 (SIGKILL)" {
 		t.Errorf("%+v: %v", e, e)
 	}
 }
@@ -54,7 +55,7 @@ func TestFirstFailureIsDeliveredWhileOthersRun(t *testing.T) {
 	}
 	g.Kill()
 	e, _ = nextExit(t, g)
-	if e.LocalRank != 0 || !e.Stopped || e.Code != 137 {
+	if e.LocalRank != 0 || !e.Stopped || e.Code() != 137 {
 		t.Errorf("second exit %+v", e)
 	}
 	if more, ok := nextExit(t, g); ok {
@@ -91,7 +92,7 @@ func TestRelativeProgram(t *testing.T) {
 	t.Chdir(filepath.Dir(exe))
 	s, _ := spec(t, 1, "exit", "3")
 	s.Argv[0] = "./" + filepath.Base(exe)
-	if e := exits(t, start(t, s))[0]; e.Code != 3 {
+	if e := exits(t, start(t, s))[0]; e.Code() != 3 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -230,7 +231,7 @@ func TestSignalPassesOn(t *testing.T) {
 	con.wait(t, "ready", 2)
 	g.Signal(syscall.SIGUSR1)
 	for _, e := range exits(t, g) {
-		if e.Code != 7 || e.Stopped {
+		if e.Code() != 7 || e.Stopped {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -267,13 +268,13 @@ func TestGangsOfANode(t *testing.T) {
 	first, others := s, s
 	first.Workers, others.Workers, others.FirstLocalRank = s.Workers[:1], s.Workers[1:], 1
 	gangs := []*Gang{start(t, first), start(t, others)}
-	var all []Exit
+	var all []death.Death
 	for _, g := range gangs {
 		all = append(all, exits(t, g)...)
 	}
-	slices.SortFunc(all, func(a, b Exit) int { return a.LocalRank - b.LocalRank })
+	slices.SortFunc(all, func(a, b death.Death) int { return a.LocalRank - b.LocalRank })
 	for i, e := range all {
-		if e.LocalRank != i || e.Rank != i || e.Code != 3 {
+		if e.LocalRank != i || e.Rank != i || e.Code() != 3 {
 			t.Errorf("exit %d: %+v", i, e)
 		}
 	}

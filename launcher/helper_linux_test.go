@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/death"
 	_ "github.com/gorun/gorun/launcher/guard/reexec" // the test binary is also the guard
 	"github.com/gorun/gorun/launcher/proc"
 	"github.com/gorun/gorun/launcher/spool"
@@ -71,9 +72,9 @@ func start(t *testing.T, s Spec) *Gang {
 }
 
 // exits waits for the end of the gang.
-func exits(t *testing.T, g *Gang) []Exit {
+func exits(t *testing.T, g *Gang) []death.Death {
 	t.Helper()
-	var all []Exit
+	var all []death.Death
 	for {
 		e, ok := nextExit(t, g)
 		if !ok {
@@ -84,14 +85,14 @@ func exits(t *testing.T, g *Gang) []Exit {
 	}
 }
 
-func nextExit(t *testing.T, g *Gang) (Exit, bool) {
+func nextExit(t *testing.T, g *Gang) (death.Death, bool) {
 	t.Helper()
 	select {
 	case e, ok := <-g.Exits():
 		return e, ok
 	case <-time.After(patience):
 		t.Fatal("the gang does not end")
-		return Exit{}, false
+		return death.Death{}, false
 	}
 }
 

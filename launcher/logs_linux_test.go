@@ -127,8 +127,8 @@ func TestDiscard(t *testing.T) {
 		s.Logs = LogSpec{Discard: discard, Redirect: StdMap{Default: Both}, Tee: StdMap{Ranks: map[int]Std{1: Stdout}},
 			StderrFilters: []string{"loss"}}
 		for _, e := range exits(t, start(t, s)) {
-			if !slices.Equal(e.Tail, []string{"loss"}) {
-				t.Errorf("tail %q", e.Tail)
+			if !slices.Equal(e.Stderr, []string{"loss"}) {
+				t.Errorf("tail %q", e.Stderr)
 			}
 		}
 		want := []string{"[0] loss\n", "[0] out\n", "[1] loss\n", "[1] out\n"}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -46,7 +47,7 @@ func TestDaemonThatNeverStopsWritingHoldsNothingUp(t *testing.T) {
 	s.Warn = warned.add
 	g := start(t, s)
 	con.wait(t, "ready", 1)
-	if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Code != 3 {
+	if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Code() != 3 {
 		t.Errorf("%+v", e)
 	}
 	g.Kill()
@@ -124,7 +125,7 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, e := range exits(t, g) {
-		if e.LocalRank != i || !e.GuardLost || e.Stopped || e.Code != 137 || !e.Failed() {
+		if e.LocalRank != i || e.Cause != death.GuardLost || e.Stopped || e.Code() != 137 || !e.Failed() {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -143,7 +144,7 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 	}
 	otherGang.Stop(syscall.SIGTERM)
 	for _, e := range exits(t, otherGang) {
-		if e.GuardLost || e.Code != 5 {
+		if e.Cause == death.GuardLost || e.Code() != 5 {
 			t.Errorf("the other gang: %+v", e)
 		}
 	}
@@ -176,7 +177,7 @@ func TestSIGKILLOfGuardDuringStop(t *testing.T) {
 	if err := syscall.Kill(g.guard.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if e := exits(t, g)[0]; !e.GuardLost || !e.Stopped {
+	if e := exits(t, g)[0]; e.Cause != death.GuardLost || !e.Stopped {
 		t.Errorf("%+v", e)
 	}
 }

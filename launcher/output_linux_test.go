@@ -68,15 +68,15 @@ func testOutputBeforeExit(t *testing.T, out, text string) {
 		s.Argv[0], "daemon", "write", out, strings.ReplaceAll(text, "\n", `\n`), "3"}
 	g := start(t, s)
 	e, _ := nextExit(t, g)
-	if e.LocalRank != 0 || e.Code != 3 {
+	if e.LocalRank != 0 || e.Code() != 3 {
 		t.Fatalf("%+v", e)
 	}
 	if out != "" {
 		con.wait(t, "the end of out", 1) // what the daemon writes follows it in its line, or not
 	}
 	con.wait(t, "[0] the end\n", 1) // all is in the queue before the exit is told, and nothing else has to happen
-	if len(e.Tail) != tailLines || e.Tail[tailLines-1] != "the end" || e.Tail[0] != "0123456789abcde" {
-		t.Errorf("tail %q", e.Tail)
+	if len(e.Stderr) != tailLines || e.Stderr[tailLines-1] != "the end" || e.Stderr[0] != "0123456789abcde" {
+		t.Errorf("tail %q", e.Stderr)
 	}
 	daemon := con.pids(t, "daemon", 1)[0]
 	if err := syscall.Kill(daemon, syscall.SIGKILL); err != nil { // so that nothing waits for it
@@ -135,8 +135,8 @@ func testSync(t *testing.T, r, w *os.File, err error, length int) {
 func TestTailOfTheExit(t *testing.T) {
 	s, _ := spec(t, 1, "write", `not this\n`, `Traceback:\n  boom`, "1")
 	e := exits(t, start(t, s))[0]
-	if want := []string{"Traceback:", "  boom"}; !slices.Equal(e.Tail, want) {
-		t.Errorf("tail %q, want %q", e.Tail, want)
+	if want := []string{"Traceback:", "  boom"}; !slices.Equal(e.Stderr, want) {
+		t.Errorf("tail %q, want %q", e.Stderr, want)
 	}
 }
 
@@ -288,8 +288,8 @@ func TestRunesArriveWhole(t *testing.T) {
 		if raw {
 			want[1] = "\xd6\xd0" // GBK for the middle
 		}
-		if got := con.String(); got != "[0] "+want[0]+"\n[0] "+want[1]+"\n" || !slices.Equal(e.Tail, want) {
-			t.Errorf("raw %v: console %q, tail %q", raw, got, e.Tail)
+		if got := con.String(); got != "[0] "+want[0]+"\n[0] "+want[1]+"\n" || !slices.Equal(e.Stderr, want) {
+			t.Errorf("raw %v: console %q, tail %q", raw, got, e.Stderr)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func TestFullConsole(t *testing.T) {
 	s.Argv = []string{"/bin/sh", "-c", "yes | head -50000; echo why >&2; exit 3"}
 	s.Stdout, s.Stderr, s.Live = full, full, true
 	for _, e := range exits(t, start(t, s)) {
-		if e.Code != 3 || !slices.Equal(e.Tail, []string{"why"}) {
+		if e.Code() != 3 || !slices.Equal(e.Stderr, []string{"why"}) {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -339,7 +339,7 @@ func TestFullConsole(t *testing.T) {
 func TestNoConsole(t *testing.T) {
 	s, _ := spec(t, 1, "write", `one\n`, `two\n`, "0")
 	s.Stdout, s.Stderr = nil, nil
-	if e := exits(t, start(t, s))[0]; !slices.Equal(e.Tail, []string{"two"}) {
+	if e := exits(t, start(t, s))[0]; !slices.Equal(e.Stderr, []string{"two"}) {
 		t.Errorf("%+v", e)
 	}
 }

@@ -171,7 +171,7 @@ func TestRunPython(t *testing.T) {
 		s.Workers[0].Env = append(os.Environ(), "RANK=0", "PYTHONDONTWRITEBYTECODE=1")
 		e := exits(t, start(t, s))[0]
 		text := con.String()
-		if e.Code != 4 || !strings.HasPrefix(text, "[0] __main__ ['") || !strings.HasSuffix(text, tt.argv0+"', '-c', 'a b'] True 0\n") {
+		if e.Code() != 4 || !strings.HasPrefix(text, "[0] __main__ ['") || !strings.HasSuffix(text, tt.argv0+"', '-c', 'a b'] True 0\n") {
 			t.Errorf("%q: %v\n%s", p.Argv, e, con)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
@@ -185,7 +186,7 @@ func manyGangs(args []string) {
 		seen := 0
 		for e := range g.Exits() {
 			seen++
-			if e.GuardLost != lost || !lost && e.Code != e.LocalRank+1 {
+			if e.Cause == death.GuardLost != lost || !lost && e.Code() != e.LocalRank+1 {
 				fmt.Printf("gang %d: %+v\n", i, e)
 			}
 		}

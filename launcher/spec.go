@@ -16,6 +16,8 @@ import (
 
 // Spec describes what to start on this node in one attempt.
 type Spec struct {
+	// Host is this node, as people call it, for the deaths of its workers.
+	Host string
 	// Argv is the program with its arguments, for every worker that has no Argv of its own (see Resolve). Argv[0] is the
 	// path of the executable.
 	Argv []string

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher/guard"
 )
 
@@ -53,7 +54,7 @@ func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
 		closeAll(theirs)
 		return nil, nil, err
 	}
-	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan Exit, len(spec.Workers)),
+	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan death.Death, len(spec.Workers)),
 		suspended: make(chan struct{}, 1), followed: make(chan struct{})}
 	g.grace.Store(int64(spec.Grace))
 	g.attach(ours)

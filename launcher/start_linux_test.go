@@ -26,7 +26,7 @@ func TestWorkersWithProgramsOfTheirOwn(t *testing.T) {
 	s.Workers[1].Argv = []string{"/bin/sh", "-c", `echo "$0 $1"; exit 4`, "an", "argument"}
 	s.Workers[2].Argv = []string{"./" + filepath.Base(exe), "exit", "5"}
 	for _, e := range exits(t, start(t, s)) {
-		if e.Code != 3+e.LocalRank {
+		if e.Code() != 3+e.LocalRank {
 			t.Errorf("%+v", e)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 func TestStopLetsWorkersEnd(t *testing.T) {
@@ -14,7 +16,7 @@ func TestStopLetsWorkersEnd(t *testing.T) {
 	g.Stop(syscall.SIGTERM)
 	g.Stop(syscall.SIGQUIT) // only the first counts
 	for _, e := range exits(t, g) {
-		if e.Code != 5 || !e.Stopped {
+		if e.Code() != 5 || !e.Stopped {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -33,7 +35,7 @@ func TestStopKillsAfterGrace(t *testing.T) {
 	con.wait(t, "ready", 2)
 	g.Stop(syscall.SIGTERM)
 	for _, e := range exits(t, g) {
-		if e.Signal != syscall.SIGKILL || !e.Stopped {
+		if e.Signal() != syscall.SIGKILL || !e.Stopped {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -58,7 +60,7 @@ func TestInterrupted(t *testing.T) {
 			con.wait(t, "ready", 1)
 			begun := time.Now()
 			c.calls(g)
-			if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || !e.Stopped {
+			if e := exits(t, g)[0]; e.Signal() != syscall.SIGKILL || !e.Stopped {
 				t.Errorf("%+v", e)
 			}
 			if took := time.Since(begun); c.name == "after Stop, longer" && took < longer {
@@ -72,7 +74,7 @@ func TestInterrupted(t *testing.T) {
 	con.wait(t, "ready", 1)
 	g.Interrupted(time.Hour)
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; e.Code != 5 {
+	if e := exits(t, g)[0]; e.Code() != 5 {
 		t.Errorf("a longer time: %+v", e)
 	}
 }
@@ -83,7 +85,7 @@ func TestStopWithoutGraceKillsAtOnce(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || !e.Stopped {
+	if e := exits(t, g)[0]; e.Signal() != syscall.SIGKILL || !e.Stopped {
 		t.Errorf("%+v", e)
 	}
 }
@@ -96,7 +98,7 @@ func TestKillDuringStop(t *testing.T) {
 	g.Stop(syscall.SIGTERM)
 	g.Kill()
 	for _, e := range exits(t, g) {
-		if e.Signal != syscall.SIGKILL || !e.Stopped {
+		if e.Signal() != syscall.SIGKILL || !e.Stopped {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -110,7 +112,7 @@ func TestStopReachesSuspendedWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; e.Code != 5 {
+	if e := exits(t, g)[0]; e.Code() != 5 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -121,7 +123,7 @@ func TestStopReachesHelpersOfAnEndedWorker(t *testing.T) {
 	s.Argv = []string{"/bin/sh", "-c", `if [ "$RANK" = 0 ]; then "$0" polite & exit 0; fi; exec "$0" wait`, exe}
 	s.Workers = workersOf(2)
 	g := start(t, s)
-	if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Code != 0 {
+	if e, _ := nextExit(t, g); e.LocalRank != 0 || e.Code() != 0 {
 		t.Fatalf("%+v", e)
 	}
 	con.wait(t, "ready", 2)
@@ -164,7 +166,7 @@ func TestGuardOutlivesSignals(t *testing.T) {
 		}
 	}
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; e.GuardLost || e.Signal != syscall.SIGTERM {
+	if e := exits(t, g)[0]; e.Cause == death.GuardLost || e.Signal() != syscall.SIGTERM {
 		t.Errorf("%+v", e)
 	}
 }
@@ -197,7 +199,7 @@ func TestStepSignals(t *testing.T) {
 		con.wait(t, "got", 1)
 		g.Signal(syscall.SIGUSR1) // this one is known
 		g.Signal(syscall.SIGUSR1) // this one is not
-		if e := exits(t, g)[0]; e.Code != 7 || e.Stopped {
+		if e := exits(t, g)[0]; e.Code() != 7 || e.Stopped {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -207,7 +209,7 @@ func TestStepSignals(t *testing.T) {
 		con.wait(t, "got", 1)
 		g.Interrupted(300 * time.Millisecond)
 		g.Stop(syscall.SIGTERM)
-		if e := exits(t, g)[0]; e.Signal != syscall.SIGKILL || !e.Stopped { // it has not got two
+		if e := exits(t, g)[0]; e.Signal() != syscall.SIGKILL || !e.Stopped { // it has not got two
 			t.Errorf("%+v", e)
 		}
 	})
@@ -216,7 +218,7 @@ func TestStepSignals(t *testing.T) {
 		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
 		con.wait(t, "got", 1)
 		g.Stop(syscall.SIGTERM)
-		if e := exits(t, g)[0]; e.Code != 7 {
+		if e := exits(t, g)[0]; e.Code() != 7 {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -226,21 +228,21 @@ func TestStepSignals(t *testing.T) {
 		con.wait(t, "got", 1)
 		g.Interrupted(time.Hour)
 		g.Stop(syscall.SIGTERM)
-		if e := exits(t, g)[0]; e.Code != 7 || e.Interrupt != 0 {
+		if e := exits(t, g)[0]; e.Code() != 7 || e.Interrupt != 0 {
 			t.Errorf("%+v", e)
 		}
 	})
 	t.Run("ended by it", func(t *testing.T) {
 		g, _ := begin(t, true)
 		signal(t, syscall.SIGINT, g.Pids()[0], g.guard.Pid())
-		if e := exits(t, g)[0]; e.Signal != syscall.SIGINT || !e.Stopped || e.Interrupt != syscall.SIGINT {
+		if e := exits(t, g)[0]; e.Signal() != syscall.SIGINT || !e.Stopped || e.Interrupt != syscall.SIGINT {
 			t.Errorf("%+v", e)
 		}
 	})
 	t.Run("killed by somebody", func(t *testing.T) {
 		g, _ := begin(t, true)
 		signal(t, syscall.SIGINT, g.Pids()[0])
-		if e := exits(t, g)[0]; e.Signal != syscall.SIGINT || e.Stopped || e.Interrupt != 0 {
+		if e := exits(t, g)[0]; e.Signal() != syscall.SIGINT || e.Stopped || e.Interrupt != 0 {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -264,7 +266,7 @@ func TestWhoGetsTheSignal(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 4)
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; e.Code != 5 || !e.Stopped {
+	if e := exits(t, g)[0]; e.Code() != 5 || !e.Stopped {
 		t.Errorf("%+v", e)
 	}
 	before, after, _ := strings.Cut(con.String(), "another session has got it")

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -74,7 +75,7 @@ func TestProcessThatCannotBeKilled(t *testing.T) {
 			}
 			g.Kill()
 			for _, e := range exits(t, g) {
-				if e.Signal != syscall.SIGKILL || !e.Stopped {
+				if e.Signal() != syscall.SIGKILL || !e.Stopped {
 					t.Errorf("%+v", e)
 				}
 			}
@@ -110,7 +111,7 @@ func TestGuardThatDoesNotAnswer(t *testing.T) {
 		g.Signal(syscall.SIGUSR1)
 	}
 	g.Stop(syscall.SIGTERM)
-	if e := exits(t, g)[0]; !e.GuardLost {
+	if e := exits(t, g)[0]; e.Cause != death.GuardLost {
 		t.Errorf("%+v", e)
 	}
 	gone(t, g.Pids()...)
@@ -126,7 +127,7 @@ func TestGuardThatCrashes(t *testing.T) {
 	if err := syscall.Kill(g.guard.Pid(), syscall.SIGABRT); err != nil {
 		t.Fatal(err)
 	}
-	if e := exits(t, g)[0]; !e.GuardLost {
+	if e := exits(t, g)[0]; e.Cause != death.GuardLost {
 		t.Errorf("%+v", e)
 	}
 	if want := "message from the guard of the workers: SIGABRT: abort; "; !strings.HasPrefix(warned.String(), want) {

@@ -117,7 +117,8 @@ func (s *State) gather() Decision {
 		return s.waitForCertainty(next.ID, LastCall, what+more)
 	}
 	next.Apart = s.apartFrom(s.Nodes, chosen)
-	next.Why = s.whyWithout(next.Apart, chosen, s.why())
+	next.Cause, next.Why = s.why()
+	next.Why = s.whyWithout(next.Apart, chosen, next.Why)
 	next.Members, next.Late, next.New = order(chosen, s.nodeRanks), s.late, s.newcomers(chosen)
 	if s.Last != nil {
 		stay := keysOf(chosen)

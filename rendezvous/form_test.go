@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -84,7 +85,7 @@ func TestScaleUp(t *testing.T) {
 		if got := keys(c.s.Last.Members); got != want[0] {
 			t.Errorf("scale up %s: with a newcomer the round is %s, want %s", scale, got, want[0])
 		}
-		c.report("n1", &rendezvous.Failure{Code: 1})
+		c.report("n1", &rendezvous.Failure{Death: death.Death{ExitCode: 1}})
 		c.settle(0)
 		for _, m := range c.s.Last.Members {
 			c.again(m.Key)
@@ -152,8 +153,8 @@ func TestTwoNodesAskForOneRank(t *testing.T) {
 }
 
 func TestHowJobsEnd(t *testing.T) {
-	first, second := &rendezvous.Failure{Host: "n2", Rank: 1, Code: 3, Ending: "exit code 3"}, &rendezvous.Failure{Code: 4}
-	final := &rendezvous.Failure{Code: 5, Final: true}
+	first, second := &rendezvous.Failure{Death: death.Death{Host: "n2", Rank: 1, ExitCode: 3}}, &rendezvous.Failure{Death: death.Death{ExitCode: 4}}
+	final := &rendezvous.Failure{Death: death.Death{ExitCode: 5}, Final: true}
 	for _, test := range []struct {
 		name string
 		do   func(*cluster)
@@ -225,7 +226,7 @@ func TestLeaving(t *testing.T) {
 	leaves := func(c *cluster) {
 		c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: "n1", Left: &rendezvous.Outcome{Code: 143, Reason: "stopped"}})
 	}
-	fails := func(c *cluster) { c.report("n2", &rendezvous.Failure{Host: "b", Code: 1}) }
+	fails := func(c *cluster) { c.report("n2", &rendezvous.Failure{Death: death.Death{Host: "b", ExitCode: 1}}) }
 	for name, events := range map[string][]func(*cluster){
 		"it says so":         {leaves},
 		"then others fail":   {leaves, fails},
@@ -273,7 +274,7 @@ func TestRestart(t *testing.T) {
 		if d.Over == nil || d.Over.Why != "gorun restart" || d.Over.Restarts != 0 || d.Over.Failure != nil {
 			t.Fatalf("%+v", d)
 		}
-		c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: a, Failure: &rendezvous.Failure{Code: 3, Final: true}})
+		c.s.Reports = append(c.s.Reports, rendezvous.Report{Key: a, Failure: &rendezvous.Failure{Death: death.Death{ExitCode: 3}, Final: true}})
 		if d := rendezvous.Form(c.s); d.Close == nil || d.Close.Code != 3 {
 			t.Errorf("after a failure for good: %+v", d)
 		}

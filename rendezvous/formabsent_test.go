@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -15,7 +16,7 @@ import (
 // a failure of another node neither costs a restart nor ends the job, even if a newcomer takes the place of the absent one.
 func TestAbsentMemberMayBeTheCause(t *testing.T) {
 	killed := failure(0, 1)
-	killed.Signal = 9
+	killed.ExitCode = -9
 	for name, failures := range map[string][]*rendezvous.Failure{
 		"no peer is named":             {failure(0, 1)},
 		"the absent one is named":      {follower(0, 1, 0)},
@@ -145,9 +146,9 @@ func TestUnsettledLeaderComesToTheSame(t *testing.T) {
 				event = func(c *cluster) { c.report(key, nil) }
 			case kind == "fail":
 				f := failure(rank, 1)
-				f.Signal = rapid.SampledFrom([]int{0, 6, 9}).Draw(t, "signal")
+				f.ExitCode = rapid.SampledFrom([]int{1, -6, -9}).Draw(t, "exit code")
 				if rapid.Bool().Draw(t, "follows") {
-					f.FailedPeer = &rendezvous.FailedPeer{Rank: rapid.IntRange(-1, 4).Draw(t, "because of"), Finder: rank}
+					f.FailedPeer = &death.Peer{Rank: rapid.IntRange(-1, 4).Draw(t, "because of"), Finder: rank}
 				}
 				event = func(c *cluster) { c.report(key, f) }
 			case rank > 0:

@@ -3,8 +3,9 @@ package rendezvous
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 // When a node is lost, workers on other nodes lose their connections to its workers and fail. These failures may be reported before
@@ -63,7 +64,7 @@ func (s *State) failed(f *Failure) Decision {
 		return s.awaitCause(f, lossTimeout)
 	case restart:
 		return Decision{Over: &Ending{Why: s.restartFor(root), Failure: root, Restarts: s.Last.Restarts + 1}}
-	case len(s.Last.Members) > 1 && f.mayFollow() && !s.expired(s.Last.ID, Cause, s.causeTimeout(root)):
+	case len(s.Last.Members) > 1 && !f.IsCrash() && !s.expired(s.Last.ID, Cause, s.causeTimeout(root)):
 		return s.awaitCause(f, s.causeTimeout(root))
 	case len(s.uncertain()) > 0:
 		return s.waitForCertainty(s.Last.ID, Cause, fmt.Sprintf("round %d: %s", s.Last.ID, f))
@@ -91,24 +92,31 @@ func (s *State) failWith(root *Failure) Decision {
 	by := slices.IndexFunc(s.failures, func(r Report) bool { return r.Failure == root })
 	stays := func(n Candidate) bool { return n.Key == s.failures[by].Key && !n.Leaving }
 	lost := !slices.ContainsFunc(s.Nodes, stays) && !slices.ContainsFunc(s.leavers, stays) // who asked for no restart is among these
-	return Decision{Close: &Outcome{Code: root.Code, Failure: root, Lost: lost}}
+	return Decision{Close: &Outcome{Code: root.Code(), Failure: root, Lost: lost}}
 }
 
 func (s *State) restartFor(f *Failure) string {
-	return fmt.Sprintf("%s; restart %d of %d", f, s.Last.Restarts+1, s.MaxRestarts)
+	return f.Describe() + "; " + s.restartNumber(s.Last.Restarts+1)
 }
 
-// why returns why the last round ended; empty: there was none. If it was a failure, its root cause may have been reported since.
-func (s *State) why() string {
-	if s.Over == nil {
-		return ""
+// restartNumber says which restart a round uses up.
+func (s *State) restartNumber(n int) string { return fmt.Sprintf("restart %d of %d", n, s.MaxRestarts) }
+
+// why returns why the last round ended, as in Round. If it was a failure, its root cause may have been reported since.
+func (s *State) why() (cause *death.Death, why string) {
+	switch {
+	case s.Over == nil:
+		return nil, ""
+	case !s.charged() || s.Over.Failure == nil:
+		return nil, s.Over.Why
 	}
-	for _, r := range s.failures {
-		if s.charged() && s.Over.Why == s.restartFor(r.Failure) {
-			return s.restartFor(s.rootCause(s.failures[0].Failure))
-		}
+	root := s.Over.Failure
+	if len(s.failures) > 0 {
+		root = s.rootCause(s.failures[0].Failure)
 	}
-	return s.Over.Why
+	d := root.Death
+	d.Stderr = nil
+	return &d, s.restartNumber(s.Over.Restarts)
 }
 
 // charged reports whether a failure ended the last round and used up a restart.
@@ -116,47 +124,22 @@ func (s *State) charged() bool {
 	return s.Over != nil && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0
 }
 
-// mayFollow reports whether a worker may fail like this because it lost a peer. Such a worker ends by itself.
-func (f *Failure) mayFollow() bool { return f.Signal == 0 || f.Signal == int(syscall.SIGABRT) }
-
-// RootCause returns the failure at the root of one. Failures are numbered in the order in which they were reported. because says
-// which other failure, or which earlier one of its own, has caused one; negative: none that is known. Of failures that have caused
-// each other it is the first.
-func RootCause(failure int, because func(failure int) int) int {
-	seen := make(map[int]bool)
-	for !seen[failure] {
-		seen[failure] = true
-		cause := because(failure)
-		if cause < 0 {
-			return failure
+// rootCause returns the root cause of f, as far as it has been reported.
+func (s *State) rootCause(f *Failure) *Failure {
+	first, all := 0, make([]death.Failure, len(s.failures))
+	for i, r := range s.failures {
+		all[i] = death.Failure{Death: r.Failure.Death, Peer: r.Failure.FailedPeer}
+		if r.Failure == f {
+			first = i
 		}
-		failure = cause
 	}
-	first := failure
-	for other := because(failure); other != failure; other = because(other) {
-		first = min(first, other)
-	}
-	return first
+	return s.failures[death.RootCause(all, first, s.failureOf)].Failure
 }
 
-// rootCause returns the failure that caused f, if it has been reported, or else f.
-func (s *State) rootCause(f *Failure) *Failure {
-	first := slices.IndexFunc(s.failures, func(r Report) bool { return r.Failure == f })
-	root := RootCause(first, func(i int) int {
-		f := s.failures[i].Failure
-		if !f.follows() {
-			return -1
-		}
-		for _, rank := range []int{f.FailedPeer.Rank, f.FailedPeer.Finder} {
-			key, known := s.nodeOf(rank)
-			other := slices.IndexFunc(s.failures, func(r Report) bool { return known && r.Key == key })
-			if other >= 0 && other != i {
-				return other
-			}
-		}
-		return -1
-	})
-	return s.failures[root].Failure
+// failureOf returns the index of what the node of a worker has reported; negative: it has reported no failure.
+func (s *State) failureOf(worker int) int {
+	key, known := s.nodeOf(worker)
+	return slices.IndexFunc(s.failures, func(r Report) bool { return known && r.Key == key })
 }
 
 // awaitsPeer reports whether the report of the worker that caused f can still come: its node is here and has not reported.
@@ -170,7 +153,7 @@ func (s *State) awaitsPeer(f *Failure) bool {
 }
 
 // follows reports whether the worker is known to have failed because of another one. A crash is its own cause.
-func (f *Failure) follows() bool { return f.FailedPeer != nil && f.mayFollow() }
+func (f *Failure) follows() bool { return f.FailedPeer != nil && !f.IsCrash() }
 
 // nodeOf returns the Key of the member of the last round that has a worker's rank.
 func (s *State) nodeOf(worker int) (key string, known bool) {

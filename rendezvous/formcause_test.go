@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestLostNodesMakeOthersFail: workers fail when those of a node that is lost are gone, and that is reported first.
 func TestLostNodesMakeOthersFail(t *testing.T) {
-	failed := &rendezvous.Failure{Host: "n1", Rank: 0, Code: 1, Ending: "exit code 1"}
+	failed := &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}}
 	for _, restarts := range []int{0, 1} {
 		for _, test := range []struct {
 			why  string
@@ -45,11 +46,11 @@ func TestLastFailure(t *testing.T) {
 		failure rendezvous.Failure
 		after   time.Duration
 	}{
-		{2, rendezvous.Failure{Code: 1}, time.Second},
-		{2, rendezvous.Failure{Code: 134, Signal: 6}, time.Second},
-		{2, rendezvous.Failure{Code: 137, Signal: 9}, 0},
-		{2, rendezvous.Failure{Code: 93, Final: true}, 0},
-		{1, rendezvous.Failure{Code: 1}, 0},
+		{2, rendezvous.Failure{Death: death.Death{ExitCode: 1}}, time.Second},
+		{2, rendezvous.Failure{Death: death.Death{ExitCode: -6}}, time.Second},
+		{2, rendezvous.Failure{Death: death.Death{ExitCode: -9}}, 0},
+		{2, rendezvous.Failure{Death: death.Death{ExitCode: 93}, Final: true}, 0},
+		{1, rendezvous.Failure{Death: death.Death{ExitCode: 1}}, 0},
 	} {
 		c := newCluster(test.nodes, test.nodes, 0)
 		for range test.nodes {
@@ -70,7 +71,7 @@ func TestLastFailure(t *testing.T) {
 // TestUnheardMembers: the job does not end with the last failure while a member may have ended unnoticed: one that has no tie, and has
 // not reported. Its lease shows whether it lives.
 func TestUnheardMembers(t *testing.T) {
-	failed := &rendezvous.Failure{Host: "n1", Rank: 0, Code: 1, Ending: "exit code 1"}
+	failed := &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}}
 	begin := func() *cluster {
 		c := newCluster(2, 3, 0)
 		c.s.Lease = 10 * time.Second
@@ -95,9 +96,11 @@ func TestUnheardMembers(t *testing.T) {
 	c.settle(0)
 	c.wantRound(t, 2, "n1 n3", 0, "n2 is lost")
 	for name, heard := range map[string]func(*cluster){
-		"tied":     func(c *cluster) { c.s.Nodes[1].LeaseOnly = false },
-		"reported": func(c *cluster) { c.report("n2", &rendezvous.Failure{Host: "n2", Rank: 1, Code: 2}) },
-		"alive":    func(c *cluster) { c.settle(time.Second) },
+		"tied": func(c *cluster) { c.s.Nodes[1].LeaseOnly = false },
+		"reported": func(c *cluster) {
+			c.report("n2", &rendezvous.Failure{Death: death.Death{Host: "n2", Rank: 1, ExitCode: 2}})
+		},
+		"alive": func(c *cluster) { c.settle(time.Second) },
 	} {
 		c := begin()
 		heard(c)
@@ -114,7 +117,7 @@ func TestVanishedMachines(t *testing.T) {
 	for restarts := range 2 {
 		c := started(2, 3, restarts, 3)
 		c.s.LastCall, c.s.Lease = time.Second, 10*time.Second
-		c.report("n1", &rendezvous.Failure{Host: "n1", Code: 1, FailedPeer: &rendezvous.FailedPeer{Rank: 1, Finder: 0}})
+		c.report("n1", &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}, FailedPeer: &death.Peer{Rank: 1, Finder: 0}})
 		for range 10 {
 			c.settle(time.Second)
 			if c.s.Over != nil && c.node("n1").Try == 1 {
@@ -140,7 +143,7 @@ func TestFailureWhileAMemberLeaves(t *testing.T) {
 	c.come(-1)
 	c.node("n1").Leaving = true
 	wantReason(t, c.settle(0), "round 1 is running with 2 of 2 nodes; spares: 1")
-	c.report("n2", &rendezvous.Failure{Code: 1, Ending: "it failed"})
+	c.report("n2", &rendezvous.Failure{Death: death.Death{ExitCode: 1, Cause: death.Unknown, Why: "it failed"}})
 	wantReason(t, c.settle(0), "round 2: 1 of 2 nodes; n1 is leaving; n2 has not joined again; gives up in 10m0s")
 	c.again("n2")
 	c.settle(0)
@@ -158,7 +161,7 @@ func TestUnfitNewcomerIsNotAwaited(t *testing.T) {
 	c.again("n1")
 	c.settle(0)
 	c.node("n2").Node.StopTimeout = time.Hour
-	c.report("n2", &rendezvous.Failure{Code: 93, Ending: "it failed", Final: true})
+	c.report("n2", &rendezvous.Failure{Death: death.Death{ExitCode: 93, Cause: death.Unknown, Why: "it failed"}, Final: true})
 	c.settle(0)
 	c.again("n1")
 	c.settle(0)

@@ -121,9 +121,9 @@ func (c *cluster) wantRound(t *testing.T, id int, members string, restarts int, 
 	if last == nil || c.s.Over != nil {
 		t.Fatalf("no round is running: %s", c.settle(0).Reason())
 	}
-	if last.ID != id || keys(last.Members) != members || last.Restarts != restarts || last.Why != why {
+	if last.ID != id || keys(last.Members) != members || last.Restarts != restarts || rendezvous.Because(last.Cause, last.Why) != why {
 		t.Fatalf("round %d of %s, %d restarts, %q; want round %d of %s, %d restarts, %q",
-			last.ID, keys(last.Members), last.Restarts, last.Why, id, members, restarts, why)
+			last.ID, keys(last.Members), last.Restarts, rendezvous.Because(last.Cause, last.Why), id, members, restarts, why)
 	}
 }
 

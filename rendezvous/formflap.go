@@ -71,7 +71,7 @@ func (s *State) unfit() (m Candidate, f *Failure) {
 
 // dropUnfit ends the round because of an unfit newcomer, which leaves when it learns that.
 func (s *State) dropUnfit(m Candidate, f *Failure) Decision {
-	d := s.drop(m, fmt.Sprintf("%s; it asks for no restart: the job goes on without newcomer %s", f, m.name()), f.Code)
+	d := s.drop(m, fmt.Sprintf("%s; it asks for no restart: the job goes on without newcomer %s", f, m.name()), f.Code())
 	if d.Over != nil {
 		d.Over.Failure = f
 	}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -96,7 +97,7 @@ func TestRestartsAreNoFlaps(t *testing.T) {
 	c.settle(0)
 	c.settle(30 * time.Second)
 	for range 5 {
-		c.report(a, &rendezvous.Failure{Code: 1})
+		c.report(a, &rendezvous.Failure{Death: death.Death{ExitCode: 1}})
 		c.settle(0)
 		c.again(a, b)
 		c.settle(0)
@@ -317,7 +318,7 @@ func checkFlaps(t *rapid.T, s rendezvous.State, f rendezvous.Formed) {
 // TestUnfitNewcomer: a newcomer whose worker asks for no restart does not end a job that ran without it, and costs no restart. A member from
 // the beginning ends it, and so does a newcomer that has stayed for long.
 func TestUnfitNewcomer(t *testing.T) {
-	f := &rendezvous.Failure{Rank: 2, Code: 2, Ending: "exit code 2", Host: "c", Final: true}
+	f := &rendezvous.Failure{Death: death.Death{Rank: 2, ExitCode: 2, Host: "c"}, Final: true}
 	for name, c := range map[string]struct {
 		who    string
 		stayed time.Duration

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -19,7 +20,7 @@ func describeGone(list []rendezvous.GoneNode) string {
 
 // TestGoneNodes: the end of a round, and the round that follows, name the nodes that are gone, with their ranks.
 func TestGoneNodes(t *testing.T) {
-	failed := &rendezvous.Failure{Host: "n1", Rank: 0, Code: 1, Ending: "exit code 1"}
+	failed := &rendezvous.Failure{Death: death.Death{Host: "n1", Rank: 0, ExitCode: 1}}
 	long := strings.Repeat("ü\n", 400)
 	for name, test := range map[string]struct {
 		happens     func(*cluster) // in a round of three, with two workers each

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -46,10 +47,10 @@ func TestFormProperties(t *testing.T) {
 				c.report(some(t), nil)
 			},
 			"fail": func(t *rapid.T) {
-				f := &rendezvous.Failure{Code: rapid.IntRange(1, 255).Draw(t, "code")}
+				f := &rendezvous.Failure{Death: death.Death{ExitCode: rapid.IntRange(1, 255).Draw(t, "code")}}
 				if rapid.Bool().Draw(t, "follows") {
 					rank := rapid.IntRange(-1, 8)
-					f.FailedPeer = &rendezvous.FailedPeer{Rank: rank.Draw(t, "because of"), Finder: rank.Draw(t, "finder")}
+					f.FailedPeer = &death.Peer{Rank: rank.Draw(t, "because of"), Finder: rank.Draw(t, "finder")}
 				}
 				c.report(some(t), f)
 			},

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -117,7 +118,7 @@ func TestApartAndBusy(t *testing.T) {
 	wantApart()
 
 	// To end its workers may take it longer than the next round lasts.
-	c.report("n1", &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1"})
+	c.report("n1", &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}})
 	c.settle(0)
 	c.again("n1", "n2")
 	c.settle(0)
@@ -152,8 +153,8 @@ func TestApartWithoutRoom(t *testing.T) {
 // TestApartIsWhyOthersFail: the failures of workers that could not reach each other, and of those who needed them, are free of
 // charge, whichever is told first.
 func TestApartIsWhyOthersFail(t *testing.T) {
-	other := &rendezvous.Failure{Host: "n3", Rank: 2, Code: 1, Ending: "exit code 1"}
-	names := &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1", Unreachable: []rendezvous.Peer{{Rank: 1, Addr: "10.0.0.2:4711"}}}
+	other := &rendezvous.Failure{Death: death.Death{Host: "n3", Rank: 2, ExitCode: 1}}
+	names := &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}, Unreachable: []rendezvous.Peer{{Rank: 1, Addr: "10.0.0.2:4711"}}}
 	for _, restarts := range []int{0, 1} {
 		c := started(2, 3, restarts, 3)
 		c.report("n3", other)
@@ -216,7 +217,7 @@ func TestNewcomerApart(t *testing.T) {
 	a, b := c.come(-1), c.come(-1)
 	c.cut(a + ">n2 " + b + ">n2")
 	wantReason(t, c.settle(waits), "round 1 is running with 2 of 2 to 4 nodes; n3 cannot reach n2 at 10.0.0.2:4711; n4 cannot reach n2 at 10.0.0.2:4711"+advice)
-	c.report("n1", &rendezvous.Failure{Host: "n1", Code: 1, Ending: "exit code 1"})
+	c.report("n1", &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}})
 	c.settle(0)
 	c.rejoin()
 	c.settle(0)
@@ -324,7 +325,7 @@ func TestApartProperties(t *testing.T) {
 				c.s.Max = c.s.Min + rapid.IntRange(0, 4).Draw(t, "most")
 			},
 			"fail": func(t *rapid.T) {
-				c.report(some(t), &rendezvous.Failure{Code: 1, Unreachable: make([]rendezvous.Peer, rapid.IntRange(0, 1).Draw(t, "named"))})
+				c.report(some(t), &rendezvous.Failure{Death: death.Death{ExitCode: 1}, Unreachable: make([]rendezvous.Peer, rapid.IntRange(0, 1).Draw(t, "named"))})
 			},
 			"": func(t *rapid.T) {
 				before, rounds := c.s, len(c.formed)

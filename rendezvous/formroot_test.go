@@ -5,50 +5,26 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
-
-// TestRootCause: the failure at the root is one that is due to no other, or the first of those that are due to each other.
-func TestRootCause(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		causes := rapid.SliceOfN(rapid.IntRange(-1, 7), 8, 8).Draw(t, "causes")
-		because := func(failure int) int { return causes[failure] }
-		first := rapid.IntRange(0, 7).Draw(t, "failure")
-		root := rendezvous.RootCause(first, because)
-		at := first
-		for range causes { // now it is the root, or one of those that are due to each other
-			if causes[at] >= 0 {
-				at = causes[at]
-			}
-		}
-		want := at
-		for next := because(at); next >= 0 && next != at; next = because(next) {
-			want = min(want, next)
-		}
-		if root != want {
-			t.Fatalf("%v: the root of %d is %d, want %d", causes, first, root, want)
-		}
-	})
-}
 
 // follower is the failure of a worker, the only one of its node, because of another.
 func follower(rank, because, finder int) *rendezvous.Failure {
 	f := failure(rank, 1)
-	f.FailedPeer = &rendezvous.FailedPeer{Rank: because, Finder: finder}
+	f.FailedPeer = &death.Peer{Rank: because, Finder: finder}
 	return f
 }
 
 func failure(rank, code int) *rendezvous.Failure {
-	return &rendezvous.Failure{Host: "h", Rank: rank, Code: code, Ending: "exit code " + string(rune('0'+code))}
+	return &rendezvous.Failure{Death: death.Death{Host: "h", Rank: rank, ExitCode: code}}
 }
 
 // TestVictimReportsFirst: a worker that has failed because of another one is not the root cause if the other one's failure is reported
 // as well, whatever comes first. It is waited for, as long as its node is here. Node n<i> has rank i-1.
 func TestVictimReportsFirst(t *testing.T) {
 	crash := follower(0, 2, 0)
-	crash.Signal = 11
+	crash.ExitCode = -11
 	for _, c := range []struct {
 		name   string
 		first  *rendezvous.Failure // of n1
@@ -63,7 +39,7 @@ func TestVictimReportsFirst(t *testing.T) {
 		{"no such rank", follower(0, 4, 1<<40), []*rendezvous.Failure{failure(2, 3)}, 0},
 		{"a negative rank", follower(0, -1, -1), []*rendezvous.Failure{failure(2, 3)}, 0},
 		{"it has not failed, and its finder has", follower(0, 3, 1), []*rendezvous.Failure{follower(1, 3, 1), failure(2, 3)}, 1},
-		{"another worker of its node has", follower(0, 2, 0), []*rendezvous.Failure{{Host: "h", Rank: 7, Code: 4, Ending: "exit code 4"}, failure(1, 5)}, 1},
+		{"another worker of its node has", follower(0, 2, 0), []*rendezvous.Failure{{Death: death.Death{Host: "h", Rank: 7, ExitCode: 4}}, failure(1, 5)}, 1},
 		{"a crash needs no cause", crash, []*rendezvous.Failure{failure(2, 3)}, 0},
 		{"an older agent says nothing of it", failure(0, 1), []*rendezvous.Failure{failure(2, 3)}, 0},
 	} {
@@ -87,7 +63,7 @@ func TestVictimReportsFirst(t *testing.T) {
 				job.wantRound(t, 2, "n1 n2 n3 n4", 1, all[c.root].String()+"; restart 1 of 1")
 				continue
 			}
-			if job.closed == nil || job.closed.Failure != all[c.root] || job.closed.Code != all[c.root].Code {
+			if job.closed == nil || job.closed.Failure != all[c.root] || job.closed.Code != all[c.root].Code() {
 				t.Errorf("%s: the job is closed: %+v", c.name, job.closed)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -62,7 +63,7 @@ func TestTheJobDoesNotEndWhileNodesStop(t *testing.T) {
 	c.come(-1)
 	c.settle(0)
 	c.node("n1").Node.StopTimeout = 10 * time.Second
-	c.report("n2", &rendezvous.Failure{Code: 1, Ending: "it failed"})
+	c.report("n2", &rendezvous.Failure{Death: death.Death{ExitCode: 1, Cause: death.Unknown, Why: "it failed"}})
 	c.settle(0)
 	c.again("n2")
 	wantReason(t, c.settle(0), "round 2: 1 of 2 nodes; n1 has not joined again; gives up in 15s")
@@ -131,7 +132,7 @@ func TestNodesThatEndSlowly(t *testing.T) {
 		}
 		want := nodes
 		if rapid.Bool().Draw(rt, "a worker fails") {
-			c.report("n1", &rendezvous.Failure{Code: 1})
+			c.report("n1", &rendezvous.Failure{Death: death.Death{ExitCode: 1}})
 			c.settle(0)
 		} else {
 			c.come(-1)

@@ -26,7 +26,7 @@
 //  4. After Close, the current round is over with ErrClosed, every Join fails with ErrClosed, and nothing that
 //     the rendezvous opened is left.
 //  5. Of several failures that are reported in one round the first one counts, on every node the same; or, if its worker has
-//     failed because of another one whose failure is reported as well, that one.
+//     failed because of another one whose failure is reported as well, that one (see death.RootCause).
 package rendezvous
 
 import (
@@ -38,6 +38,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 var (
@@ -134,42 +136,25 @@ type Host interface {
 // WorldLimit is how many workers a round may have.
 const WorldLimit = 1 << 20
 
-// A Failure says how a worker failed, to nodes that have not seen it. As JSON it has at most 64 KiB.
+// A Failure is the death of a worker that has failed, and what its node knows beside that. As JSON it has at most 64 KiB.
 type Failure struct {
-	Node        string    `json:"node"` // Node.ID
-	Host        string    `json:"host"`
-	Rank        int       `json:"rank"`
-	LocalRank   int       `json:"local_rank"`
-	Pid         int       `json:"pid"`
-	Code        int       `json:"code"`                    // exit code; 128+n if signal n ended it
-	Signal      int       `json:"signal"`                  // 0: it exited by itself
-	OutOfMemory bool      `json:"out_of_memory,omitempty"` // the kernel killed it, or perhaps a child of it, as memory had run out
-	Ending      string    `json:"ending"`                  // the same in words, one line: "exit code 3"
-	At          time.Time `json:"at"`                      // by the clock of its node
-	Text        string    `json:"text"`                    // what there is to say of it, for people
-	Stderr      []string  `json:"stderr,omitempty"`        // its last lines there
-	Final       bool      `json:"final"`                   // it would fail again
-	Hung        bool      `json:"hung,omitempty"`          // it made no progress, and still runs when this is reported
-	Revoked     bool      `json:"revoked,omitempty"`       // it has ended its round, as it cannot go on in it, and lives on if it can
+	death.Death
+	Node  string `json:"node"`  // Node.ID
+	Text  string `json:"text"`  // what there is to say of it, for people
+	Final bool   `json:"final"` // it would fail again
 
 	Unreachable []Peer      `json:"unreachable,omitempty"` // that it could not reach
-	FailedPeer  *FailedPeer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
+	FailedPeer  *death.Peer `json:"failed_peer,omitempty"` // because of which it has failed, as it says itself; nil: none that it knows of
 }
 
-// A FailedPeer is the worker because of which another one failed.
-type FailedPeer struct {
-	Rank   int `json:"rank"`
-	Finder int `json:"finder"` // of the worker that has found that out
-}
+// String says who failed, and how, in one line: "rank 1 on node-a: exit code 3".
+func (f *Failure) String() string { return f.Describe() }
 
 // A Peer is a worker that another one tried to reach.
 type Peer struct {
 	Rank int    `json:"rank"`
 	Addr string `json:"address"` // host:port at which it was called
 }
-
-// String says who failed, and how, in one line: "rank 1 on node-a: exit code 3".
-func (f *Failure) String() string { return fmt.Sprintf("rank %d on %s: %s", f.Rank, f.Host, f.Ending) }
 
 // An Outcome is how a job ended. The zero value is success.
 type Outcome struct {

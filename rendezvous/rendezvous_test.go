@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/ports"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
@@ -176,7 +177,7 @@ func TestLocalStoreOutlivesItsRound(t *testing.T) {
 		Host:    func(string) (string, io.Closer, error) { return "127.0.0.1:1", served, nil },
 	})
 	round := mustJoin(t, l)
-	if err := l.Report(t.Context(), round, &rendezvous.Failure{Code: 1}); err != nil {
+	if err := l.Report(t.Context(), round, &rendezvous.Failure{Death: death.Death{ExitCode: 1}}); err != nil {
 		t.Error(err)
 	}
 	if served.closed.Load() || round.Err() == nil {
@@ -188,7 +189,7 @@ func TestLocalStoreOutlivesItsRound(t *testing.T) {
 }
 
 func TestClosedErrorText(t *testing.T) {
-	failure := &rendezvous.Failure{Rank: 5, Host: "node-b"}
+	failure := &rendezvous.Failure{Death: death.Death{Rank: 5, Host: "node-b"}}
 	for _, c := range []struct {
 		outcome rendezvous.Outcome
 		want    string

@@ -3,6 +3,8 @@ package rendezvous
 import (
 	"io"
 	"sync"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 // A Round is a fixed membership: while it lasts, all its members have the same nodes in the same order, the
@@ -14,15 +16,27 @@ type Round struct {
 	Node      Node  // this one
 	Place     Place // of its workers
 	Master    Master
-	Token     string     // secret by which the workers of the round know each other; empty: none
-	StoreAddr string     // host:port of a store that the agent serves for this round; empty: none
-	Restarts  int        // of the job's budget, used before this round
-	Why       string     // this round follows another; empty: it is the first
-	Gone      []GoneNode // members of that other which are not in this round, the first ones if they are very many; not those that have succeeded
+	Token     string       // secret by which the workers of the round know each other; empty: none
+	StoreAddr string       // host:port of a store that the agent serves for this round; empty: none
+	Restarts  int          // of the job's budget, used before this round
+	Cause     *death.Death // because of which this round follows another; nil: there is another reason, or it is the first
+	Why       string       // that reason, or what else there is to say of it; empty, as is Cause: it is the first
+	Gone      []GoneNode   // members of that other which are not in this round, the first ones if they are very many; not those that have succeeded
 
 	started func()
 	done    chan struct{} // closed when the round is over; err is set before
 	err     error
+}
+
+// Because says in words why this round follows another; empty: it is the first.
+func (r *Round) Because() string { return Because(r.Cause, r.Why) }
+
+// Because puts the reason for a round into words (see Round).
+func Because(cause *death.Death, why string) string {
+	if cause == nil {
+		return why
+	}
+	return cause.Describe() + "; " + why
 }
 
 // Done is closed when the round is over. A silent network does not end a round; only evidence does.

@@ -1,6 +1,10 @@
 package rendezvous
 
-import "time"
+import (
+	"time"
+
+	"github.com/gorun/gorun/env/death"
+)
 
 // Rules are the settings of a job that determine how rounds form.
 type Rules struct {
@@ -40,10 +44,11 @@ type Candidate struct {
 // A Formed is a round on record.
 type Formed struct {
 	ID       int
-	Members  []Candidate // in rank order
-	Restarts int         // of the job's budget, used before it
-	Why      string      // it follows another; empty: it is the first
-	Gone     []GoneNode  // as in Round
+	Members  []Candidate  // in rank order
+	Restarts int          // of the job's budget, used before it
+	Cause    *death.Death // as in Round
+	Why      string       // as in Round
+	Gone     []GoneNode   // as in Round
 	Flaps    []Flap
 	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
 	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key

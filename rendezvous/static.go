@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/death"
 )
 
 // StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
@@ -33,7 +34,8 @@ type Static struct {
 	mu       sync.Mutex
 	last     int                   // number of the newest round
 	restarts int                   // used so far
-	why      string                // a round follows the current one; empty: none is known to
+	cause    *death.Death          // as in Round, of the next one
+	why      string                // as in Round, of the next one; empty: none is known to follow
 	current  *Round                // nil: none
 	end      func(why error) error // of current
 	store    io.Closer             // served for current; nil: none
@@ -89,7 +91,7 @@ func (s *Static) Join(ctx context.Context, self Node) (*Round, error) {
 // form begins the next round.
 func (s *Static) form(self Node) (*Round, error) {
 	c := s.config
-	r := Round{Size: c.Nodes, Self: c.NodeRank, Node: self, Master: c.Master, Token: c.Token, ID: s.last + 1, Restarts: s.restarts, Why: s.why}
+	r := Round{Size: c.Nodes, Self: c.NodeRank, Node: self, Master: c.Master, Token: c.Token, ID: s.last + 1, Restarts: s.restarts, Cause: s.cause, Why: s.why}
 	r.Place = Assign(slices.Repeat([]Node{self}, r.Size))[r.Self]
 	if r.Token == "" && r.Size == 1 {
 		secret := make([]byte, 32)
@@ -109,7 +111,7 @@ func (s *Static) form(self Node) (*Round, error) {
 			}
 		}
 	}
-	s.last, s.why = r.ID, ""
+	s.last, s.cause, s.why = r.ID, nil, ""
 	s.current, s.end = Begin(r, port)
 	return s.current, nil
 }
@@ -131,11 +133,13 @@ func (s *Static) decide(failure *Failure) error {
 	case failure == nil:
 		s.closed = &ClosedError{}
 	case failure.Final || s.restarts >= s.config.MaxRestarts:
-		s.closed = &ClosedError{Outcome{Code: failure.Code, Failure: failure}}
+		s.closed = &ClosedError{Outcome{Code: failure.Code(), Failure: failure}}
 	default:
 		s.restarts++
-		s.why = fmt.Sprintf("%s; restart %d of %d", failure, s.restarts, s.config.MaxRestarts)
-		return &NewRoundError{Why: s.why, Failure: failure}
+		cause := failure.Death
+		cause.Stderr = nil
+		s.cause, s.why = &cause, fmt.Sprintf("restart %d of %d", s.restarts, s.config.MaxRestarts)
+		return &NewRoundError{Why: Because(s.cause, s.why), Failure: failure}
 	}
 	return s.closed
 }
@@ -148,7 +152,7 @@ func (s *Static) Restart(_ context.Context, round *Round, why string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if round.Err() == nil { // it is the current one
-		s.why = why
+		s.cause, s.why = nil, why
 		_ = s.end(&NewRoundError{Why: why}) // finish says what has failed
 	}
 	return nil

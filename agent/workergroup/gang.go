@@ -6,16 +6,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 // A Gang is the workers of one round.
 type Gang struct {
 	group       *Group
 	round       int
-	exits       chan launcher.Exit // has room for all
-	revocations chan launcher.Exit // has room for one of each worker
+	exits       chan death.Death // has room for all
+	revocations chan death.Death // has room for one of each worker
 
 	isRevoked   bool
 	revoked     chan struct{} // closed when only survivors are left
@@ -24,14 +23,14 @@ type Gang struct {
 
 // Exits delivers the exit of every worker of the round that ends before the next round begins, and is closed when nothing is left of
 // any of them.
-func (g *Gang) Exits() <-chan launcher.Exit { return g.exits }
+func (g *Gang) Exits() <-chan death.Death { return g.exits }
 
 // Revocations delivers a failure for every worker that revokes the round. The worker has not ended. The channel is never closed.
-func (g *Gang) Revocations() <-chan launcher.Exit { return g.revocations }
+func (g *Gang) Revocations() <-chan death.Death { return g.revocations }
 
 // Revoke ends the round, but not the workers that take part. They learn why, and which workers of this and other nodes have died, and wait
 // for another round. Revoke stops the others with sig, as Stop does. It does not wait: Revoked is closed when nothing is left of them.
-func (g *Gang) Revoke(sig syscall.Signal, why string, died []rounds.Death) {
+func (g *Gang) Revoke(sig syscall.Signal, why string, died []death.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	g.isRevoked = true
@@ -45,7 +44,7 @@ func (g *Gang) Revoke(sig syscall.Signal, why string, died []rounds.Death) {
 }
 
 // Notify tells the survivors that more workers of other nodes have died.
-func (g *Gang) Notify(died []rounds.Death) {
+func (g *Gang) Notify(died []death.Death) {
 	g.group.mu.Lock()
 	defer g.group.mu.Unlock()
 	if len(died) > 0 {
@@ -130,9 +129,7 @@ func (g *Gang) Fail(local int, why string, quit bool) {
 		return
 	}
 	w.gang.Kill()
-	g.group.notifyOver("", g.group.death(launcher.Exit{
-		Rank: w.rank, LocalRank: local, Pid: w.pid, Code: 128 + int(syscall.SIGKILL), Signal: syscall.SIGKILL, Hung: why,
-	}))
+	g.group.notifyOver("", w.death(-int(syscall.SIGKILL), death.Hang, why))
 }
 
 // Signal passes sig to the workers.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 )
@@ -18,7 +19,7 @@ import (
 type WorkerGang interface {
 	SetPrefix(index, rank int, prefix string)
 	Pids() []int
-	Exits() <-chan launcher.Exit
+	Exits() <-chan death.Death
 	Stop(syscall.Signal)
 	Interrupted(time.Duration)
 	Kill()
@@ -32,7 +33,6 @@ type WorkerGang interface {
 // Config is what a Group needs.
 type Config struct {
 	Dir     string                                                   // of the workers' sockets: nobody else may enter it
-	Host    string                                                   // of this node, as people call it
 	Timeout time.Duration                                            // in which a worker that lives on has to enter the next round
 	Start   func(context.Context, launcher.Spec) (WorkerGang, error) // of a Spec with one worker
 	Warn    func(msg string)
@@ -48,10 +48,10 @@ type Group struct {
 	gang     *Gang     // of the last round; nil: there was none
 	stopping bool      // all workers are being stopped
 
-	round    int            // the number of the last round
-	died     []rounds.Death // in it
-	why      string         // the round is over, as Revoke says; empty: Revoke has given no reason
-	notified bool           // the workers know that it is over
+	round    int           // the number of the last round
+	died     []death.Death // in it
+	why      string        // the round is over, as Revoke says; empty: Revoke has given no reason
+	notified bool          // the workers know that it is over
 
 	suspended bool
 }
@@ -146,7 +146,7 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 	g.started++
 	name := fmt.Sprintf("%d.%d", local, g.started)
 	g.mu.Unlock()
-	w := &worker{group: g, local: local, rank: spec.Workers[local].Rank, gone: make(chan struct{}), started: make(chan struct{})}
+	w := &worker{group: g, local: local, host: spec.Host, rank: spec.Workers[local].Rank, gone: make(chan struct{}), started: make(chan struct{})}
 	var err error
 	if w.socket, err = listen(g.Dir, name, w, r); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, 
 // begin returns the gang of the present round. Its workers may have ended since they were started.
 func (g *Group) begin(workers, survivors []*worker) *Gang {
 	gang := &Gang{
-		group: g, round: g.round, exits: make(chan launcher.Exit, len(workers)), revocations: make(chan launcher.Exit, len(workers)),
+		group: g, round: g.round, exits: make(chan death.Death, len(workers)), revocations: make(chan death.Death, len(workers)),
 		revoked: make(chan struct{}),
 	}
 	g.mu.Lock()
@@ -205,13 +205,13 @@ func (g *Group) over() rounds.Round {
 }
 
 // exited records the exit of a worker, and notifies the others at once: they may be waiting for it.
-func (g *Group) exited(w *worker, x launcher.Exit) {
+func (g *Group) exited(w *worker, x death.Death) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	x.Rank = w.rank
 	x.Stopped = x.Stopped && !w.failed
-	if x.Failed() {
-		x.Fault = w.fault
+	if x.Failed() && w.fault != "" {
+		x.Cause, x.Why = death.Fault, w.fault
 	}
 	w.exit = &x
 	w.failIfEndedEarly()
@@ -219,15 +219,15 @@ func (g *Group) exited(w *worker, x launcher.Exit) {
 		g.gang.exits <- x
 	}
 	if x.Failed() && !x.Stopped && !g.stopping {
-		g.notifyOver("", g.death(x))
+		g.notifyOver("", x)
 	}
 }
 
 // notifyOver tells the workers that the round is over, why, and who has died, unless they know.
-func (g *Group) notifyOver(why string, died ...rounds.Death) {
+func (g *Group) notifyOver(why string, died ...death.Death) {
 	known := len(g.died)
 	for _, d := range died {
-		if !slices.ContainsFunc(g.died, func(known rounds.Death) bool { return known.Rank == d.Rank }) {
+		if !slices.ContainsFunc(g.died, func(known death.Death) bool { return known.Rank == d.Rank }) {
 			g.died = append(g.died, d)
 		}
 	}
@@ -239,13 +239,6 @@ func (g *Group) notifyOver(why string, died ...rounds.Death) {
 		if w != nil && w.exit == nil {
 			w.socket.send(g.over())
 		}
-	}
-}
-
-func (g *Group) death(x launcher.Exit) rounds.Death {
-	return rounds.Death{
-		Rank: x.Rank, LocalRank: x.LocalRank, Host: g.Host, Pid: x.Pid, ExitCode: x.ReturnCode(), OutOfMemory: x.OutOfMemory,
-		Hung: x.Hung != "", Reason: x.String(), Stderr: x.Tail,
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/launcher"
 )
 
 // TestReplace: of three workers one dies, one takes part and one does not.
@@ -24,26 +24,26 @@ func TestReplace(t *testing.T) {
 		}
 	}
 	conn := first[0].connect(t)
-	first[1].end(launcher.Exit{Pid: 7, Code: 137, Signal: syscall.SIGKILL, OutOfMemory: true, Tail: []string{"boom"}})
-	want := rounds.Death{Rank: 11, LocalRank: 1, Host: "here", Pid: 7, ExitCode: -9, OutOfMemory: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}
+	first[1].end(death.Death{Pid: 7, ExitCode: -int(syscall.SIGKILL), OutOfMemory: true, Stderr: []string{"boom"}})
+	want := death.Death{Rank: 11, LocalRank: 1, Host: "here", Pid: 7, ExitCode: -9, OutOfMemory: true, Stderr: []string{"boom"}}
 	over := next(t, conn)
-	if over.Round != 1 || !over.Over || fmt.Sprint(over.Died) != fmt.Sprint([]rounds.Death{want}) {
+	if over.Round != 1 || !over.Over || fmt.Sprint(over.Died) != fmt.Sprint([]death.Death{want}) {
 		t.Errorf("told of %+v", over)
 	}
 	if x, _ := await(t, gang.Exits()); x.LocalRank != 1 || x.Rank != 11 {
 		t.Errorf("exit %+v", x)
 	}
-	far := rounds.Death{Rank: 3, Host: "there", ExitCode: 1, Reason: "exit code 1"}
-	gang.Revoke(syscall.SIGTERM, "", []rounds.Death{far})
+	far := death.Death{Rank: 3, Host: "there", ExitCode: 1}
+	gang.Revoke(syscall.SIGTERM, "", []death.Death{far})
 	if over = next(t, conn); len(over.Died) != 2 || over.Died[1].Rank != 3 {
 		t.Errorf("told of %+v", over)
 	}
 	await(t, gang.Revoked())
-	gang.Notify([]rounds.Death{far, {Rank: 4, Host: "there", Reason: "its node is lost"}})
+	gang.Notify([]death.Death{far, {Rank: 4, Host: "there", Cause: death.Unknown, Why: "its node is lost"}})
 	if over = next(t, conn); len(over.Died) != 3 || over.Died[2].Rank != 4 {
 		t.Errorf("told of %+v", over)
 	}
-	gang.Notify([]rounds.Death{far}) // the worker knows of it, and gets no document
+	gang.Notify([]death.Death{far}) // the worker knows of it, and gets no document
 	if x, _ := await(t, gang.Exits()); x.LocalRank != 2 || !x.Stopped {
 		t.Errorf("exit %+v", x)
 	}
@@ -97,7 +97,7 @@ func TestDeathsBetweenRounds(t *testing.T) {
 			t.Errorf("told of %+v", r)
 		}
 	}
-	first[1].end(launcher.Exit{Code: 5})
+	first[1].end(death.Death{ExitCode: 5})
 	if r := next(t, conns[0]); !r.Over || len(r.Died) != 1 || r.Died[0].Rank != 11 || r.Died[0].ExitCode != 5 {
 		t.Errorf("told of %+v", r)
 	}
@@ -108,8 +108,8 @@ func TestDeathsBetweenRounds(t *testing.T) {
 	if r := next(t, conns[0]); r.Round != 2 || len(r.Died) != 1 {
 		t.Errorf("told of %+v", r)
 	}
-	first[2].end(launcher.Exit{Code: 6})
-	if x, _ := await(t, gang.Exits()); x.Rank != 12 || x.Code != 6 {
+	first[2].end(death.Death{ExitCode: 6})
+	if x, _ := await(t, gang.Exits()); x.Rank != 12 || x.Code() != 6 {
 		t.Errorf("exit %+v", x)
 	}
 	if r := next(t, conns[0]); !r.Over || r.Round != 2 || len(r.Died) != 1 || r.Died[0].Rank != 12 {
@@ -150,7 +150,7 @@ func TestBadAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if x, _ := await(t, gang.Exits()); x.Stopped || x.Signal != syscall.SIGKILL || c.want != "rank 10 (local rank 0) is killed: it "+x.Fault || !strings.HasSuffix(x.String(), x.Fault) {
+			if x, _ := await(t, gang.Exits()); x.Stopped || x.Signal() != syscall.SIGKILL || c.want != "rank 10 (local rank 0) is killed: it "+x.Why || !strings.HasSuffix(x.String(), x.Why) {
 				t.Errorf("exit %+v", x)
 			}
 			if !slices.Equal(b.warnings, []string{c.want}) {
@@ -196,12 +196,12 @@ func TestFail(t *testing.T) {
 		t.Error("revoked, and it has not ended")
 	default:
 	}
-	first[1].end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Hung: "it hangs", Stopped: true})
+	first[1].end(death.Death{ExitCode: -int(syscall.SIGKILL), Cause: death.Hang, Why: "it hangs", Stopped: true})
 	await(t, gang.Revoked())
-	if x, _ := await(t, gang.Exits()); x.Hung != "it hangs" || x.Stopped || x.LocalRank != 1 {
+	if x, _ := await(t, gang.Exits()); x.Cause != death.Hang || x.Why != "it hangs" || x.Stopped || x.LocalRank != 1 {
 		t.Errorf("exit %+v", x)
 	}
-	if over := next(t, other); len(over.Died) != 1 || !over.Died[0].Hung || over.Died[0].Reason != "signal 9 (SIGKILL): it hangs" || over.Died[0].Pid != os.Getpid() {
+	if over := next(t, other); len(over.Died) != 1 || over.Died[0].Cause != death.Hang || over.Died[0].String() != "signal 9 (SIGKILL): it hangs" || over.Died[0].Pid != os.Getpid() {
 		t.Errorf("told first of %+v", over)
 	}
 	if !slices.Equal(first[1].said, []string{"fail 0: it hangs", "kill"}) {

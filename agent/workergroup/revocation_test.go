@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/launcher"
 )
 
 // TestRevocation: a worker revokes its round, as often as it likes, and is in the next one with those that have learned why.
@@ -42,8 +42,8 @@ func TestRevocation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if x, _ := await(t, gang.Revocations()); x.Revoked == "too late" || len(x.Revoked) > 1100 {
-		t.Errorf("a reason of %d bytes: %.10s", len(x.Revoked), x.Revoked)
+	if x, _ := await(t, gang.Revocations()); x.Why == "too late" || len(x.Why) > 1100 {
+		t.Errorf("a reason of %d bytes: %.10s", len(x.Why), x.Why)
 	}
 	if len(gang.Revocations()) > 0 {
 		t.Error("the end of a round counts for the next one, or counts twice")
@@ -51,7 +51,7 @@ func TestRevocation(t *testing.T) {
 	if err := conn.Revoke(3, "it knows the future"); err != nil {
 		t.Fatal(err)
 	}
-	if x, _ := await(t, gang.Exits()); x.LocalRank != 0 || x.Fault != "revokes round 3, and is in round 2" {
+	if x, _ := await(t, gang.Exits()); x.LocalRank != 0 || x.Why != "revokes round 3, and is in round 2" {
 		t.Errorf("exit %+v", x)
 	}
 	gang.Kill()
@@ -79,7 +79,7 @@ func TestRevocationWhileOthersAreStarted(t *testing.T) {
 	}
 	gang, _ = b.mustBegin(2)
 	await(t, taken)
-	if x, _ := await(t, gang.Revocations()); x.Rank != 10 || x.Revoked != "it is fast" {
+	if x, _ := await(t, gang.Revocations()); x.Rank != 10 || x.Why != "it is fast" {
 		t.Errorf("the failure is %+v", x)
 	}
 	gang.Kill()
@@ -107,7 +107,7 @@ func TestRoundsGiveNoMoreTime(t *testing.T) {
 		}
 		select {
 		case x := <-gang.Exits():
-			if x.LocalRank != 0 || x.Fault != "did not enter round 2 within 400ms" {
+			if x.LocalRank != 0 || x.Why != "did not enter round 2 within 400ms" {
 				t.Errorf("exit %+v", x)
 			}
 			gang.Kill()
@@ -184,12 +184,12 @@ func TestMissing(t *testing.T) {
 // how, and exit code 0 is a failure as well: the others wait for it.
 func TestCannotEnter(t *testing.T) {
 	for name, c := range map[string]struct {
-		ends launcher.Exit
+		ends death.Death
 		want string
 	}{
 		"lives":      {want: "signal 9 (SIGKILL): it disconnected from its agent, and has not entered round 2"},
-		"has failed": {ends: launcher.Exit{Code: 3, At: time.Now()}, want: "exit code 3"},
-		"has exited": {ends: launcher.Exit{At: time.Now()}, want: "ended with exit code 0 before it had entered round 2"},
+		"has failed": {ends: death.Death{ExitCode: 3, At: time.Now()}, want: "exit code 3"},
+		"has exited": {ends: death.Death{At: time.Now()}, want: "ended with exit code 0 before it had entered round 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,7 +233,7 @@ func TestEntersAndEnds(t *testing.T) {
 			if err := errors.Join(conns[i].Enter(2), conns[i].Close()); err != nil {
 				t.Error(err)
 			}
-			w.end(launcher.Exit{At: time.Now()})
+			w.end(death.Death{At: time.Now()})
 		}()
 	}
 	for range workers {

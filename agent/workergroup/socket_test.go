@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/launcher"
 )
 
 // awaitWarnings waits until the log has so many lines, and returns them.
@@ -106,7 +106,7 @@ func TestNeverReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := 2; len(b.snapshot()) == 0; round++ {
-		gang.Revoke(syscall.SIGTERM, "", []rounds.Death{{Rank: round, Reason: strings.Repeat("x", 1<<19)}})
+		gang.Revoke(syscall.SIGTERM, "", []death.Death{{Rank: round, Cause: death.Unknown, Why: strings.Repeat("x", 1<<19)}})
 		await(t, gang.Revoked())
 		var fresh []*fakeWorker
 		if gang, fresh = b.mustBegin(round); fresh[0] != nil {
@@ -143,7 +143,7 @@ func TestLateAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if x, _ := await(t, gang.Exits()); x.Signal != syscall.SIGKILL {
+	if x, _ := await(t, gang.Exits()); x.Signal() != syscall.SIGKILL {
 		t.Errorf("exit %+v", x)
 	}
 	b.wantWarnings("rank 10 (local rank 0) is killed: it enters round 2, and has nothing to enter: it is in round 3")
@@ -161,7 +161,7 @@ func TestKilledIsNoSurvivor(t *testing.T) {
 	}
 	b.wantWarnings("rank 10 (local rank 0) is killed: it enters round 7, and has nothing to enter: it is in round 1")
 	gang.Revoke(syscall.SIGTERM, "", nil)
-	first[0].end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
+	first[0].end(death.Death{ExitCode: -int(syscall.SIGKILL), Stopped: true})
 	await(t, gang.Revoked())
 	gang, second := b.mustBegin(2)
 	if second[0] == nil || second[1] != nil {
@@ -188,7 +188,7 @@ func TestSuspendedWorkerIsNotLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	gang.Stop(syscall.SIGTERM)
-	if x, _ := await(t, gang.Exits()); x.Signal != syscall.SIGTERM {
+	if x, _ := await(t, gang.Exits()); x.Signal() != syscall.SIGTERM {
 		t.Errorf("exit %+v", x)
 	}
 	b.wantWarnings()
@@ -212,7 +212,7 @@ func TestOnlyJustLate(t *testing.T) {
 			}
 		}
 	}
-	if x, _ := await(t, gang.Exits()); x.Fault != "did not enter round 3 within 10ms" {
+	if x, _ := await(t, gang.Exits()); x.Why != "did not enter round 3 within 10ms" {
 		t.Errorf("exit %+v", x)
 	}
 }

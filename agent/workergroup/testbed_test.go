@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 )
@@ -23,7 +24,7 @@ const patience = 20 * time.Second // when a test gives up
 type fakeWorker struct {
 	spec  launcher.Spec
 	pid   int
-	exits chan launcher.Exit
+	exits chan death.Death
 	once  sync.Once
 	ended chan struct{}
 
@@ -36,14 +37,14 @@ type fakeWorker struct {
 
 func (w *fakeWorker) SetPrefix(_, rank int, prefix string) { w.prefix = fmt.Sprint(rank, prefix) }
 
-func (w *fakeWorker) Pids() []int                 { return []int{w.pid} }
-func (w *fakeWorker) Exits() <-chan launcher.Exit { return w.exits }
+func (w *fakeWorker) Pids() []int               { return []int{w.pid} }
+func (w *fakeWorker) Exits() <-chan death.Death { return w.exits }
 func (w *fakeWorker) Stop(sig syscall.Signal) {
 	w.say("stop " + sig.String())
 	if w.stubborn {
 		return
 	}
-	w.end(launcher.Exit{Code: 143, Signal: sig, Stopped: true})
+	w.end(death.Death{ExitCode: -int(sig), Stopped: true})
 }
 func (w *fakeWorker) Interrupted(d time.Duration) { w.say("grace " + d.String()) }
 func (w *fakeWorker) Kill() {
@@ -51,7 +52,7 @@ func (w *fakeWorker) Kill() {
 	if w.stubborn {
 		return
 	}
-	w.end(launcher.Exit{Code: 137, Signal: syscall.SIGKILL, Stopped: true})
+	w.end(death.Death{ExitCode: -int(syscall.SIGKILL), Stopped: true})
 }
 func (w *fakeWorker) Signal(sig syscall.Signal) { w.say("signal " + sig.String()) }
 func (w *fakeWorker) IsBlocked() bool           { return false }
@@ -68,9 +69,9 @@ func (w *fakeWorker) say(what string) {
 }
 
 // end ends the worker, unless it has ended.
-func (w *fakeWorker) end(x launcher.Exit) {
+func (w *fakeWorker) end(x death.Death) {
 	w.once.Do(func() {
-		x.LocalRank, x.Rank = w.spec.FirstLocalRank, w.spec.Workers[0].Rank
+		x.LocalRank, x.Rank, x.Host = w.spec.FirstLocalRank, w.spec.Workers[0].Rank, w.spec.Host
 		w.exits <- x
 		close(w.exits)
 		close(w.ended)
@@ -115,7 +116,7 @@ type testbed struct {
 func newTestbed(t *testing.T, n int) *testbed {
 	b := &testbed{t: t, n: n, dir: t.TempDir(), broken: -1}
 	b.Group = workergroup.New(workergroup.Config{
-		Dir: b.dir, Host: "here", Timeout: patience,
+		Dir: b.dir, Timeout: patience,
 		Start: func(_ context.Context, spec launcher.Spec) (workergroup.WorkerGang, error) {
 			if b.starting != nil {
 				b.starting()
@@ -125,7 +126,7 @@ func newTestbed(t *testing.T, n int) *testbed {
 			if spec.FirstLocalRank == b.broken {
 				return nil, errors.New("no such program")
 			}
-			w := &fakeWorker{spec: spec, pid: os.Getpid(), exits: make(chan launcher.Exit, 1), ended: make(chan struct{})}
+			w := &fakeWorker{spec: spec, pid: os.Getpid(), exits: make(chan death.Death, 1), ended: make(chan struct{})}
 			b.started = append(b.started, w)
 			return w, nil
 		},
@@ -140,7 +141,7 @@ func newTestbed(t *testing.T, n int) *testbed {
 
 // begin starts a round, and returns the workers that it has started, by local rank.
 func (b *testbed) begin(round int) (*workergroup.Gang, []*fakeWorker, error) {
-	spec := launcher.Spec{Stdin: os.Stdin}
+	spec := launcher.Spec{Host: "here", Stdin: os.Stdin}
 	for local := range b.n {
 		w := env.Worker{Rank: 10 + local, WorldSize: 20, MasterAddr: "h", MasterPort: round, Round: round}
 		spec.Workers = append(spec.Workers, launcher.WorkerSpec{Rank: w.Rank, Env: append(w.Environ(), "HOME=/")})

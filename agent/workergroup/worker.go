@@ -7,31 +7,32 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/launcher"
 )
 
 // A worker is one process from its start to its end. Its group's mutex guards what changes.
 type worker struct {
 	group  *Group
 	local  int
+	host   string // of this node, as people call it
 	gang   WorkerGang
 	socket *socket
 	gone   chan struct{} // closed when nothing is left of it
 
 	started  chan struct{} // closed when pid is known, or it has not started
 	pid      int
-	rank     int            // in the last round that was sent to it
-	exit     *launcher.Exit // nil: it has not ended
-	survives bool           // it may outlive the round, which Revoke has ended
-	stopped  bool           // by Stop or Revoke
-	failed   bool           // it is being killed for a fault, or because it hangs
-	fault    string         // what it did wrong on its socket; empty: nothing
-	livedOn  int            // the first round that was sent to it after the one in which it was started; 0: there was none
-	pending  []pending      // rounds that were sent to it and that it has not answered
-	overdue  bool           // the deadline of the first of pending has been moved, because it had passed
-	timer    *time.Timer    // ends at that deadline; nil: no round has been sent to it yet
-	revoked  *launcher.Exit // its failure, if it has revoked the last round that was sent to it; nil: it has not
+	rank     int          // in the last round that was sent to it
+	exit     *death.Death // nil: it has not ended
+	survives bool         // it may outlive the round, which Revoke has ended
+	stopped  bool         // by Stop or Revoke
+	failed   bool         // it is being killed for a fault, or because it hangs
+	fault    string       // what it did wrong on its socket; empty: nothing
+	livedOn  int          // the first round that was sent to it after the one in which it was started; 0: there was none
+	pending  []pending    // rounds that were sent to it and that it has not answered
+	overdue  bool         // the deadline of the first of pending has been moved, because it had passed
+	timer    *time.Timer  // ends at that deadline; nil: no round has been sent to it yet
+	revoked  *death.Death // its failure, if it has revoked the last round that was sent to it; nil: it has not
 }
 
 // A pending is a round that a worker has to answer. Each has a deadline of its own: if another round comes before the answer, the deadline of
@@ -125,7 +126,8 @@ func (w *worker) entering() int {
 // for it there.
 func (w *worker) failIfEndedEarly() {
 	if x := w.exit; x != nil && w.entering() > 0 && !x.Failed() && !x.Stopped {
-		x.Code, x.Fault = 1, fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering())
+		x.ExitCode, x.Cause = 1, death.Fault
+		x.Why = fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering())
 	}
 }
 
@@ -171,8 +173,16 @@ func (w *worker) revokes(m rounds.Message) {
 	case m.Round > w.group.round:
 		w.fail("revokes round %d, and is in round %d", m.Round, w.group.round)
 	case m.Round == w.group.round && w.revoked == nil && w.exit == nil && !w.killMissing(m.Missing):
-		w.revoked = &launcher.Exit{Rank: w.rank, LocalRank: w.local, Pid: w.pid, Code: 1, At: time.Now(), Revoked: m.Revoke}
+		revoked := w.death(1, death.Revoked, m.Revoke)
+		w.revoked = &revoked
 		w.group.deliverRevocation(w)
+	}
+}
+
+// death says how it has failed, though it has not ended.
+func (w *worker) death(exitCode int, cause death.Cause, why string) death.Death {
+	return death.Death{
+		Rank: w.rank, LocalRank: w.local, Host: w.host, Pid: w.pid, ExitCode: exitCode, At: time.Now(), Cause: cause, Why: why,
 	}
 }
 

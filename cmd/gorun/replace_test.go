@@ -29,7 +29,7 @@ func follow(ctx context.Context, odd int) error {
 		if r.Over {
 			var died []string
 			for _, d := range r.Died {
-				died = append(died, fmt.Sprintf("%d (%d, exit code %d): %s", d.Rank, d.LocalRank, d.ExitCode, d.Reason))
+				died = append(died, fmt.Sprintf("%d (%d, exit code %d): %s", d.Rank, d.LocalRank, d.ExitCode, d))
 			}
 			fmt.Printf("round %d is over: %s.\n", r.Round, strings.Join(died, "; "))
 			if conn.Round.Env["RANK"] == strconv.Itoa(odd) {

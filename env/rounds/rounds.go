@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/death"
 )
 
 // MaxLine is how many bytes a document may have, the end of its line included.
@@ -21,20 +22,25 @@ type Round struct {
 	Over  bool              `json:"over,omitempty"` // it is over, and another one is to form
 	Env   map[string]string `json:"env,omitempty"`  // what workers that start in it find in their environment (see env.Worker); empty if it is over
 	Why   string            `json:"why,omitempty"`  // why it is over, in one line; empty: see Died
-	Died  []Death           `json:"died,omitempty"` // the workers that have died in it, or in the round before if it begins; the root cause first
+	Died  []death.Death     `json:"died,omitempty"` // the workers that have died in it, or in the round before if it begins; the root cause first
 }
 
-// A Death is how a worker ended.
-type Death struct {
-	Rank        int      `json:"rank"` // in the round that it ended
-	LocalRank   int      `json:"local_rank"`
-	Host        string   `json:"host"`
-	Pid         int      `json:"pid,omitempty"`
-	ExitCode    int      `json:"exit_code,omitempty"`     // -n: signal n ended it; 0: not known, since its node is gone
-	OutOfMemory bool     `json:"out_of_memory,omitempty"` // the kernel killed it, or perhaps a child of it, because memory ran out
-	Hung        bool     `json:"hung,omitempty"`          // gorun killed it, since it made no progress
-	Reason      string   `json:"reason"`                  // in words, one line: "signal 9 (SIGKILL)"
-	Stderr      []string `json:"stderr,omitempty"`        // its last lines on stderr, as far as they are known
+// MarshalJSON adds to each death what a program wants to know of it that does not use package comm.
+func (r Round) MarshalJSON() ([]byte, error) {
+	type round Round
+	type dead struct {
+		death.Death
+		Hung   bool   `json:"hung,omitempty"`
+		Reason string `json:"reason"` // in words, one line: "signal 9 (SIGKILL)"
+	}
+	with := struct {
+		round
+		Died []dead `json:"died,omitempty"`
+	}{round: round(r)}
+	for _, d := range r.Died {
+		with.Died = append(with.Died, dead{d, d.Cause == death.Hang, d.String()})
+	}
+	return json.Marshal(with)
 }
 
 // A Message is what a worker sends: that it has entered a round, or that it revokes one.

@@ -11,11 +11,12 @@ import (
 	"testing/iotest"
 
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-var died = []rounds.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, ExitCode: -9, OutOfMemory: true, Hung: true, Reason: "signal 9 (SIGKILL)", Stderr: []string{"boom"}}}
+var died = []death.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, ExitCode: -9, OutOfMemory: true, Cause: death.Hang, Stderr: []string{"boom"}}}
 
 // TestDocuments: what is written is read, however it comes in pieces.
 func TestDocuments(t *testing.T) {
@@ -82,8 +83,8 @@ func TestMessages(t *testing.T) {
 
 // TestUnknownEnding: a worker's node is gone, and nobody claims to know how the worker ended.
 func TestUnknownEnding(t *testing.T) {
-	gone := rounds.Round{Round: 1, Over: true, Died: []rounds.Death{{Rank: 2, Host: "node-b", Reason: "its node is lost"}}}
-	want := `{"round":1,"over":true,"died":[{"rank":2,"local_rank":0,"host":"node-b","reason":"its node is lost"}]}` + "\n"
+	gone := rounds.Round{Round: 1, Over: true, Died: []death.Death{{Rank: 2, Host: "node-b", Cause: death.Unknown, Why: "its node is lost"}}}
+	want := `{"round":1,"over":true,"died":[{"rank":2,"local_rank":0,"host":"node-b","cause":"unknown","why":"its node is lost","reason":"its node is lost"}]}` + "\n"
 	if got := string(rounds.Encode(gone)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -116,7 +117,7 @@ func TestLongRound(t *testing.T) {
 	for _, c := range []struct{ dead, text int }{{1, 100}, {1, 2 << 20}, {30, 50_000}, {20_000, 0}, {20_000, 40}} {
 		long := rounds.Round{Round: 1, Over: true}
 		for rank := range c.dead {
-			long.Died = append(long.Died, rounds.Death{Rank: rank, Reason: "exit code 1", Stderr: []string{strings.Repeat("x", c.text)}})
+			long.Died = append(long.Died, death.Death{Rank: rank, Stderr: []string{strings.Repeat("x", c.text)}})
 		}
 		line := rounds.Encode(long)
 		got, err := rounds.NewReader[rounds.Round](strings.NewReader(string(line))).Read()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/env/death"
 )
 
 // TestClocksApart: the clocks of two nodes differ by 15 minutes, and they fail one after the other. The first failure that
@@ -39,7 +39,7 @@ func TestClocksApart(t *testing.T) {
 // a failure and that of the end, which people read.
 func TestNoClockIsShared(t *testing.T) {
 	t.Parallel()
-	at, ok := reflect.TypeFor[rendezvous.Failure]().FieldByName("At")
+	at, ok := reflect.TypeFor[death.Death]().FieldByName("At")
 	if !ok {
 		t.Fatal("a failure has no time")
 	}
@@ -52,7 +52,7 @@ func TestNoClockIsShared(t *testing.T) {
 		case typ.Kind() == reflect.Struct && !seen[typ]:
 			seen[typ] = true
 			for i := range typ.NumField() {
-				forPeople := typ == reflect.TypeFor[rendezvous.Failure]() || typ == reflect.TypeFor[stateDoc]()
+				forPeople := typ == reflect.TypeFor[death.Death]() || typ == reflect.TypeFor[stateDoc]()
 				if f := typ.Field(i); !forPeople || f.Name != at.Name {
 					walk(f.Type, path+"."+f.Name)
 				}
@@ -64,7 +64,7 @@ func TestNoClockIsShared(t *testing.T) {
 	for _, doc := range []any{configDoc{}, leaderDoc{}, currentDoc{}, stateDoc{}, statusDoc{}, nodeDoc{}, roundDoc{}, reportDoc{}} {
 		walk(reflect.TypeOf(doc), fmt.Sprintf("%T", doc))
 	}
-	if !seen[reflect.TypeFor[rendezvous.Failure]()] {
+	if !seen[reflect.TypeFor[death.Death]()] {
 		t.Error("failures have not been looked at")
 	}
 }

@@ -56,7 +56,7 @@ func TestFailuresCountOnce(t *testing.T) {
 
 	second := together(t, agents)
 	r := second[0]
-	if r.ID != 2 || r.Restarts != 1 || !strings.Contains(r.Why, "exit code 3; restart 1 of 1") || r.Token == first[0].Token {
+	if r.ID != 2 || r.Restarts != 1 || !strings.Contains(r.Because(), "exit code 3; restart 1 of 1") || r.Token == first[0].Token {
 		t.Errorf("the second round is %s", show(r))
 	}
 	for i := range agents {

@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/liveness"
 )
@@ -288,7 +289,7 @@ func wantNewRound(t *testing.T, rounds []*rendezvous.Round) {
 }
 
 func failure(a *agent, rank, code int) *rendezvous.Failure {
-	return &rendezvous.Failure{Node: a.node.ID, Host: a.node.Host, Rank: rank, Code: code, Ending: fmt.Sprint("exit code ", code)}
+	return &rendezvous.Failure{Death: death.Death{Host: a.node.Host, Rank: rank, ExitCode: code}, Node: a.node.ID}
 }
 
 // awaitKeys waits until etcd has so many keys of the job below what.

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -21,7 +22,7 @@ func TestNameOfAnEndedJob(t *testing.T) {
 		want    string
 	}{
 		"well":  {nil, ": all workers succeeded; its name is kept for an hour: choose another --rdzv-id, or"},
-		"badly": {&rendezvous.Failure{Host: "h", Rank: 2, Code: 3, Ending: "exit code 3", Final: true}, ": rank 2 on h: exit code 3; its name"},
+		"badly": {&rendezvous.Failure{Death: death.Death{Host: "h", Rank: 2, ExitCode: 3}, Final: true}, ": rank 2 on h: exit code 3; its name"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -148,7 +149,7 @@ func (v *view) readReport(k keys, kv *mvccpb.KeyValue) {
 // unreadable is a failure of the first worker of a node whose report cannot be read: the node has nothing more to say, and would wait
 // for ever.
 func (v *view) unreadable(key string, err error) *rendezvous.Failure {
-	f := &rendezvous.Failure{Code: 1, Ending: "the report of its node cannot be read", Text: fmt.Sprintf("the report of its node cannot be read: %.1000s", err)}
+	f := &rendezvous.Failure{Death: death.Death{ExitCode: 1, Cause: death.Unknown, Why: "the report of its node cannot be read"}, Text: fmt.Sprintf("the report of its node cannot be read: %.1000s", err)}
 	if v.formed == nil {
 		return f
 	}

@@ -10,6 +10,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -52,7 +53,7 @@ func TestNodeTableIsComplete(t *testing.T) {
 			case 3, 4:
 				remove(t, w, w.keys.node(key))
 			case 5, 6:
-				set(w.keys.report(known.formed.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Code: n}})
+				set(w.keys.report(known.formed.ID+random.IntN(3)-1, key), reportDoc{Failure: &rendezvous.Failure{Death: death.Death{ExitCode: n}}})
 			case 7:
 				now := look(new(view))
 				next := rendezvous.Formed{ID: now.formed.ID + 1, Members: now.members()}
@@ -81,7 +82,7 @@ func TestUnreadableReport(t *testing.T) {
 	if err := w.form(t.Context(), v, next, "token"); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`{"version":1,"is":7}`, `{"version":1,"is":{"failure":{"code":` + strings.Repeat("9", 500<<10) + `}}}`, `{"version":2}`, "", "\xff"} {
+	for _, text := range []string{`{"version":1,"is":7}`, `{"version":1,"is":{"failure":{"exit_code":` + strings.Repeat("9", 500<<10) + `}}}`, `{"version":2}`, "", "\xff"} {
 		if _, err := w.client.Put(t.Context(), w.keys.report(2, "c"), text); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestUnreadableReport(t *testing.T) {
 			t.Fatalf("%.40q: reports: %+v", text, now.reports)
 		}
 		f := now.reports[0].Failure
-		if f.Code != 1 || f.Rank != 3 || f.Host != "c" || f.Node != "c/1" || !strings.Contains(f.Text, "/reports/2/c: ") || len(f.Text) > 1100 {
+		if f.Code() != 1 || f.Rank != 3 || f.Host != "c" || f.Node != "c/1" || !strings.Contains(f.Text, "/reports/2/c: ") || len(f.Text) > 1100 {
 			t.Errorf("%.40q: it failed: %+v", text, f)
 		}
 		v = now

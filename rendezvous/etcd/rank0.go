@@ -92,7 +92,7 @@ func (b *member) enter(doc *roundDoc, a assignment) {
 	b.emit(enterRound{j.id, rendezvous.Round{
 		ID: doc.ID, Size: doc.Size, Self: a.Rank, Node: j.self, Place: a.Place,
 		Master: rendezvous.Master{Addr: doc.Rank0.Addr, Port: doc.Rank0.Port},
-		Token:  doc.Token, Restarts: doc.Restarts, Why: doc.Why, Gone: doc.Gone,
+		Token:  doc.Token, Restarts: doc.Restarts, Cause: doc.Cause, Why: doc.Why, Gone: doc.Gone,
 	}})
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -16,6 +17,7 @@ type roundDoc struct {
 	Size     int                   `json:"size"` // nodes, in all documents of the round
 	Token    string                `json:"token"`
 	Restarts int                   `json:"restarts"`
+	Cause    *death.Death          `json:"cause,omitempty"`
 	Why      string                `json:"why,omitempty"`
 	Gone     []rendezvous.GoneNode `json:"gone,omitempty"`
 	Rank0    rank0Doc              `json:"head"`
@@ -64,7 +66,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 		c := initial(key)
 		if docs[c] == nil {
 			docs[c] = &roundDoc{
-				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Why: f.Why, Gone: f.Gone,
+				ID: f.ID, Size: len(f.Members), Token: token, Restarts: f.Restarts, Cause: f.Cause, Why: f.Why, Gone: f.Gone,
 				Rank0:       rank0Doc{peerOf(first), first.Port},
 				Assignments: make(map[string]assignment), Late: make(map[string]int),
 			}
@@ -138,7 +140,7 @@ func formed(docs []roundDoc) (*rendezvous.Formed, error) {
 	}
 	one := docs[0]
 	f := &rendezvous.Formed{
-		ID: one.ID, Restarts: one.Restarts, Why: one.Why,
+		ID: one.ID, Restarts: one.Restarts, Cause: one.Cause, Why: one.Why,
 		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
 	}
 	assigned := make(map[string]bool)

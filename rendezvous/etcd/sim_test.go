@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -305,7 +306,7 @@ func (a *simAgent) losePeers(r *simRound) {
 			w.after(after, func() {
 				f := other.failure(at, false)
 				if tells {
-					f.FailedPeer = &rendezvous.FailedPeer{Rank: r.Place.FirstRank, Finder: f.Rank}
+					f.FailedPeer = &death.Peer{Rank: r.Place.FirstRank, Finder: f.Rank}
 				}
 				other.report(at, f)
 			})

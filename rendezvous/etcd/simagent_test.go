@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -480,6 +480,6 @@ func (a *simAgent) goFrom(r *simRound) {
 
 func (a *simAgent) failure(r *simRound, final bool) *rendezvous.Failure {
 	return &rendezvous.Failure{
-		Node: a.node.ID, Host: a.node.Host, Rank: r.Place.FirstRank, Code: 3, Ending: fmt.Sprint("exit code 3 of ", a.name), Final: final,
+		Death: death.Death{Host: a.node.Host, Rank: r.Place.FirstRank, ExitCode: 3}, Node: a.node.ID, Final: final,
 	}
 }

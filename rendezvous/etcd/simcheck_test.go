@@ -158,7 +158,7 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 	if before != nil && !w.record.lossy {
 		w.checkGone(before, r, docs)
 	}
-	w.say("round %d forms of %d nodes, restarts %d: %s", r.number, len(r.formed.Members), r.formed.Restarts, r.formed.Why)
+	w.say("round %d forms of %d nodes, restarts %d: %s", r.number, len(r.formed.Members), r.formed.Restarts, rendezvous.Because(r.formed.Cause, r.formed.Why))
 	return r
 }
 
@@ -261,7 +261,7 @@ func (w *simWorld) checkRound(a *simAgent, r *simRound) {
 		return
 	case a.running != nil || a.entered != nil:
 		w.fail("%s enters round %d, and is in another one", a.name, r.ID)
-	case r.ID != record.number || r.Size != len(record.formed.Members) || r.Restarts != record.formed.Restarts || r.Why != record.formed.Why:
+	case r.ID != record.number || r.Size != len(record.formed.Members) || r.Restarts != record.formed.Restarts || r.Because() != rendezvous.Because(record.formed.Cause, record.formed.Why):
 		w.fail("%s enters round %d of %d nodes with %d restarts, and it was written as %+v", a.name, r.ID, r.Size, r.Restarts, record.formed)
 	case r.Self >= r.Size || record.formed.Members[r.Self].Key != a.executor.key:
 		w.fail("%s has rank %d in round %d", a.name, r.Self, r.ID)
@@ -335,5 +335,5 @@ func (w *simWorld) wrongEnd(a *simAgent) error {
 func sameOutcome(a, b rendezvous.Outcome) bool {
 	fa, fb := a.Failure, b.Failure
 	a.Failure, b.Failure = nil, nil
-	return a == b && (fa == nil) == (fb == nil) && (fa == nil || fa.Node == fb.Node && fa.Ending == fb.Ending)
+	return a == b && (fa == nil) == (fb == nil) && (fa == nil || fa.Node == fb.Node && fa.String() == fb.String())
 }

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -121,13 +122,13 @@ func TestFirstReportCounts(t *testing.T) {
 	w := &writer{client: startServer(t).client(), keys: keysOf(DefaultPrefix, "job"), key: "n"}
 	prepare(t, w)
 	for _, code := range []int{3, 4} {
-		r := recordReport{view: new(view), round: 1, doc: reportDoc{Failure: &rendezvous.Failure{Code: code}}}
+		r := recordReport{view: new(view), round: 1, doc: reportDoc{Failure: &rendezvous.Failure{Death: death.Death{ExitCode: code}}}}
 		if err := carryOut(t, w, &r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	v, err := read(t.Context(), w, true, new(view))
-	if err != nil || len(v.reports) != 1 || v.reports[0].Failure.Code != 3 {
+	if err != nil || len(v.reports) != 1 || v.reports[0].Failure.Code() != 3 {
 		t.Errorf("the reports are %+v, %v", v.reports, err)
 	}
 }

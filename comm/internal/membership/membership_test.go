@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
 )
 
@@ -51,16 +52,16 @@ func newAgent(t *testing.T, round, first int) *agent {
 	return a
 }
 
-func begun(round int, died ...rounds.Death) rounds.Round {
+func begun(round int, died ...death.Death) rounds.Round {
 	return rounds.Round{Round: round, Env: map[string]string{"RANK": "0"}, Died: died}
 }
 
-func over(round int, died ...rounds.Death) rounds.Round {
+func over(round int, died ...death.Death) rounds.Round {
 	return rounds.Round{Round: round, Over: true, Died: died}
 }
 
-func death(rank int) rounds.Death {
-	return rounds.Death{Rank: rank, Host: "there", ExitCode: -9, Reason: "signal 9 (SIGKILL)"}
+func dead(rank int) death.Death {
+	return death.Death{Rank: rank, Host: "there", ExitCode: -9}
 }
 
 func (a *agent) say(r rounds.Round) {
@@ -117,7 +118,7 @@ func TestRounds(t *testing.T) {
 	a.say(over(7)) // of no interest
 	a.say(over(1))
 	a.isOver(1, 0)
-	a.say(over(1, death(2)))
+	a.say(over(1, dead(2)))
 	a.isOver(1, 1)
 	if r := a.Round().Over(); r == nil || len(r.Died) != 1 {
 		t.Errorf("the last word is %+v", r)
@@ -127,7 +128,7 @@ func TestRounds(t *testing.T) {
 	if r := a.Round().Over(); r != nil {
 		t.Errorf("round 2 is over: %+v", r)
 	}
-	a.say(over(1, death(3))) // about a round that it has left
+	a.say(over(1, dead(3))) // about a round that it has left
 	a.say(over(2))
 	a.isOver(2, 0)
 	a.say(begun(3))
@@ -139,8 +140,8 @@ func TestRounds(t *testing.T) {
 // TestTheNextRoundIsOverBeforeItIsEntered: when a round is entered, its end is known already.
 func TestTheNextRoundIsOverBeforeItIsEntered(t *testing.T) {
 	a := newAgent(t, 1, 1)
-	a.say(begun(2, death(1)))
-	a.say(over(2, death(2)))
+	a.say(begun(2, dead(1)))
+	a.say(over(2, dead(2)))
 	a.waitUntil(func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.next != nil && a.next.Over() != nil })
 	if r := a.Round().Over(); r == nil || r.Round != 1 || r.Died[0].Rank != 1 {
 		t.Errorf("the last word on round 1 is %+v", r)
@@ -234,7 +235,7 @@ func TestAwaitEnds(t *testing.T) {
 		}
 	}
 	await(ctx, "there is no round after round 1 yet: the agent has not said that round 1 is over: context canceled")
-	a.say(over(1, death(2)))
+	a.say(over(1, dead(2)))
 	a.isOver(1, 1)
 	await(ctx, "there is no round after round 1 yet: round 1 is over: rank 2 on there: signal 9 (SIGKILL): context canceled")
 	last := a.Round()

@@ -69,7 +69,7 @@ func (e *OverError) Error() string {
 	switch {
 	case len(e.Round.Died) > 0:
 		d := e.Round.Died[0]
-		text += fmt.Sprintf(": rank %d on %s: %s", d.Rank, d.Host, d.Reason)
+		text += ": " + d.Describe()
 	case e.Round.Why != "":
 		text += ": " + e.Round.Why
 	}

@@ -40,7 +40,7 @@ func agent() int {
 	}
 	code := 1
 	for exit := range gang.Exits() {
-		code = exit.Code
+		code = exit.Code()
 	}
 	console.Drain(spool.Timeouts{Still: patience, Total: patience}, nil)
 	return code

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // failed is the failure of a worker of Self.
 func failed(rank int) *rendezvous.Failure {
 	return &rendezvous.Failure{
-		Node: Self.ID, Host: Self.Host, Rank: rank, LocalRank: rank, Pid: 4242 + rank, Code: 128 + 9, Signal: 9,
-		Ending: "signal 9 (SIGKILL)", At: time.Date(2026, 1, 2, 15, 4, 5, 678, time.UTC), Text: "two\nlines of text <&>",
+		Death: death.Death{Host: Self.Host, Rank: rank, LocalRank: rank, Pid: 4242 + rank, ExitCode: -9, At: time.Date(2026, 1, 2, 15, 4, 5, 678, time.UTC)}, Node: Self.ID, Text: "two\nlines of text <&>",
 	}
 }
 
@@ -44,8 +44,8 @@ func wantNext(t *testing.T, r rendezvous.Rendezvous, last *rendezvous.Round, why
 	if next.Restarts != last.Restarts+1 {
 		t.Errorf("round %d has %d restarts before it, want %d", next.ID, next.Restarts, last.Restarts+1)
 	}
-	if !strings.Contains(next.Why, why.String()) || !strings.Contains(next.Why, restart) {
-		t.Errorf("round %d is there for %q, want %q and %q in it", next.ID, next.Why, why, restart)
+	if !strings.Contains(next.Because(), why.String()) || !strings.Contains(next.Because(), restart) {
+		t.Errorf("round %d is there for %q, want %q and %q in it", next.ID, next.Because(), why, restart)
 	}
 	return next
 }
@@ -119,8 +119,8 @@ func testStaleReport(t *testing.T, r rendezvous.Rendezvous) {
 	}
 	report(t, r, second, failed(1))
 	third := wantNext(t, r, second, failed(1), "restart 1 of 1")
-	if fourth := join(t, r); fourth.Why == third.Why || fourth.Restarts != third.Restarts {
-		t.Errorf("round %d has %d restarts before it, and is there for %q, like round %d", fourth.ID, fourth.Restarts, fourth.Why, third.ID)
+	if fourth := join(t, r); fourth.Because() == third.Because() || fourth.Restarts != third.Restarts {
+		t.Errorf("round %d has %d restarts before it, and is there for %q, like round %d", fourth.ID, fourth.Restarts, fourth.Because(), third.ID)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/launcher"
+	"github.com/gorun/gorun/env/death"
 )
 
 func TestPaint(t *testing.T) {
@@ -22,7 +22,7 @@ func TestPaint(t *testing.T) {
 	if got := explain(errors.New("a gorun: \x1b[31mb"), true); got != heading+"gorun:\x1b[0m a gorun: b\n" {
 		t.Errorf("%q", got)
 	}
-	failed := &agent.WorkerError{Program: "prog\x1b[2J", Root: launcher.Exit{Code: 1, Tail: []string{"Root Cause x"}}}
+	failed := &agent.WorkerError{Program: "prog\x1b[2J", Root: death.Death{ExitCode: 1, Stderr: []string{"Root Cause x"}}}
 	want := ""
 	for i, line := range lines(failed.Summary()) {
 		if i == 1 || i == 6 {

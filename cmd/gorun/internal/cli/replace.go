@@ -39,7 +39,7 @@ func (o *options) replace(config *agent.Config, dir string, logger *slog.Logger)
 	var spare spareGuard
 	config.Spec.Console = launcher.NewConsole(&config.Spec)
 	group := workergroup.New(workergroup.Config{
-		Dir: dir, Host: config.Node.Host, Timeout: o.replaceTimeout, Warn: func(text string) { logger.Warn(text) },
+		Dir: dir, Timeout: o.replaceTimeout, Warn: func(text string) { logger.Warn(text) },
 		Start: func(ctx context.Context, spec launcher.Spec) (workergroup.WorkerGang, error) {
 			if g := spare.take(); g != nil {
 				ahead := spec

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -55,7 +56,7 @@ func run(ctx context.Context, spec launcher.Spec) error {
 	}
 	stop := context.AfterFunc(ctx, gang.Kill)
 	defer stop()
-	var ended launcher.Exit
+	var ended death.Death
 	for x := range gang.Exits() {
 		ended = x
 	}
@@ -64,8 +65,8 @@ func run(ctx context.Context, spec launcher.Spec) error {
 		return context.Cause(ctx)
 	case !ended.Failed():
 		return nil
-	case len(ended.Tail) > 0:
-		return fmt.Errorf("%s: %s", ended, strings.TrimSpace(ended.Tail[len(ended.Tail)-1]))
+	case len(ended.Stderr) > 0:
+		return fmt.Errorf("%s: %s", ended, strings.TrimSpace(ended.Stderr[len(ended.Stderr)-1]))
 	default:
 		return fmt.Errorf("%s", ended)
 	}
