@@ -34,9 +34,11 @@ const (
 	CommandStacks  CommandKind = "stacks"  // write what the workers are doing to files
 )
 
-// spelling is how people give the command.
+// spelling is how people give the command; empty: it is none.
 func (c Command) spelling() string {
 	switch {
+	case c.Kind == "":
+		return ""
 	case c.Kind == CommandKill:
 		return "gorun stop --kill"
 	case c.Force:
@@ -44,6 +46,9 @@ func (c Command) spelling() string {
 	}
 	return "gorun " + string(c.Kind)
 }
+
+// stops reports whether the command ends the job on all its nodes.
+func (c Command) stops() bool { return c.Kind == CommandStop || c.Kind == CommandKill }
 
 // An Answer says what has become of a Command.
 type Answer struct {
@@ -65,7 +70,7 @@ var errEnding = errors.New("the job is ending on this node")
 // onCommand returns what a command asks for.
 func (m *stateMachine) onCommand(c Command) []action {
 	refuse := func(err error) []action { return []action{reply{c, err}} }
-	by := c.spelling()
+	by := Command{Kind: c.Kind, Force: c.Force}
 	switch c.Kind {
 	case CommandStop, CommandDrain:
 		if c.Kind == CommandStop && m.state != done && m.interrupt != 0 {

@@ -21,7 +21,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // An InterruptError says that a signal to the agent, or a command that counts as one, ended the job before all workers had exited 0.
 type InterruptError struct {
 	Signal syscall.Signal // the first one
-	By     string         // what asked for the end instead of a signal, such as "gorun stop"; empty: it was the signal
+	By     Command        // what asked for the end instead of a signal; its zero value: it was the signal
 	Cause  error          // of the end of Run's context, if that came before any signal; nil: it did not, or has no cause
 	Killed int            // workers that were killed since they did not stop, or by a second signal
 }
@@ -45,12 +45,10 @@ func (e *InterruptError) Error() string {
 func (e *InterruptError) Unwrap() error { return e.Cause }
 
 // Drained reports whether the node has left a job that goes on without it, because somebody asked for that.
-func (e *InterruptError) Drained() bool { return e.By == Command{Kind: CommandDrain}.spelling() }
+func (e *InterruptError) Drained() bool { return e.By.Kind == CommandDrain && !e.By.Force }
 
 // ByStop reports whether somebody has stopped the job, which may have other nodes.
-func (e *InterruptError) ByStop() bool {
-	return e.By == Command{Kind: CommandStop}.spelling() || e.By == Command{Kind: CommandKill}.spelling()
-}
+func (e *InterruptError) ByStop() bool { return e.By.stops() }
 
 // A WorkerError says that a worker failed, on this node or another, and that the gang is not restarted. Its Summary is
 // for people.

@@ -174,8 +174,8 @@ func TestStepSignals(t *testing.T) {
 		{"gorun stop in a preStop hook, and then a manager sends a signal", []step{
 			{started{3}, nil},
 			{commanded{Command{Kind: CommandStop}}, []action{
-				reply{to: Command{Kind: CommandStop}}, stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM, by: "gorun stop"},
-				answer{sig: syscall.SIGTERM, by: "gorun stop", left: 3, early: true},
+				reply{to: Command{Kind: CommandStop}}, stop{syscall.SIGTERM}, leave{sig: syscall.SIGTERM, by: Command{Kind: CommandStop}},
+				answer{sig: syscall.SIGTERM, by: Command{Kind: CommandStop}, left: 3, early: true},
 			}},
 			{sigterm, says(syscall.SIGTERM, 3)},
 			{sigterm, []action{kill{}, answer{sig: syscall.SIGTERM, left: 3, kills: true}}},

@@ -35,7 +35,7 @@ func (l *loop) publish() {
 	n.ID, n.Host, n.Addr = l.Node.ID, l.Node.Host, l.Node.Addr
 	n.Started, n.State, n.Since, n.Why = l.begun, statusOf[l.machine.state], l.history.since, Printable(l.machine.why)
 	n.Failure, n.Events, n.Workers = l.history.failure, l.history.events, slices.Clone(l.history.workers)
-	n.MaxRestarts, n.Logs = l.MaxRestarts, l.Spec.Logs.Dir
+	n.MaxRestarts, n.Logs, n.Stopped = l.MaxRestarts, l.Spec.Logs.Dir, l.machine.by.stops()
 	if r := l.round; r != nil {
 		n.Round = &status.Round{
 			ID: r.ID, NodeRank: r.Self, Nodes: r.Size, FirstRank: r.Place.FirstRank, WorldSize: r.Place.WorldSize, Restarts: r.Restarts, Started: l.started,

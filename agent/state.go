@@ -54,7 +54,7 @@ type (
 	// interrupted: somebody wants the job to end.
 	interrupted struct {
 		sig syscall.Signal
-		by  string // what has been asked for instead of a signal, such as "gorun stop"; empty: it is a signal
+		by  Command // what has been asked for instead of a signal; its zero value: it is a signal
 	}
 	// timedOut: the caller wants the job to end, and nobody has sent a signal.
 	timedOut struct{ cause error } // nil: there is none
@@ -108,10 +108,10 @@ type (
 	// answer says in the log what an interrupt does.
 	answer struct {
 		sig   syscall.Signal
-		by    string // as in interrupted
-		left  int    // workers that have not ended; negative: there is no gang
-		kills bool   // it is not the first one
-		early bool   // this signal will still come, or may, and does not kill then
+		by    Command // as in interrupted
+		left  int     // workers that have not ended; negative: there is no gang
+		kills bool    // it is not the first one
+		early bool    // this signal will still come, or may, and does not kill then
 	}
 	// suspend suspends the gang and this process, until this is continued.
 	suspend struct{}
@@ -125,8 +125,8 @@ type (
 	// leave reports to the rendezvous that this node ends its workers and leaves the job.
 	leave struct {
 		sig   syscall.Signal
-		by    string // as in interrupted
-		cause error  // as in timedOut
+		by    Command // as in interrupted
+		cause error   // as in timedOut
 	}
 	// barrier starts the exit barrier: the workers of the other nodes get time to end.
 	barrier struct{}

@@ -22,7 +22,7 @@ type stateMachine struct {
 	startErr  error          // of the next gang, which could not be started: the survivors are being stopped because of it; nil: there is none
 	interrupt syscall.Signal // the first one; 0: none
 	early     bool           // it has not come to this process as a signal yet: a worker has ended because of it, or it was timedOut or a command
-	by        string         // of the first interrupt, as in interrupted
+	by        Command        // of the first interrupt, as in interrupted
 	cause     error          // of the first interrupt, as in timedOut
 	killed    bool           // a second interrupt has come
 

@@ -15,9 +15,9 @@ func (m *stateMachine) onInterrupt(e interrupted) []action {
 	if m.state == done || m.killed {
 		return nil
 	}
-	if m.early && sig == m.interrupt && e.by == "" {
+	if m.early && sig == m.interrupt && e.by.Kind == "" {
 		m.early = false
-		return []action{m.answer(sig, "")}
+		return []action{m.answer(sig, Command{})}
 	}
 	if m.interrupt != 0 {
 		m.killed = true
@@ -57,7 +57,7 @@ func (m *stateMachine) onTimedOut(cause error) []action {
 	return m.onInterrupt(interrupted{sig: syscall.SIGTERM})
 }
 
-func (m *stateMachine) answer(sig syscall.Signal, by string) answer {
+func (m *stateMachine) answer(sig syscall.Signal, by Command) answer {
 	left := -1
 	if m.gang {
 		left = m.workers - len(m.exits)
@@ -71,7 +71,7 @@ func (m *stateMachine) depart(sig syscall.Signal) []action {
 }
 
 // name is what has been asked for, in words.
-func (e interrupted) name() string { return cmp.Or(e.by, death.SignalName(e.sig)) }
+func (e interrupted) name() string { return cmp.Or(e.by.spelling(), death.SignalName(e.sig)) }
 
 // forWorkers is what workers get for an interrupt; 0: there was none.
 func forWorkers(interrupt syscall.Signal) syscall.Signal {

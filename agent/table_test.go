@@ -26,9 +26,9 @@ func show(actions []action) string {
 		case fail:
 			out = append(out, fmt.Sprintf("fail{rank %d}", a.Rank))
 		case answer:
-			out = append(out, fmt.Sprintf("answer{%s}", strings.TrimPrefix(fmt.Sprint(a.by, " ", int(a.sig), " ", a.left, " ", a.kills), " ")))
+			out = append(out, fmt.Sprintf("answer{%s}", strings.TrimPrefix(fmt.Sprint(a.by.spelling(), " ", int(a.sig), " ", a.left, " ", a.kills), " ")))
 		case leave:
-			out = append(out, fmt.Sprintf("leave{%s}", strings.TrimPrefix(fmt.Sprint(a.by, " ", int(a.sig)), " ")))
+			out = append(out, fmt.Sprintf("leave{%s}", strings.TrimPrefix(fmt.Sprint(a.by.spelling(), " ", int(a.sig)), " ")))
 		case reply:
 			out = append(out, map[bool]string{true: "accept{}", false: "refuse{}"}[a.err == nil])
 		case restart, scale, collect:

@@ -50,6 +50,8 @@ type Node struct {
 	MaxRestarts int    `json:"max_restarts"`
 	Logs        string `json:"logs,omitempty"` // directory of log files; empty: there are none
 
+	Stopped bool `json:"-"` // somebody has stopped the job by gorun stop: only its own process knows
+
 	Problem string `json:"problem,omitempty"` // why the agent does not answer: then only what other nodes know of it is set
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -48,9 +47,7 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
 		o.launchedOn = args[1]
 		o.scaled = func(need int) { _, _ = report.Write(frame.AppendScaled(nil, need)) }
-		o.published = func(n *status.Node) {
-			byStop = byStop || n.State == status.Stopping && strings.HasPrefix(n.Why, "gorun stop")
-		}
+		o.published = func(n *status.Node) { byStop = byStop || n.Stopped }
 		return run(ctx, o, command, stdout, stderr, etcd)
 	})
 	cmd.SetArgs(args[2:])

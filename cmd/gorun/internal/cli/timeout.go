@@ -50,7 +50,7 @@ func (o *options) orTimeout(ctx context.Context, err error) error {
 	}
 	stopped, interrupted := errors.AsType[*agent.InterruptError](err)
 	switch {
-	case interrupted && stopped.By == "": // a signal that came at the same time may have been faster
+	case interrupted && stopped.By.Kind == "": // a signal that came at the same time may have been faster
 		return &agent.InterruptError{Signal: stopped.Signal, Cause: over, Killed: stopped.Killed}
 	case err == nil || is[*timeoutError](err): // a build returns a bare timeoutError
 		return &agent.InterruptError{Signal: syscall.SIGTERM, Cause: over}

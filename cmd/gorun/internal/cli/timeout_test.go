@@ -27,8 +27,8 @@ func TestOutcomeOfTimeout(t *testing.T) {
 		{over, frame.Outcome{Code: 124, Cause: frame.Timeout, Signal: 15}},
 		{&agent.InterruptError{Signal: syscall.SIGTERM, Killed: 2}, frame.Outcome{Code: 124, Cause: frame.Timeout, Signal: 15, Killed: 2}},
 		{&agent.InterruptError{Signal: syscall.SIGTERM, Cause: over}, frame.Outcome{Code: 124, Cause: frame.Timeout, Signal: 15}},
-		{&agent.InterruptError{Signal: syscall.SIGTERM, By: "gorun stop"}, frame.Outcome{Code: 143, Cause: frame.Stopped, Signal: 15, ByStop: true}},
-		{&agent.InterruptError{Signal: syscall.SIGTERM, By: "gorun stop --kill"}, frame.Outcome{Code: 143, Cause: frame.Stopped, Signal: 15, ByStop: true}},
+		{&agent.InterruptError{Signal: syscall.SIGTERM, By: agent.Command{Kind: agent.CommandStop}}, frame.Outcome{Code: 143, Cause: frame.Stopped, Signal: 15, ByStop: true}},
+		{&agent.InterruptError{Signal: syscall.SIGTERM, By: agent.Command{Kind: agent.CommandKill}}, frame.Outcome{Code: 143, Cause: frame.Stopped, Signal: 15, ByStop: true}},
 		{&agent.WorkerError{Code: 7}, frame.Outcome{Code: 7, Cause: frame.Worker}},
 		{errors.New("no space"), frame.Outcome{Code: 1, Cause: frame.Other}},
 	} {
