@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // inWorld runs program as each rank of a world, and returns their errors.
@@ -192,7 +193,10 @@ func TestSync(t *testing.T) {
 				all := make([]*held, len(c.ranks))
 				for r, own := range c.ranks {
 					bytes := len(c.ranks) * minPart
-					if name == "a newcomer" {
+					switch {
+					case testkit.Race: // two sources, of as little as they may have
+						bytes = 2 * minPart
+					case name == "a newcomer":
 						bytes = longest
 					}
 					all[r] = newHeldOf(t, own.id, own.contents, bytes)
