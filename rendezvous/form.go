@@ -1,7 +1,6 @@
 package rendezvous
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -16,7 +15,7 @@ func Form(s State) Decision {
 		s.nodeRanks = nodeRanksOf(s.Last.Members)
 		s.late = s.lateNow()
 		s.sortReports()
-		s.flaps = s.flapsNow()
+		s.losses = s.lossesNow()
 	}
 	s.here = make(map[string]Candidate, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -27,7 +26,7 @@ func Form(s State) Decision {
 	}
 	d := s.watch()
 	if d.Over != nil {
-		d.Over.Soon = s.soon()
+		d.Over.Age = s.Age
 		d.Over.Gone = s.goneFrom(s.stays(d.Over))
 	}
 	return d
@@ -55,7 +54,7 @@ func (s *State) sortReports() {
 	}
 	if s.Over != nil {
 		for _, r := range s.failures {
-			s.leaving[r.Key] = s.leaving[r.Key] || r.Failure.Final && s.fresh(r.Key)
+			s.leaving[r.Key] = s.leaving[r.Key] || r.Failure.Final && s.isNew(r.Key)
 		}
 	}
 	for _, n := range s.Nodes {
@@ -80,7 +79,7 @@ func (s *State) gather() Decision {
 		if d, found := s.anotherCause(); found {
 			return d
 		}
-		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Flaps: s.flaps}
+		next = Formed{ID: s.Last.ID + 1, Restarts: s.Over.Restarts, Losses: s.losses}
 		if s.ScaleUp == ScaleNever {
 			limit = min(s.Max, max(s.Min, len(s.nodeRanks)))
 		}
@@ -88,10 +87,10 @@ func (s *State) gather() Decision {
 	welcome, out := s.joining()
 	busy := s.busy()
 	waiting := slices.Concat(welcome, out)
-	chosen := s.selectMembers(welcome, out, limit)
+	chosen := s.selectMembers(welcome, limit)
 	what := fmt.Sprintf("round %d: %d of %s nodes", next.ID, len(waiting), s.size())
-	awaited := s.awaited(busy, welcome, out, chosen, limit)
-	more := s.missing() + clause(busy, "has not joined again", "have not joined again") + s.apartNote(waiting)
+	awaited := s.awaited(busy, welcome, chosen, limit)
+	more := s.missing() + clause(busy, "has not joined again", "have not joined again") + s.apartNote(waiting) + outNote(out)
 	if len(chosen) < s.Min {
 		patience := max(s.JoinTimeout, stopTime(awaited), stopTime(s.leavers))
 		switch end := s.deserted(); {
@@ -99,12 +98,12 @@ func (s *State) gather() Decision {
 			return Decision{Close: end}
 		case s.expired(next.ID, Enough, patience):
 			few := "not enough nodes"
-			if len(waiting) >= s.Min {
+			if len(welcome) >= s.Min {
 				few += " reach each other"
 			}
 			return Decision{Close: &Outcome{Code: CodeUnformed, Reason: fmt.Sprintf("%s: %s after %v%s", few, what, patience, more)}}
 		}
-		return s.wait(next.ID, Enough, patience, what+more, "gives up")
+		return s.untilLetIn(s.wait(next.ID, Enough, patience, what+more, "gives up"), out)
 	}
 	// Members of the last round are waited for even if spares could take their places: spares have no workers to end, and would always be first.
 	all := s.Settled && len(busy) == 0 && s.Last != nil
@@ -138,7 +137,7 @@ func (s *State) anotherCause() (d Decision, found bool) {
 		d, found = s.miss(m), true
 	}
 	if d.Over != nil {
-		d.Over.Soon = s.Over.Soon
+		d.Over.Age = s.Over.Age
 		d.Over.Gone = s.goneFrom(s.stays(d.Over))
 	}
 	return d, found
@@ -176,7 +175,7 @@ func (s *State) watch() Decision {
 			if now.Joining {
 				why = m.name() + " joins again"
 			}
-			return s.drop(m, why, CodeUnformed)
+			return s.drop(m, why)
 		}
 	}
 	return s.grow(len(s.succeeded) > 0)
@@ -185,7 +184,7 @@ func (s *State) watch() Decision {
 // final returns the first failure of a member that asks for no restart, newcomers left aside. Others may fail because of it and report first.
 func (s *State) final() *Failure {
 	for _, r := range s.failures {
-		if r.Failure.Final && !s.fresh(r.Key) {
+		if r.Failure.Final && !s.isNew(r.Key) {
 			return r.Failure
 		}
 	}
@@ -197,11 +196,7 @@ func (s *State) miss(m Candidate) Decision {
 	if end := s.deserted(); end != nil {
 		return Decision{Close: end}
 	}
-	code := CodeUnformed
-	if left := s.left(m); left != nil {
-		code = cmp.Or(left.Code, code)
-	}
-	return s.drop(m, s.whyGone(m), code)
+	return s.drop(m, s.whyGone(m))
 }
 
 // deserted returns how the job ends if there are too few nodes because a member of the last round has left for a reason;
@@ -212,7 +207,7 @@ func (s *State) deserted() *Outcome {
 	}
 	for _, r := range s.Reports {
 		rank, member := s.nodeRanks[r.Key]
-		if _, found := s.here[r.Key]; found || !member || s.Last.New[r.Key] || r.Left == nil || r.Left.Success() {
+		if _, found := s.here[r.Key]; found || !member || s.Last.New[r.Key] > 0 || r.Left == nil || r.Left.Success() {
 			continue
 		}
 		return &Outcome{Code: r.Left.Code, Reason: s.Last.Members[rank].name() + " has left" + because(r.Left)}
@@ -263,13 +258,12 @@ func (s *State) grow(ending bool) Decision {
 	case s.ScaleUp == ScaleNever:
 		what += "; others get in for one that is lost"
 	case newcomers == 0:
-		return s.cool(what, out)
-	case len(s.selectMembers(slices.Concat(members, welcome), nil, s.Max)) < s.Min: // the limit has changed
+		return s.untilLetIn(Decision{Wait: what + outNote(out), Stage: Stage{Round: s.Last.ID}}, out)
+	case len(s.selectMembers(slices.Concat(members, welcome), s.Max)) < s.Min: // the limit has changed
 		what += fmt.Sprintf("; too few wait for another round: %d", newcomers)
 	case size+newcomers >= s.Max || s.expired(s.Last.ID, Newcomers, s.LastCall):
 		d := s.end(fmt.Sprintf("more nodes have come: %d", newcomers))
-		hosts := s.newHosts(s.selectMembers(slices.Concat(members, welcome), nil, s.Max))
-		d.Over.NewHosts = hosts[:min(len(hosts), flapsLimit)]
+		d.Over.NewHosts = s.newHosts(s.selectMembers(slices.Concat(members, welcome), s.Max))
 		return d
 	default:
 		return s.wait(s.Last.ID, Newcomers, s.LastCall, what, "ends for more")

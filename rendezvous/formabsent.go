@@ -36,6 +36,3 @@ func (s *State) uncertain() (list []Candidate) {
 func (s *State) waitForCertainty(round int, what Awaited, reason string) Decision {
 	return Decision{Wait: reason + clause(s.uncertain(), "may come back", "may come back"), Stage: Stage{round, what}}
 }
-
-// enough reports whether the job has Min nodes without so many of those that are here. It counts absent members that may come back.
-func (s *State) enough(without int) bool { return len(s.Nodes)+len(s.uncertain())-without >= s.Min }

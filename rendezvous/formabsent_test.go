@@ -105,26 +105,6 @@ func TestNobodyIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestNewcomerMayNotBeMissed: a newcomer that does not stay, after many others, costs a restart only if the job has too few nodes. Absent
-// ones that may come back count.
-func TestNewcomerMayNotBeMissed(t *testing.T) {
-	for settled, restarts := range map[bool]int{false: 0, true: 1} {
-		c := started(2, 3, 1, 3)
-		c.s.Age, c.s.Last.New = 0, map[string]bool{"n3": true}
-		c.s.Last.Flaps = []rendezvous.Flap{{Losses: 8}}
-		c.s.Settled = settled
-		c.die("n2")
-		c.leave("n3", rendezvous.Outcome{})
-		c.settle(0)
-		if over := c.s.Over; c.closed != nil || over == nil || over.Restarts != restarts {
-			t.Fatalf("settled %t: closed %+v, over %+v, want %d restarts", settled, c.closed, over, restarts)
-		}
-		if lost := c.s.Over.Lost; slices.Contains(lost, "n2") != settled || !slices.Contains(lost, "n3") {
-			t.Errorf("settled %t: the hosts %s are lost", settled, lost)
-		}
-	}
-}
-
 // TestUnsettledLeaderComesToTheSame: what happens in a round costs the same whether or not the leader was settled meanwhile.
 func TestUnsettledLeaderComesToTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

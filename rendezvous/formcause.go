@@ -121,7 +121,7 @@ func (s *State) why() (cause *death.Death, why string) {
 
 // charged reports whether a failure ended the last round and used up a restart.
 func (s *State) charged() bool {
-	return s.Over != nil && s.Over.Restarts > s.Last.Restarts && len(s.Over.Lost) == 0
+	return s.Over != nil && s.Over.Restarts > s.Last.Restarts
 }
 
 // rootCause returns the root cause of f, as far as it has been reported.

@@ -72,7 +72,7 @@ func TestFormProperties(t *testing.T) {
 				for _, f := range c.formed[rounds:] {
 					checkFormed(t, before, f)
 					checkTries(t, tries, f)
-					checkFlaps(t, before, f)
+					checkKeptOut(t, before, f)
 				}
 			},
 		})

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Two nodes are apart if one of them cannot reach the other. They cannot be in one round, so the members of a round are a clique of
-// nodes that reach each other.
+// Two nodes are apart if one of them says that it cannot reach the other. They cannot be in one round: the newer one waits, or the one that is
+// apart from more nodes. See together.
 
 // An Unreachable says that a node cannot reach another one. Its agent found this out, by itself or after one of its workers.
 type Unreachable struct {
@@ -54,62 +54,38 @@ func keysOf(nodes []Candidate) map[string]bool {
 	return set
 }
 
-// bySeniority sorts nodes; of two nodes that are apart, the first one stays. Members of the last round come first, in the order
-// of their node ranks, then the nodes that have been here the longest; but newcomers of the last round come at the end.
-func (s *State) bySeniority(nodes []Candidate) []Candidate {
+// together divides nodes into those that may be in one round, and those that wait, since they are apart from one that may be. Of two nodes
+// that are apart, a member that is no newcomer stays, or else the one that is apart from fewer nodes, or else the one with the lower rank, or else
+// the one that has been here longer.
+func (s *State) together(nodes []Candidate) (stay, wait []Candidate) {
+	if len(s.apart) == 0 {
+		return nodes, nil
+	}
+	all, staying := keysOf(nodes), make(map[string]bool)
 	newcomer := func(c Candidate) int {
-		if s.Last != nil && s.Last.New[c.Key] {
-			return 1
+		if _, member := s.nodeRanks[c.Key]; member && s.Last.New[c.Key] == 0 {
+			return 0
 		}
-		return 0
+		return 1
 	}
-	return slices.SortedFunc(slices.Values(nodes), func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), s.nodeRanks.compare(a, b))
-	})
+	for _, c := range slices.SortedFunc(slices.Values(nodes), func(a, b Candidate) int {
+		fewer := cmp.Compare(s.apart.count(a, all), s.apart.count(b, all))
+		return cmp.Or(cmp.Compare(newcomer(a), newcomer(b)), fewer, s.nodeRanks.compare(a, b))
+	}) {
+		if s.apart.count(c, staying) > 0 {
+			wait = append(wait, c)
+			continue
+		}
+		staying[c.Key] = true
+		stay = append(stay, c)
+	}
+	return stay, wait
 }
 
-// extend moves the nodes that are apart from nobody in set to set, in their order, and returns them.
-func (s *State) extend(nodes *[]Candidate, set map[string]bool) (added []Candidate) {
-	*nodes = slices.DeleteFunc(*nodes, func(c Candidate) bool {
-		fits := s.apart.count(c, set) == 0
-		if fits {
-			set[c.Key] = true
-			added = append(added, c)
-		}
-		return fits
-	})
-	return added
-}
-
-// selectMembers selects a clique of at most limit of the waiting nodes. Members of the last round come before newcomers. Nodes in
-// out, which are kept out, get in only if there would otherwise be too few.
-func (s *State) selectMembers(welcome, out []Candidate, limit int) []Candidate {
-	var members, others []Candidate
-	for _, c := range welcome {
-		if _, member := s.nodeRanks[c.Key]; member {
-			members = append(members, c)
-		} else {
-			others = append(others, c)
-		}
-	}
-	chosen, _ := s.clique(members)
-	chosen = choose(chosen, s.nodeRanks, limit)
-	add := func(nodes []Candidate, limit int) {
-		set := keysOf(chosen)
-		nodes = choose(nodes, s.nodeRanks, len(nodes))
-		chosen = append(chosen, s.extend(&nodes, set)...)
-		chosen = chosen[:min(len(chosen), limit)]
-	}
-	add(others, limit)
-	if len(chosen) < s.Min {
-		add(out, s.Min) // better than none
-	}
-	if len(chosen) < s.Min { // members may be in the way of more others
-		if all, _ := s.clique(slices.Concat(welcome, out)); len(all) >= s.Min {
-			return choose(all, s.nodeRanks, limit)
-		}
-	}
-	return chosen
+// selectMembers selects at most limit of the waiting nodes. Members of the last round come before newcomers.
+func (s *State) selectMembers(waiting []Candidate, limit int) []Candidate {
+	stay, _ := s.together(waiting)
+	return choose(stay, s.nodeRanks, limit)
 }
 
 // apartFrom returns the nodes that are here, are not chosen, and are apart from one that is.
@@ -137,8 +113,7 @@ func (s *State) unreachableAmong(nodes []Candidate) (list []Unreachable) {
 	return list
 }
 
-// membersApart ends the round if members are apart. This uses up no restart. The hosts that are left out count as lost, so they
-// wait longer and longer; if the job needs them, each time after freeRounds in a row costs a restart.
+// membersApart ends the round if members are apart. This uses up no restart.
 func (s *State) membersApart() (d Decision, apart bool) {
 	var members []Candidate
 	for _, m := range s.Last.Members {
@@ -146,21 +121,14 @@ func (s *State) membersApart() (d Decision, apart bool) {
 			members = append(members, now)
 		}
 	}
-	_, out := s.clique(members)
-	if len(out) == 0 {
+	_, wait := s.together(members)
+	if len(wait) == 0 {
 		return d, false
 	}
 	d = s.end(s.describe(s.unreachableAmong(members)))
-	d.Over.Lost = s.lost(out...)
-	for _, c := range out {
+	d.Over.Lost = s.lost(wait...)
+	for _, c := range wait {
 		d.Over.Apart = append(d.Over.Apart, c.Key)
-	}
-	times := 0
-	for _, host := range d.Over.Lost {
-		times = max(times, s.losses(host)+1)
-	}
-	if times > freeRounds && !s.enough(len(out)) {
-		return s.charge(d, fmt.Sprintf("that makes %d times in a row", times), CodeUnformed), true
 	}
 	return d, true
 }

@@ -15,9 +15,9 @@ type Stage struct {
 // Awaited is what a Stage waits for.
 type Awaited int
 
-// What leaders wait for. State.wait, cool and waitForCertainty return it in a Stage, with the reason that people see.
+// What leaders wait for. State.wait, untilLetIn and waitForCertainty return it in a Stage, with the reason that people see.
 const (
-	News      Awaited = iota // a change in the job, or the end of a ban: see cool
+	News      Awaited = iota // a change in the job, or that a host is let in again: see untilLetIn
 	Enough                   // Min nodes; JoinTimeout ends it
 	LastCall                 // nodes beyond Min; State.lastCall ends it
 	Newcomers                // more newcomers for a round that runs; LastCall ends it
@@ -59,7 +59,7 @@ func (s *State) joining() (welcome, out []Candidate) {
 		if holder, asked := holders[n.Node.NodeRank]; asked && holder.Key != n.Key {
 			continue
 		}
-		if ban, _ := s.banned(n); ban > 0 {
+		if s.keptOut(n) > 0 {
 			out = append(out, n)
 		} else {
 			welcome = append(welcome, n)
@@ -131,16 +131,16 @@ func stopTime(nodes []Candidate) (longest time.Duration) {
 
 // awaited returns the busy nodes for which the next round waits until they must have ended their workers. If they came later, the round would
 // end for them; these workers would have to end too, and so on. There are none if the round is full without them.
-func (s *State) awaited(busy, welcome, out, chosen []Candidate, limit int) (list []Candidate) {
+func (s *State) awaited(busy, welcome, chosen []Candidate, limit int) (list []Candidate) {
 	if len(busy) == 0 || len(chosen) == limit {
 		return nil
 	}
 	for _, n := range busy {
-		if ban, _ := s.banned(n); ban == 0 {
+		if s.keptOut(n) == 0 {
 			list = append(list, n)
 		}
 	}
-	would := keysOf(s.selectMembers(slices.Concat(welcome, list), out, limit))
+	would := keysOf(s.selectMembers(slices.Concat(welcome, list), limit))
 	return slices.DeleteFunc(list, func(n Candidate) bool { return !would[n.Key] })
 }
 

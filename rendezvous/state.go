@@ -49,10 +49,10 @@ type Formed struct {
 	Cause    *death.Death // as in Round
 	Why      string       // as in Round
 	Gone     []GoneNode   // as in Round
-	Flaps    []Flap
-	New      map[string]bool // who came when the job had a round already, and has not stayed for long, by Key
-	Late     map[string]int  // who was not waiting then, but busy with an earlier round: Try, by Key
-	Apart    []Candidate     // nodes that are here, but left out because they are apart from a member
+	Losses   []Loss
+	New      map[string]time.Duration // for how long members are newcomers, which came when the job had a round already, by Key
+	Late     map[string]int           // who was not waiting then, but busy with an earlier round: Try, by Key
+	Apart    []Candidate              // nodes that are here, but left out because they are apart from a member
 }
 
 // An Ending says why a round is over although the job is not.
@@ -61,10 +61,11 @@ type Ending struct {
 	Failure  *Failure   `json:"failure,omitempty"`   // of a worker, that is the cause; nil: there is another
 	Gone     []GoneNode `json:"gone,omitempty"`      // as in NewRoundError
 	Restarts int        `json:"restarts"`            // of the job's budget, used with it
-	Lost     []string   `json:"lost,omitempty"`      // hosts that were lost soon after the round had formed; an empty name stands for a newcomer on any host
+	Lost     []string   `json:"lost,omitempty"`      // hosts of newcomers that have not stayed
 	NewHosts []string   `json:"new_hosts,omitempty"` // hosts of the newcomers for which the round has ended
-	Soon     bool       `json:"soon,omitempty"`      // it ended soon after the round had formed
-	Apart    []string   `json:"apart,omitempty"`     // members, by Key, to leave out next, as others cannot reach them
+	Apart    []string   `json:"apart,omitempty"`     // members, by Key, that others cannot reach
+
+	Age time.Duration `json:"age"` // of the round when it ended, as far as the leader knew
 }
 
 // A Report is what a node reported about the last round, last: success, if the other fields are empty.
@@ -97,7 +98,7 @@ type State struct {
 	leavers   []Candidate          // these nodes
 	restart   string               // why somebody wants another round; empty: nobody does
 	late      map[string]int       // as in Formed, now
-	flaps     []Flap
+	losses    []Loss
 	apart     pairs
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -20,7 +21,7 @@ func TestRoundDocuments(t *testing.T) {
 	for _, n := range []int{1, 2, 100, nodesLimit} {
 		f := &rendezvous.Formed{
 			ID: 2, Restarts: 1, Why: "b is lost",
-			Flaps: []rendezvous.Flap{{Host: "x", Losses: 1}}, Late: map[string]int{"late": 3, "k": 1}, New: make(map[string]bool),
+			Losses: []rendezvous.Loss{{Host: "x", Times: 1}}, Late: map[string]int{"late": 3, "k": 1}, New: make(map[string]time.Duration),
 		}
 		var nodes []rendezvous.Node
 		for i := range n {
@@ -28,7 +29,7 @@ func TestRoundDocuments(t *testing.T) {
 			nodes = append(nodes, rendezvous.Node{ID: host + "/1", Host: host, Addr: fmt.Sprint("a", i), NodeRank: i%2 - 1, Nproc: 1 + i%5, Role: []string{"", "default"}[i/50%2]})
 			key := new(writer).newKey()
 			if i%3 == 1 {
-				f.New[key] = true
+				f.New[key] = time.Minute
 			}
 			f.Members = append(f.Members, rendezvous.Candidate{Key: key, Try: 1 + i/3, Port: 4000, AgentPort: 7, Node: nodes[i]})
 		}
@@ -108,8 +109,8 @@ func TestBadDocuments(t *testing.T) {
 		{`{"version":2,"is":[]}`, "version 2, but this gorun uses version 1: all nodes need the same version of gorun"},
 		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.assignment"},
 		{`{"version":1}`, "round 0 of 0 nodes with port 0"},
-		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
-		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 New:false ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:0s ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 New:0s ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
 		{`{"version":1,"is":{"token":"` + long + `"}}`, "a document of 1048607 bytes: want at most 1048576"},
 	} {
 		_, err := decode[roundDoc](&mvccpb.KeyValue{Key: []byte("rounds/1"), Value: []byte(c.text)})

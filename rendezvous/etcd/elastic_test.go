@@ -223,32 +223,23 @@ type stopped struct{}
 func (stopped) Error() string { return "stopped by a signal" }
 func (stopped) ExitCode() int { return 128 + 15 }
 
-// TestFlappingHost is kept out when it has been lost three times, and told why.
-func TestFlappingHost(t *testing.T) {
+// TestKeptOut: a host whose node has joined a job and been lost is kept out, and told so.
+func TestKeptOut(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 2)
 	j.config.LastCall = 5 * time.Second
 	stays := j.agent("n0", nil)
-	joined := later(stays)
-	await(t, stays, func(m *stateMachine) bool { return m.leader.leads() })
-	for range 3 {
-		flaps := j.agent("n1", nil)
-		other := later(flaps)
-		round := joined(t)
-		if round.Size == 1 {
-			wantNewRound(t, []*rendezvous.Round{round})
-			round = later(stays)(t)
-		}
-		same(t, []*rendezvous.Round{round, other(t)})
-		tied(t, stays, []*agent{flaps})
-		flaps.kill()
-		wantNewRound(t, []*rendezvous.Round{round})
-		joined = later(stays)
-	}
-	round := joined(t)
-	reasons := make(chan string, 100)
-	other := later(j.agent("n1", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } }))
-	hear(t, reasons, "; host n1.test was lost 3 times in a row; it is let in again in ")
+	alone := together(t, []*agent{stays})
+	gone := j.agent("n1", nil)
+	other := later(gone)
+	wantNewRound(t, alone)
+	round := later(stays)(t)
+	same(t, []*rendezvous.Round{round, other(t)})
+	tied(t, stays, []*agent{gone})
+	gone.kill()
 	wantNewRound(t, []*rendezvous.Round{round})
-	same(t, []*rendezvous.Round{later(stays)(t), other(t)})
+	together(t, []*agent{stays})
+	reasons := make(chan string, 100)
+	later(j.agent("n1", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } }))
+	hear(t, reasons, "; host n1.test is kept out, as its node did not stay; host n1.test is let in again in ")
 }

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,17 @@ func requestOf[T request](act action) (r T, ok bool) {
 	return r, ok
 }
 
+// closeTwice has a leader that closes the job do so twice, with different codes.
+func closeTwice(a *simAgent, act action) action {
+	if d, ok := requestOf[*writeDecision](act); ok && d.decision.Close != nil {
+		again, outcome := *d, *d.decision.Close
+		outcome.Code++
+		again.decision.Close = &outcome
+		a.world.carryOut(a, "close", func(ctx context.Context, x *executor) { _ = again.do(ctx, x) }, func() {})
+	}
+	return act
+}
+
 // TestSimulationFinds: without one of the things that keep a job right, some of the simulated jobs go wrong.
 func TestSimulationFinds(t *testing.T) {
 	if testkit.Race {
@@ -49,10 +61,25 @@ func TestSimulationFinds(t *testing.T) {
 			leader := w.mutate
 			w.mutate = func(in *pb.TxnRequest) { leader(in); without("job/current", "job/current")(w); w.mutate(in) }
 		},
-		"a job is closed twice": without("job/", "job/state"),
+		"a job is closed twice": func(w *simWorld) {
+			without("job/", "job/state")(w)
+			w.alter = closeTwice
+		},
 		"a failure costs two restarts": altered(func(_ *simAgent, act action) action {
 			if d, ok := requestOf[*writeDecision](act); ok && d.decision.Over != nil {
 				d.decision.Over.Restarts += strings.Count(d.decision.Over.Why, "; restart ")
+			}
+			return act
+		}),
+		"a host that does not stay is not put on record": altered(func(_ *simAgent, act action) action {
+			if d, ok := requestOf[*writeDecision](act); ok && d.decision.Over != nil {
+				d.decision.Over.Lost = nil
+			}
+			return act
+		}),
+		"the record of hosts that do not stay is lost": altered(func(_ *simAgent, act action) action {
+			if d, ok := requestOf[*writeDecision](act); ok && d.decision.Form != nil {
+				d.decision.Form.Losses = nil
 			}
 			return act
 		}),
@@ -81,7 +108,7 @@ func TestSimulationFinds(t *testing.T) {
 			return act
 		}),
 	} {
-		if seed, err := playSeeds(4000, change); err == nil {
+		if seed, err := playSeeds(1500, change); err == nil {
 			t.Errorf("%s: no job goes wrong", what)
 		} else {
 			text, _, _ := strings.Cut(err.Error(), "\n")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
@@ -26,8 +27,8 @@ type roundDoc struct {
 	Peers       []peerDoc             `json:"peers,omitempty"` // whom they call, beside that of rank 0
 
 	// For the leader, what rendezvous.Formed says.
-	Late  map[string]int    `json:"late,omitempty"`
-	Flaps []rendezvous.Flap `json:"flaps,omitempty"` // in one of the documents
+	Late   map[string]int    `json:"late,omitempty"`
+	Losses []rendezvous.Loss `json:"losses,omitempty"` // in one of the documents
 }
 
 // A peerDoc is a node that others call.
@@ -51,8 +52,8 @@ func peerOf(c rendezvous.Candidate) peerDoc {
 // An assignment is what a member has in the round.
 type assignment struct {
 	Rank  int              `json:"rank"`
-	Try   int              `json:"try"` // which Join has got it
-	New   bool             `json:"new,omitempty"`
+	Try   int              `json:"try"`           // which Join has got it
+	New   time.Duration    `json:"new,omitempty"` // for how long it is a newcomer
 	ID    string           `json:"id"`
 	Host  string           `json:"host"`
 	Place rendezvous.Place `json:"place"`
@@ -84,7 +85,7 @@ func roundDocs(f *rendezvous.Formed, token string) map[string]*roundDoc {
 	for key, try := range f.Late {
 		at(key).Late[key] = try
 	}
-	at(first.Key).Flaps = f.Flaps
+	at(first.Key).Losses = f.Losses
 	peers := peersOf(f)
 	for _, doc := range docs {
 		doc.Peers = peers
@@ -141,7 +142,7 @@ func formed(docs []roundDoc) (*rendezvous.Formed, error) {
 	one := docs[0]
 	f := &rendezvous.Formed{
 		ID: one.ID, Restarts: one.Restarts, Cause: one.Cause, Why: one.Why,
-		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]bool),
+		Members: make([]rendezvous.Candidate, one.Size), Late: make(map[string]int), New: make(map[string]time.Duration),
 	}
 	assigned := make(map[string]bool)
 	places := make([]rendezvous.Place, one.Size)
@@ -151,8 +152,8 @@ func formed(docs []roundDoc) (*rendezvous.Formed, error) {
 				return nil, fmt.Errorf("round %d has two ranks for %s", one.ID, key)
 			}
 			assigned[key] = true
-			if s.New {
-				f.New[key] = true
+			if s.New > 0 {
+				f.New[key] = s.New
 			}
 			if s.Rank < one.Size {
 				f.Members[s.Rank] = rendezvous.Candidate{Key: key, Try: s.Try, Node: rendezvous.Node{ID: s.ID, Host: s.Host}}
@@ -160,7 +161,7 @@ func formed(docs []roundDoc) (*rendezvous.Formed, error) {
 			}
 		}
 		maps.Copy(f.Late, d.Late)
-		f.Flaps = append(f.Flaps, d.Flaps...)
+		f.Losses = append(f.Losses, d.Losses...)
 	}
 	for rank, p := range places {
 		if f.Members[rank].Key == "" {

@@ -158,7 +158,7 @@ func (w *simWorld) add(name string, rank int) {
 
 // fault draws one that happens to an agent.
 func (w *simWorld) fault() func() {
-	kind, at, d := w.random.IntN(10), w.random.IntN(1000), w.between(0, 20*time.Second)
+	kind, at, d := w.random.IntN(11), w.random.IntN(1000), w.between(0, 20*time.Second)
 	return func() {
 		var alive []*simAgent
 		for _, a := range w.agents {
@@ -192,6 +192,13 @@ func (w *simWorld) fault() func() {
 			w.longest += d
 			a.cut = true
 			w.after(d, func() { a.cut = false })
+		case 10:
+			b := alive[(at/7)%len(alive)]
+			w.say("%s and %s do not reach each other for %v", a.name, b.name, d)
+			w.longest += d
+			w.apart = append(w.apart, simApart{a, b, w.now.Add(d)})
+			a.losePeer(b)
+			b.losePeer(a)
 		case 7:
 			w.say("%s is stopped for %v", a.name, d)
 			a.frozen = latest(a.frozen, w.now.Add(d))
@@ -308,10 +315,35 @@ func (a *simAgent) losePeers(r *simRound) {
 				if tells {
 					f.FailedPeer = &death.Peer{Rank: r.Place.FirstRank, Finder: f.Rank}
 				}
+				if tells && a.vanished {
+					f.Unreachable = []rendezvous.Peer{a.workers(r)}
+				}
 				other.report(at, f)
 			})
 		}
 	}
+}
+
+// losePeer may have workers of this agent fail because they do not reach those of another one.
+func (a *simAgent) losePeer(b *simAgent) {
+	w, r := a.world, a.entered
+	if a == b || r == nil || b.entered == nil || b.entered.Token != r.Token || w.chance(30) {
+		return
+	}
+	w.after(w.between(0, 4*time.Second), func() {
+		if a.entered != r || b.entered == nil || a.gone {
+			return
+		}
+		w.record.tokens[r.Token].failed = true // they may reach each other again when their agents try
+		f := a.failure(r, false)
+		f.Unreachable = []rendezvous.Peer{b.workers(b.entered)}
+		a.report(r, f)
+	})
+}
+
+// workers are those of an agent, for others that do not reach them.
+func (a *simAgent) workers(r *simRound) rendezvous.Peer {
+	return rendezvous.Peer{Rank: r.Place.FirstRank, Addr: a.executor.key}
 }
 
 // succeed reports that the workers have done their work.

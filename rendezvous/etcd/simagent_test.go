@@ -283,12 +283,20 @@ func (a *simAgent) run(t task) {
 	case callWorker:
 		l := &simLink{from: a}
 		a.peers[act.id] = l
-		w.after(redialInterval, func() { a.post(func() bool { return a.peers[act.id] == l }, peerObserved{act.id, w.now, nil}) })
+		a.callWorker(act, l)
 	case callRank0:
 		a.rank0 = &act
 		a.call(&act, w.now)
 	case confirmPeers:
-		w.after(w.latency(), func() { a.step(peersConfirmed{}) })
+		var e peersConfirmed
+		took := w.latency()
+		for _, n := range act.named {
+			if !w.reaches(a, w.agentOf(n.Addr)) {
+				took = dialTimeout
+				e.unreached = append(e.unreached, unreachedWorker{peerDoc{Key: n.Addr, Host: w.agentOf(n.Addr).name}, n.Addr})
+			}
+		}
+		w.after(took, func() { a.step(e) })
 	}
 }
 
@@ -296,13 +304,29 @@ var silence, refusal = simDialError(os.ErrDeadlineExceeded), simDialError(syscal
 
 func simDialError(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 
+// callWorker repeatedly calls another agent's worker, at its key, until that is stopped.
+func (a *simAgent) callWorker(t callWorker, l *simLink) {
+	w := a.world
+	w.after(redialInterval, func() {
+		if l.stopped || a.gone {
+			return
+		}
+		var err error
+		if !w.reaches(a, w.agentOf(t.addr)) {
+			err = silence
+		}
+		a.post(func() bool { return a.peers[t.id] == l }, peerObserved{t.id, w.now, err})
+		a.callWorker(t, l)
+	})
+}
+
 // call calls the agent of rank 0 until it answers.
 func (a *simAgent) call(c *callRank0, begun time.Time) {
 	w := a.world
 	to := w.agentOf(c.rank0.Key)
-	reached := to != nil && !to.gone
+	reached := to != nil && !to.gone && w.reaches(a, to)
 	took, err := w.latency(), refusal
-	if to == nil || to.vanished {
+	if !w.reaches(a, to) {
 		took, err = 3*time.Second, silence
 	}
 	w.after(took, func() {
@@ -338,16 +362,15 @@ func (l *simLink) begin() {
 	w.after(w.latency(), func() {
 		switch {
 		case l.stopped || l.from.gone:
-		case l.to != nil && !l.to.gone && !l.connected:
+		case !w.reaches(l.from, l.to):
+			l.hear(silence)
+			w.after(5*time.Second, l.begin)
+		case !l.to.gone && !l.connected:
 			l.connected = true
 			l.to.step(agentConnected{l.from.executor.key, 1})
 			l.hear(nil)
-		case l.to == nil || l.to.gone:
-			err := refusal
-			if l.to == nil || l.to.vanished {
-				err = silence
-			}
-			l.hear(err)
+		case l.to.gone:
+			l.hear(refusal)
 			w.after(5*time.Second, l.begin)
 		}
 	})

@@ -25,6 +25,8 @@ type simRecord struct {
 	ranked   bool   // nodes ask for ranks
 	job      string // the last one that has begun
 	current  *roundRecord
+	joined   map[string]time.Time // when nodes last became members of a job that had a round already, by key
+	lost     map[string]time.Time // when the last rounds ended since nodes had not stayed, by their hosts
 }
 
 type roundRecord struct {
@@ -33,6 +35,7 @@ type roundRecord struct {
 	docs    map[string]string // by key
 	formed  *rendezvous.Formed
 	over    *rendezvous.Ending
+	ended   time.Time      // when it was over first
 	changed bool           // over was another one before
 	failed  bool           // a worker has, and not because a node was gone
 	entered map[int]string // keys of those who have entered, by rank
@@ -42,6 +45,7 @@ func newSimRecord(c *Config) *simRecord {
 	return &simRecord{
 		config: c, rounds: make(map[string]*roundRecord), tokens: make(map[string]*roundRecord),
 		newest: make(map[string]*roundRecord), outcomes: make(map[string]rendezvous.Outcome),
+		joined: make(map[string]time.Time), lost: make(map[string]time.Time),
 	}
 }
 
@@ -109,12 +113,18 @@ func (w *simWorld) checkCurrent(k keys, kv *mvccpb.KeyValue) {
 		w.fail("round %d was over since %q, and is since %q", doc.Round, r.over.Why, over.Why)
 	case over.Restarts != restarts && over.Restarts != restarts+1 || over.Restarts > w.record.config.MaxRestarts:
 		w.fail("round %d has used %d restarts of %d, and ends with %d", doc.Round, restarts, w.record.config.MaxRestarts, over.Restarts)
-	case over.Restarts > restarts && !w.isReported(k, doc.Round) && (!w.record.lossy || !r.failed) && !strings.Contains(over.Why, "did not stay"):
+	case over.Restarts > restarts && !w.isReported(k, doc.Round) && (!w.record.lossy || !r.failed):
 		w.fail("round %d costs a restart, and nobody has reported a failure: %s", doc.Round, over.Why)
 	case over.Restarts > restarts && !strings.Contains(over.Why, fmt.Sprintf("; restart %d of %d", over.Restarts, w.record.config.MaxRestarts)):
 		w.fail("round %d costs a restart: %s", doc.Round, over.Why)
 	}
+	if r.over == nil {
+		r.ended = w.now
+	}
 	if r.over == nil || r.over.Why != doc.Over.Why {
+		if !w.record.lossy {
+			w.checkRecord(k, r, doc.Over)
+		}
 		r.changed = r.over != nil
 		r.over = doc.Over
 		w.say("round %d is over, restarts %d: %s", doc.Round, doc.Over.Restarts, doc.Over.Why)
@@ -147,7 +157,7 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		w.fail("round %d forms, and round %d runs", f.ID, before.number)
 	case before != nil && !w.record.lossy && f.Restarts != before.over.Restarts:
 		w.fail("round %d begins with %d restarts, and the one before ended with %d", f.ID, f.Restarts, before.over.Restarts)
-	case before != nil && !w.record.lossy && f.Restarts > before.formed.Restarts && !before.failed && !w.outlived() && !strings.Contains(before.over.Why, " in a row"):
+	case before != nil && !w.record.lossy && f.Restarts > before.formed.Restarts && !before.failed && !w.outlived():
 		w.fail("round %d costs a restart because nodes were gone: %s", before.number, f.Why)
 	case len(f.Members) < w.record.config.Min || len(f.Members) > w.record.config.Max:
 		w.fail("round %d has %d nodes, want %d to %d", f.ID, len(f.Members), w.record.config.Min, w.record.config.Max)
@@ -157,7 +167,9 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 	w.checkMembers(r, docs)
 	if before != nil && !w.record.lossy {
 		w.checkGone(before, r, docs)
+		w.checkNewcomers(before, r)
 	}
+	w.checkReach(k, r)
 	w.say("round %d forms of %d nodes, restarts %d: %s", r.number, len(r.formed.Members), r.formed.Restarts, rendezvous.Because(r.formed.Cause, r.formed.Why))
 	return r
 }
@@ -185,6 +197,49 @@ func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {
 		for key, is := range d.Assignments {
 			if want := places[is.Rank]; r.formed.Members[is.Rank].Key != key || is.Place != want {
 				w.fail("round %d: %s has the place %+v, want %+v", r.number, key, is.Place, want)
+			}
+		}
+	}
+}
+
+// checkRecord: the host of a newcomer that ends a round within a minute, since it has gone, is put on record.
+func (w *simWorld) checkRecord(k keys, r *roundRecord, over *rendezvous.Ending) {
+	for _, m := range r.formed.Members {
+		joined, is := w.record.joined[m.Key]
+		is = is && w.store.values[k.node(m.Key)] == nil // another node of its host may have the same name
+		gone := over.Why == m.Node.Name()+" is lost" || strings.HasPrefix(over.Why, m.Node.Name()+" has left")
+		if is && gone && w.now.Sub(joined) < time.Minute && !slices.Contains(over.Lost, m.Node.Host) {
+			w.fail("round %d is over since %q, and %s joined %v before; on record are %q", r.number, over.Why, m.Node.Host, w.now.Sub(joined), over.Lost)
+		}
+	}
+	for _, host := range over.Lost {
+		w.record.lost[host] = r.ended
+	}
+}
+
+// checkNewcomers: no host gets in within half a minute after it was put on record.
+func (w *simWorld) checkNewcomers(before, r *roundRecord) {
+	for _, m := range r.formed.Members {
+		if slices.ContainsFunc(before.formed.Members, func(c rendezvous.Candidate) bool { return c.Key == m.Key }) {
+			continue
+		}
+		w.record.joined[m.Key] = w.now
+		if lost, is := w.record.lost[m.Node.Host]; is && w.now.Sub(lost) < 30*time.Second-callTimeout { // which it may take to write that it was over
+			w.fail("round %d has %s, which did not stay in a round that ended %v before", r.number, m.Node.Host, w.now.Sub(lost))
+		}
+	}
+}
+
+// checkReach: no member of a round says that it cannot reach another one.
+func (w *simWorld) checkReach(k keys, r *roundRecord) {
+	for _, m := range r.formed.Members {
+		kv := w.store.values[k.node(m.Key)]
+		if kv == nil {
+			continue
+		}
+		for _, u := range decoded[nodeDoc](w, kv).Unreached {
+			if slices.ContainsFunc(r.formed.Members, func(c rendezvous.Candidate) bool { return c.Key == u.Key && c.Key != m.Key }) {
+				w.fail("round %d has %s, which cannot reach %s", r.number, m.Node.Host, u.Addr)
 			}
 		}
 	}

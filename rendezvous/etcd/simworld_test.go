@@ -37,8 +37,9 @@ type simWorld struct {
 	failing   int                     // percent of the rounds in which workers of an agent fail
 	succeeded map[string]map[int]bool // the rounds in which the workers of an agent have succeeded, by its key
 	vanished  bool                    // a machine has
-	longest   time.Duration           // that etcd could not be reached, at most
+	longest   time.Duration           // that etcd, or an agent, could not be reached, at most
 	outages   int                     // of etcd
+	apart     []simApart
 
 	story  *simStory                      // nil: the seed draws what happens
 	trace  func(text string)              // nil: nobody reads it
@@ -80,6 +81,25 @@ func (w *simWorld) say(format string, args ...any) {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf("%9.3f  ", w.now.Sub(simBegin).Seconds()) + fmt.Sprintf(format, args...))
 	}
+}
+
+// A simApart is two agents that do not reach each other until some time.
+type simApart struct {
+	a, b  *simAgent
+	until time.Time
+}
+
+// reaches reports whether an agent reaches the machine of another one.
+func (w *simWorld) reaches(a, b *simAgent) bool {
+	if b == nil || b.vanished {
+		return false
+	}
+	for _, p := range w.apart {
+		if w.now.Before(p.until) && (p.a == a && p.b == b || p.a == b && p.b == a) {
+			return false
+		}
+	}
+	return true
 }
 
 // A simEvent is something that happens at a time.

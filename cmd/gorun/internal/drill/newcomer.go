@@ -9,40 +9,16 @@ import (
 	"time"
 )
 
-// flappingCall is last_call_timeout in flapping-node. It determines how long a node is kept out.
+// flappingCall is last_call_timeout in flapping-node: the others wait for no longer before they let a node in.
 const flappingCall = time.Second
 
-// flappingLimit is how often a failing node may get in before it must be kept out. On a slow machine, some of these times do not
-// count.
-const flappingLimit = 20
-
-// excluded restarts the node until it is kept out for a while, and checks that the others are not disturbed.
-func excluded(others []int) step {
-	return step{"it comes again until it is kept out", func(ctx context.Context, d *drill) error {
-		for range flappingLimit {
-			if err := d.startBroken(); err != nil {
-				return err
-			}
-			round := d.newest()
-			limited, cancel := context.WithTimeout(ctx, 3*flappingCall)
-			err := d.await(limited, func() bool { return d.newcomer.ended })
-			over := limited.Err() != nil
-			cancel()
-			switch {
-			case err == nil:
-			case over && ctx.Err() == nil && d.newest() == round:
-				return together(others).do(ctx, d)
-			case over && ctx.Err() == nil: // it has got in at the last moment
-				err = newcomerEnds().do(ctx, d)
-			}
-			if err == nil {
-				err = together(others).do(ctx, d)
-			}
-			if err != nil {
-				return err
-			}
+// keptOut starts the broken newcomer again, and checks that it does not get in.
+func keptOut() step {
+	return step{"it comes again, and is kept out", func(ctx context.Context, d *drill) error {
+		if err := d.startBroken(); err != nil {
+			return err
 		}
-		return fmt.Errorf("the node joined %d times and was still not kept out", flappingLimit)
+		return undisturbed(5*flappingCall).do(ctx, d)
 	}}
 }
 

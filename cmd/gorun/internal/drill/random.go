@@ -30,8 +30,8 @@ const (
 	randomCall = randomLease + time.Second
 	// silenceTime is how long a connection may be silent before it counts as lost.
 	silenceTime = 30 * time.Second
-	// recoveryLimit is how long recovery may take: a node that was lost several times is kept out for a while.
-	recoveryLimit = 3 * time.Minute
+	// recoveryLimit is how long recovery may take: a host whose nodes do not stay is kept out for up to ten minutes.
+	recoveryLimit = 11 * time.Minute
 )
 
 // randomFaults injects one fault after the other. After each it logs how long it took until all nodes computed together again.

@@ -205,10 +205,10 @@ var Scenarios = []*Scenario{
 		},
 	}, {
 		Name:  "flapping-node",
-		About: "a new node fails to start its workers, again and again: it is kept out for longer and longer, and the job uses no restart",
+		About: "a new node fails to start its workers, and comes again: it is kept out for a while, and the job uses no restart",
 		job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 		steps: func(n int) []step {
-			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), excluded(upTo(0, n-1)), stopNewcomer(), newcomerEnds()}
+			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), keptOut(), stopNewcomer(), newcomerEnds()}
 		},
 	}, {
 		Name:  "etcd-empty",

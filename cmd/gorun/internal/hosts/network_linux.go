@@ -17,7 +17,7 @@ type Network struct {
 	bridge   *exec.Cmd // a shell that runs commands next to the bridge
 	commands io.WriteCloser
 	answers  *bufio.Scanner
-	started  map[int]bool
+	starts   map[int]int  // of each host
 	isolated map[int]bool // hosts that cannot reach each other
 }
 
@@ -36,7 +36,7 @@ func New() (*Network, error) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return nil, &UnavailableError{err}
 	}
-	n := &Network{started: make(map[int]bool), isolated: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
+	n := &Network{starts: make(map[int]int), isolated: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
 	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET} // it ends with its input
 	var err error
 	if n.commands, err = n.bridge.StdinPipe(); err != nil {
@@ -71,7 +71,8 @@ func (n *Network) do(command string) error {
 	return nil
 }
 
-// Start starts a command on a host, which must be new or have no processes left. It connects the host.
+// Start starts a command on a host, which must be new or have no processes left. It connects the host. From the second time on the host has
+// another name, as a pod that is replaced: gorun keeps a host out whose nodes come and go.
 func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	const connected = `ip link set lo up && read -r name addr && { hostname "$name" || echo "$name" >/proc/sys/kernel/hostname; } 2>/dev/null && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
@@ -94,9 +95,13 @@ func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	link := linkOf(host)
 	// What is left of a host whose processes have ended goes, but not at once.
 	err = n.do(fmt.Sprintf("ip link del %[1]s 2>/dev/null; ip link add %[1]s type veth peer name eth0 netns %[2]d && ip link set %[1]s master bridge up && %[3]s", link, cmd.Process.Pid, n.isolation(host)))
-	n.started[host] = err == nil
 	if err == nil {
-		_, err = fmt.Fprintf(in, "%s %s/24\n", link, Addr(host))
+		n.starts[host]++
+		name := link
+		if n.starts[host] > 1 {
+			name = fmt.Sprint(link, "-", n.starts[host])
+		}
+		_, err = fmt.Fprintf(in, "%s %s/24\n", name, Addr(host))
 	}
 	if err = errors.Join(err, in.Close()); err != nil {
 		_, _ = cmd.Process.Kill(), cmd.Wait()
@@ -136,7 +141,7 @@ func (n *Network) Rejoin(list ...int) error { return n.setIsolated(list, false) 
 func (n *Network) setIsolated(list []int, on bool) error {
 	for _, host := range list {
 		n.isolated[host] = on
-		if !n.started[host] {
+		if n.starts[host] == 0 {
 			continue
 		}
 		if err := n.do(n.isolation(host)); err != nil {
