@@ -82,7 +82,7 @@ func describe(is any) string {
 		what = fmt.Sprintf("round %d: %s", is.round, describeReport(is.doc))
 	case *evictAgents:
 		what = len(is.ended)
-	case *tellLost:
+	case *reportLost:
 		what = is.doc.Outcome.Reason
 	}
 	if text := fmt.Sprint(what); what != nil && text != "" {

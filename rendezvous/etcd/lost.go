@@ -71,13 +71,13 @@ func (m *stateMachine) reconcile() bool {
 func (m *stateMachine) goOnAlone() {
 	switch b := &m.member; {
 	case b.round == 0 || len(b.joins) > 0:
-		m.giveUp("this one needs another round")
+		m.endLost("this one needs another round")
 	case b.report == nil:
 	case b.report.doc == reportDoc{}:
 		m.log(slog.LevelWarn, "the workers of this node have succeeded; since etcd has lost the job, it is not known here how those of the others end")
 		m.finish(&rendezvous.ClosedError{})
 	default:
-		m.giveUp(b.report.doc.why(b.self.Node))
+		m.endLost(b.report.doc.why(b.self.Node))
 	}
 }
 
@@ -92,8 +92,8 @@ func (d *reportDoc) why(node rendezvous.Node) string {
 	return d.Restart
 }
 
-// giveUp ends the job since it needs a decision. Who is not in the round ends alone.
-func (m *stateMachine) giveUp(why string) {
+// endLost ends the job since it needs a decision. Who is not in the round ends alone.
+func (m *stateMachine) endLost(why string) {
 	r := m.lostFor(why)
 	if _, member := m.conn.past.assignment(m.key); member {
 		m.request(telling, r)
@@ -102,19 +102,19 @@ func (m *stateMachine) giveUp(why string) {
 	m.finish(&rendezvous.ClosedError{Outcome: r.doc.Outcome})
 }
 
-func (m *stateMachine) lostFor(why string) *tellLost {
+func (m *stateMachine) lostFor(why string) *reportLost {
 	outcome := rendezvous.Outcome{Code: rendezvous.CodeUnformed, Reason: "etcd has lost this job, so no round can follow: " + why}
-	return &tellLost{lostDoc{Job: m.conn.job, Outcome: outcome}, m.config.retention()}
+	return &reportLost{lostDoc{Job: m.conn.job, Outcome: outcome}, m.config.retention()}
 }
 
-// tellLost tells the other members of a round that a job which etcd has lost is over. Of several the last one counts: all have the same exit
+// A reportLost tells the other members of a round that a job which etcd has lost is over. Of several the last one counts: all have the same exit
 // code.
-type tellLost struct {
+type reportLost struct {
 	doc       lostDoc
 	retention time.Duration
 }
 
-func (r *tellLost) do(ctx context.Context, x *executor) error {
+func (r *reportLost) do(ctx context.Context, x *executor) error {
 	granted, err := x.client.Grant(ctx, seconds(r.retention))
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (r *tellLost) do(ctx context.Context, x *executor) error {
 	return x.when().put(x.keys.lost(), r.doc, granted.ID).try(ctx)
 }
 
-func (r *tellLost) done(m *stateMachine, err error) {
+func (r *reportLost) done(m *stateMachine, err error) {
 	if err != nil {
 		m.log(slog.LevelWarn, "the other nodes cannot be told that the job is over", "error", err)
 	}

@@ -90,7 +90,7 @@ func TestSimulationFinds(t *testing.T) {
 			return act
 		}),
 		"nobody ends a job that etcd has lost": altered(func(_ *simAgent, act action) action {
-			if _, ok := requestOf[*tellLost](act); ok {
+			if _, ok := requestOf[*reportLost](act); ok {
 				return nil
 			}
 			return act
