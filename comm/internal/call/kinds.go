@@ -73,6 +73,16 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Call(%d)", uint8(k))
 }
 
+// IsPointToPoint reports whether k is a send, a receive or a probe.
+func (k Kind) IsPointToPoint() bool {
+	switch k {
+	case KindSend, KindRecv, KindProbe, KindSendObjects, KindRecvObjects:
+		return true
+	default:
+		return false
+	}
+}
+
 // HasCount reports whether all ranks give the same length.
 func (k Kind) HasCount() bool {
 	switch k {

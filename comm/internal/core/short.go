@@ -40,7 +40,7 @@ func (g *Group) enter(ctx context.Context, t *shm.Team, call call.Packed, elem i
 		g.running = c
 	}
 	call = g.history.Add(call)
-	g.Comm.Trace().Begin(seq, call)
+	g.Comm.Collectives().BeginShort(seq, call)
 	t.Begin(seq, shm.Call(call), g.history.Digest())
 	return true
 }
@@ -56,7 +56,7 @@ func (g *Group) pass(seq uint64) {
 func (g *Group) leave(t *shm.Team, err error) error {
 	c := &g.short
 	if err == nil {
-		g.Comm.Trace().End(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
+		g.Comm.Collectives().EndShort(c.seq, t.Sent, t.Received, !t.Waited && t.Sent+t.Received < stampedBytes)
 	} else {
 		t.Abandon()
 		c.call = call.Packed(t.Call()).Call()

@@ -84,7 +84,6 @@ func (e *Endpoint) discard(p *peer, m *matching.Message) {
 // arrive matches m with the oldest posted receive that wants it, or keeps it.
 func (c *Communicator) arrive(m *matching.Message) {
 	if m.Seq > 0 {
-		c.takeOver()
 		err := c.compare(m.Source, m.Fingerprint)
 		if err == nil && m.Seq < c.collectives.Last().Seq {
 			err = c.unwanted(m)

@@ -17,8 +17,7 @@ func (c *Communicator) Begin(seq uint64, what call.Call, before uint32) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	c.takeOver()
-	c.collectives.Begin(call.Fingerprint{Seq: seq, Call: what, Before: before}, 0, 0)
+	c.collectives.Begin(call.Fingerprint{Seq: seq, Call: what, Before: before})
 	return c.compareAll()
 }
 
@@ -26,24 +25,16 @@ func (c *Communicator) Begin(seq uint64, what call.Call, before uint32) error {
 func (c *Communicator) End(seq uint64, err error) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	c.takeOver()
 	c.collectives.End(seq, err)
 }
 
-// Trace is where to note collectives that this rank carries out without the endpoint.
-func (c *Communicator) Trace() *flight.Trace {
-	c.trace.Use()
-	return &c.trace
-}
-
-// takeOver takes over what has been noted in the trace. The endpoint's mutex is held.
-func (c *Communicator) takeOver() { c.collectives.TakeOver(&c.trace) }
+// Collectives is where to note those that this rank carries out without the endpoint.
+func (c *Communicator) Collectives() *flight.Recorder { return &c.collectives }
 
 // Moved counts bytes for collective seq that have been moved by other means.
 func (c *Communicator) Moved(seq, sent, received uint64) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	c.takeOver()
 	c.collectives.Moved(seq, sent, received)
 }
 
@@ -75,7 +66,6 @@ type Flight struct {
 func (c *Communicator) Flight() Flight {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	c.takeOver()
 	f := Flight{Collectives: c.collectives.All(), Transfers: c.transfers.All(), Err: c.usable()}
 	for _, s := range c.ep.stalls {
 		if s.op.comm == c {
@@ -88,11 +78,11 @@ func (c *Communicator) Flight() Flight {
 // compare fails the communicator if source, which has begun f, has made other calls than this rank. It cannot tell if
 // this rank does not remember that call, or has not come to it. The mutex is held.
 func (c *Communicator) compare(source int, f call.Fingerprint) error {
-	r := c.collectives.At(f.Seq)
-	if r == nil {
+	mine, ok := c.collectives.Recall(f.Seq)
+	if !ok {
 		return nil
 	}
-	if r.Fingerprint != f {
+	if mine != f {
 		f := c.mismatch(source, f)
 		c.fail(f, -1)
 		return f
@@ -110,9 +100,9 @@ type agreed struct {
 
 // mismatch is the failure of a communicator in which source has called theirs while this rank called something else, then or before.
 func (c *Communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.Failure {
-	mine := c.collectives.Last()
-	if r := c.collectives.At(theirs.Seq); r != nil {
-		mine = r.Fingerprint
+	mine, ok := c.collectives.Recall(theirs.Seq)
+	if !ok {
+		mine = c.collectives.Last()
 	}
 	f := &diagnosis.Failure{
 		Kind: diagnosis.Mismatched, Rank: source, Text: "called something else",
@@ -133,7 +123,7 @@ func (c *Communicator) compareAll() error {
 		if err := c.compare(m.Source, m.Fingerprint); err != nil {
 			return err
 		}
-		if m.Seq < last || !c.collectives.Latest().IsUnderWay() {
+		if m.Seq < last || !c.collectives.IsUnderWay() {
 			return c.unwanted(m)
 		}
 		return nil
@@ -167,7 +157,6 @@ func (c *Communicator) CompareAll() {
 			}
 		}
 	}
-	c.takeOver()
 	if c.usable() == nil {
 		_ = c.compareAll() // the communicator has failed with it
 	}

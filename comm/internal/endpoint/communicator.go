@@ -44,7 +44,6 @@ type Communicator struct {
 	refused                string // why this rank did not make its last call that was wrong in itself, at refusedAt
 	refusedAt              time.Time
 
-	trace    flight.Trace
 	unusable atomic.Bool // failed or closed
 	ctx      context.Context
 	cancel   context.CancelFunc // of ctx

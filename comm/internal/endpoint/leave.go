@@ -40,7 +40,6 @@ func (c *Communicator) Close() {
 	}
 	c.close()
 	delete(e.comms, c.id)
-	c.takeOver()
 	end := retired{id: c.id, last: c.collectives.Last(), failed: c.err}
 	for _, r := range c.members {
 		switch {
@@ -149,7 +148,6 @@ func (e *Endpoint) receiveLeave(p *peer, h wire.Header) error {
 // leave records that rank has closed the communicator after collective last, and ends the operations that need it. As with a
 // rank that has left the world in good order, the others go on, unless its calls differ from this rank's. The mutex is held.
 func (c *Communicator) leave(rank int, last call.Fingerprint) {
-	c.takeOver()
 	_ = c.compare(rank, last) // the communicator has failed with it
 	if c.closedBy == nil {
 		c.closedBy, c.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}

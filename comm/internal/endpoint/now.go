@@ -42,7 +42,7 @@ func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
 		return false
 	}
 	p.sent.Use(len(buf))
-	c.transfers.Note(cpu.Now(), what, dst, tag, len(buf), 0)
+	c.transfers.NoteTransfer(cpu.Now(), what, dst, tag, len(buf), 0)
 	return true
 }
 
@@ -74,7 +74,7 @@ func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int,
 		}
 		copy(buf, b[wire.HeaderSize:wire.HeaderSize+n])
 		p.link.Memory.Skip(wire.HeaderSize + n)
-		c.transfers.Note(began, what, src, tag, 0, n)
+		c.transfers.NoteTransfer(began, what, src, tag, 0, n)
 		e.consume(p, n)
 		return n, true
 	}

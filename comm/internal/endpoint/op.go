@@ -140,7 +140,7 @@ func (c *Communicator) addOp(op *Op) {
 	if op.seq == 0 {
 		op.number = c.transfers.Next()
 		if !op.probe { // who probes does so all the time
-			c.transfers.Begin(call.Fingerprint{Seq: op.number, Call: op.call}, op.peer, int(op.tag))
+			c.transfers.BeginTransfer(op.number, op.call, op.peer, int(op.tag))
 		}
 	}
 }

@@ -79,7 +79,6 @@ const awaitTag = -3
 // closes the group, the wait ends with an error, as a receive from src would.
 func (c *Communicator) Await(src int, seq uint64, call call.Call, happened func() bool) *Op {
 	c.ep.mu.Lock()
-	c.takeOver()
 	_ = c.compareAll() // the wait ends with it
 	c.ep.mu.Unlock()
 	op := newOp(src, awaitTag, seq, call, nil, 0)

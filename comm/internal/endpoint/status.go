@@ -14,7 +14,6 @@ func (e *Endpoint) Moves() uint64 {
 	defer e.mu.Unlock()
 	sum := uint64(len(e.comms))
 	for _, c := range e.comms {
-		c.takeOver()
 		sum += c.collectives.Moves() + c.transfers.Moves()
 	}
 	return sum
@@ -29,7 +28,6 @@ func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy, isStalled
 	isStalled = len(e.stalls) > 0
 	isBusy = isStalled || e.parked > 0
 	for _, other := range e.comms {
-		other.takeOver()
 		isBusy = isBusy || slices.ContainsFunc(other.collectives.All(), func(r flight.Record) bool { return r.IsUnderWay() })
 	}
 	return e.report(c, 0), isBusy, isStalled
@@ -40,7 +38,6 @@ func (c *Communicator) Status() (report *diagnosis.WaitReport, isBusy, isStalled
 func (c *Communicator) Recent() (calls int, sent, received uint64, over time.Duration) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	c.takeOver()
 	return c.collectives.Recent()
 }
 
@@ -49,7 +46,6 @@ func (c *Communicator) Recent() (calls int, sent, received uint64, over time.Dur
 func (c *Communicator) Pace() (median time.Duration, samples int, calls uint64) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
-	c.takeOver()
 	median, samples = c.collectives.Pace()
 	return median, samples, c.collectives.Last().Seq
 }

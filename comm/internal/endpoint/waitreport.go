@@ -26,9 +26,6 @@ func (c *Communicator) ask(rank int, seq uint64, tag int32) {
 // receiveAsk answers p's question h. The mutex is held.
 func (e *Endpoint) receiveAsk(p *peer, h wire.Header) {
 	c := e.comms[h.Context]
-	for _, other := range e.comms {
-		other.takeOver()
-	}
 	switch {
 	case c != nil && c.err != nil:
 		c.notify(p.rank)
@@ -61,8 +58,8 @@ func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.WaitReport {
 	if c != nil {
 		last := c.collectives.Last()
 		r.Seq, r.At, r.Activity = last.Seq, last, e.activity(c)
-		if asked := c.collectives.At(seq); asked != nil {
-			r.At = asked.Fingerprint
+		if asked, ok := c.collectives.Recall(seq); ok {
+			r.At = asked
 		}
 	}
 	// Of several waits the one in the collective under way counts, then one in this communicator.

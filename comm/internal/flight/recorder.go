@@ -1,6 +1,5 @@
 // Package flight is a flight recorder: it remembers the last operations of a rank on a group, so that one can see why a job hangs or
-// fails. The owner of a Recorder guards it. A Trace is written without a lock, in a few nanoseconds. What the records mean is the matter
-// of package diagnosis.
+// fails. What the records mean is the matter of package diagnosis.
 package flight
 
 import (
@@ -18,26 +17,42 @@ const Length = 64
 // A Record is what is remembered of one operation. Its number counts collectives, or sends, receives and probes.
 type Record struct {
 	call.Fingerprint
-	Peer           int // world rank, or -1 for any, of a send, receive or probe
+	Peer           int // world rank, or -1 for any, of a send or receive
 	Tag            int
 	Sent, Received uint64    // bytes that have been moved
 	Began, Ended   time.Time // Ended is zero as long as it is under way
 	Err            error     // once it has ended
-
-	at cpu.Stamp // instead of Began and Ended, of one that was over at once
 }
 
 // IsUnderWay reports whether there is a record, of an operation that has not ended.
 func (r *Record) IsUnderWay() bool { return r != nil && r.Ended.IsZero() }
 
-// A Recorder is a ring of the last records, the one of operation seq at seq modulo its length.
+// A Recorder is a ring of the last operations, the one with number seq at seq modulo its length. Its owner's mutex guards it. Only
+// BeginShort and EndShort write without the mutex, in a few nanoseconds. Of collectives, one begins when the one before has ended.
 type Recorder struct {
-	last    uint64
-	records [Length]Record
+	entries  [Length]entry
+	last     uint64 // the number of the last operation that has begun
+	failures [Length]failure
 }
 
-// Last returns the last operation that has begun. Its number is 0 if there is none.
-func (r *Recorder) Last() call.Fingerprint { return r.records[r.last%Length].Fingerprint }
+// An entry is an operation. Its first word is its number, and 0 while BeginShort changes the others.
+type entry [8]uint64
+
+// The words of an entry.
+const (
+	wordSeq   = iota
+	wordCall             // three of them
+	wordBegan = iota + 2 // a moment
+	wordSent             // bytes
+	wordReceived
+	wordEnded // a moment; 0 as long as it is under way
+)
+
+// A failure is the error of operation seq.
+type failure struct {
+	seq uint64
+	err error
+}
 
 // Next is the number of the next operation.
 func (r *Recorder) Next() uint64 {
@@ -45,60 +60,159 @@ func (r *Recorder) Next() uint64 {
 	return r.last
 }
 
-// Begin records that operation f has begun.
-func (r *Recorder) Begin(f call.Fingerprint, peer, tag int) {
-	r.last = f.Seq
-	r.records[f.Seq%Length] = Record{Fingerprint: f, Peer: peer, Tag: tag, Began: now()}
+// Begin records that collective f has begun.
+func (r *Recorder) Begin(f call.Fingerprint) {
+	w := f.Call.Pack()
+	w.RootAndBefore |= uint64(f.Before) << 32
+	r.begin(f.Seq, w)
 }
 
-// Note records the next operation, which has already ended.
-func (r *Recorder) Note(at cpu.Stamp, c call.Call, peer, tag, sent, received int) {
-	r.last++
-	n := &r.records[r.last%Length]
-	n.Seq, n.Call, n.Peer, n.Tag = r.last, c, peer, tag
-	n.Sent, n.Received = uint64(sent), uint64(received)
-	n.Err, n.at = nil, at
+// BeginTransfer records that send or receive seq has begun.
+func (r *Recorder) BeginTransfer(seq uint64, c call.Call, peer, tag int) {
+	r.begin(seq, transfer(c, peer, tag))
 }
 
-// At is the record of operation seq, or nil if there is none any more.
-func (r *Recorder) At(seq uint64) *Record {
-	n := &r.records[seq%Length]
-	if seq == 0 || n.Seq != seq {
-		return nil
-	}
-	if n.at != 0 {
-		n.Began = n.at.Time()
-		n.Ended, n.at = n.Began, 0
-	}
-	return n
+func (r *Recorder) begin(seq uint64, w call.Packed) {
+	r.last = seq
+	r.entries[seq%Length] = entry{seq, w.What, w.RootAndBefore, w.Count, uint64(now())}
 }
 
-// Latest returns the record of the last operation that has begun, or nil.
-func (r *Recorder) Latest() *Record { return r.At(r.last) }
+// transfer packs a send or receive: where a collective has its root and the history before it, this has peer and tag.
+func transfer(c call.Call, peer, tag int) call.Packed {
+	w := c.Pack()
+	w.RootAndBefore = uint64(uint32(peer)) | uint64(uint32(tag))<<32
+	return w
+}
 
 // Moved counts bytes of operation seq.
 func (r *Recorder) Moved(seq, sent, received uint64) {
-	if n := r.At(seq); n != nil {
-		n.Sent += sent
-		n.Received += received
+	if n := r.entry(seq); n != nil {
+		n[wordSent] += sent
+		n[wordReceived] += received
 	}
 }
 
 // End records that operation seq has ended.
 func (r *Recorder) End(seq uint64, err error) {
-	if n := r.At(seq); n != nil {
-		n.Ended, n.Err = now(), err
+	if n := r.entry(seq); n != nil {
+		n[wordEnded] = uint64(now())
+		if err != nil {
+			r.failures[seq%Length] = failure{seq, err}
+		}
 	}
+}
+
+// NoteTransfer records the next operation, a send or receive that is over at once.
+func (r *Recorder) NoteTransfer(at cpu.Stamp, c call.Call, peer, tag, sent, received int) {
+	seq, w := r.Next(), transfer(c, peer, tag)
+	r.entries[seq%Length] = entry{seq, w.What, w.RootAndBefore, w.Count, uint64(at), uint64(sent), uint64(received), uint64(at)}
+}
+
+// BeginShort records that collective seq begins with the call that consists of w.
+func (r *Recorder) BeginShort(seq uint64, w call.Packed) {
+	cpu.Note((*[8]uint64)(&r.entries[seq%Length]), seq, w.What, w.RootAndBefore, w.Count)
+	cpu.StoreRelease(&r.last, seq)
+}
+
+// EndShort records that collective seq has ended well, and how many bytes this rank has sent and received. If it was short,
+// the time of its beginning is as good as that of its end, and known.
+func (r *Recorder) EndShort(seq, sent, received uint64, short bool) {
+	n := &r.entries[seq%Length]
+	ended := n[wordBegan]
+	if !short {
+		ended = uint64(cpu.Now())
+	}
+	cpu.StoreThree((*[3]uint64)(n[wordSent:]), sent, received, ended)
+}
+
+// entry is the entry of operation seq, or nil if there is none any more.
+func (r *Recorder) entry(seq uint64) *entry {
+	n := &r.entries[seq%Length]
+	if seq == 0 || n.load(wordSeq) != seq {
+		return nil
+	}
+	return n
+}
+
+func (n *entry) load(word int) uint64 { return atomic.LoadUint64(&n[word]) }
+
+// Recall returns operation seq, if it is remembered.
+func (r *Recorder) Recall(seq uint64) (f call.Fingerprint, ok bool) {
+	n := r.entry(seq)
+	if n == nil {
+		return f, false
+	}
+	w := call.Packed{What: n.load(wordCall), RootAndBefore: n.load(wordCall + 1), Count: n.load(wordCall + 2)}
+	return call.Fingerprint{Seq: seq, Call: w.Call(), Before: w.Before()}, n.load(wordSeq) == seq
+}
+
+// Last returns the last collective that has begun. Its number is 0 if there is none.
+func (r *Recorder) Last() call.Fingerprint {
+	for {
+		seq := atomic.LoadUint64(&r.last)
+		f, ok := r.Recall(seq)
+		switch {
+		case ok:
+			return f
+		case seq == atomic.LoadUint64(&r.last):
+			return call.Fingerprint{}
+		}
+	}
+}
+
+// IsUnderWay reports whether the last operation that has begun has not ended.
+func (r *Recorder) IsUnderWay() bool {
+	n := r.entry(atomic.LoadUint64(&r.last))
+	return n != nil && n.load(wordEnded) == 0
+}
+
+// At is the record of operation seq, or nil if there is none any more.
+func (r *Recorder) At(seq uint64) *Record {
+	f, ok := r.Recall(seq)
+	if !ok {
+		return nil
+	}
+	n := &r.entries[seq%Length]
+	record := &Record{Fingerprint: f, Sent: n.load(wordSent), Received: n.load(wordReceived), Began: moment(n.load(wordBegan)).time()}
+	if ended := n.load(wordEnded); ended != 0 {
+		record.Ended = moment(ended).time()
+	}
+	if n.load(wordSeq) != seq {
+		return nil
+	}
+	if f.Call.Kind.IsPointToPoint() {
+		record.Peer, record.Tag = int(f.Call.Root), int(int32(f.Before))
+		record.Call.Root, record.Before = 0, 0
+	}
+	if e := &r.failures[seq%Length]; e.seq == seq {
+		record.Err = e.err
+	}
+	return record
+}
+
+// Latest returns the record of the last operation that has begun, or nil.
+func (r *Recorder) Latest() *Record { return r.At(atomic.LoadUint64(&r.last)) }
+
+// All are the records, oldest first.
+func (r *Recorder) All() []Record {
+	var records []Record
+	for i := range r.entries {
+		if n := r.At(r.entries[i].load(wordSeq)); n != nil {
+			records = append(records, *n)
+		}
+	}
+	slices.SortFunc(records, func(a, b Record) int { return int(a.Seq) - int(b.Seq) })
+	return records
 }
 
 // Moves is a number that changes when an operation begins, moves bytes, or ends.
 func (r *Recorder) Moves() uint64 {
 	const prime = 1_099_511_628_211 // of the hash FNV-1a
-	sum := r.last
-	for i := range r.records {
-		n := &r.records[i]
-		sum = (sum ^ (n.Sent + n.Received)) * prime
-		if n.at != 0 || !n.Ended.IsZero() {
+	sum := atomic.LoadUint64(&r.last)
+	for i := range r.entries {
+		n := &r.entries[i]
+		sum = (sum ^ (n.load(wordSent) + n.load(wordReceived))) * prime
+		if n.load(wordEnded) != 0 {
 			sum++
 		}
 	}
@@ -129,117 +243,7 @@ func (r *Recorder) Recent() (operations int, sent, received uint64, over time.Du
 		sent, received = sent+records[i].Sent, received+records[i].Received
 	}
 	if len(records) > 0 {
-		over = now().Sub(records[0].Began)
+		over = now().time().Sub(records[0].Began)
 	}
 	return len(records), sent, received, over
-}
-
-// All are the records, oldest first.
-func (r *Recorder) All() []Record {
-	var records []Record
-	for i := range r.records {
-		if n := r.At(r.records[i].Seq); n != nil {
-			records = append(records, *n)
-		}
-	}
-	slices.SortFunc(records, func(a, b Record) int { return int(a.Seq) - int(b.Seq) })
-	return records
-}
-
-// start is when the program began.
-var start = time.Now()
-
-// now is time.Now, except that it takes half as long and knows nothing of a clock that has been set since.
-func now() time.Time { return start.Add(time.Since(start)) }
-
-// A Trace records collectives without a lock, in a few nanoseconds. One goroutine at a time writes, under the group's order. A Recorder
-// takes over the new entries when they are needed.
-type Trace struct {
-	entries [Length]entry
-	used    atomic.Bool
-}
-
-// An entry is a collective. Its words are written one by one. The first one is its number, and 0 while the others change.
-type entry [8]uint64
-
-// The words of an entry.
-const (
-	wordSeq   = iota
-	wordCall             // three of them
-	wordBegan = iota + 2 // a stamp
-	wordSent             // bytes
-	wordReceived
-	wordEnded // a stamp; 0 as long as it is under way
-)
-
-// Use says that the trace is about to be written.
-func (t *Trace) Use() {
-	if !t.used.Load() {
-		t.used.Store(true)
-	}
-}
-
-// Begin notes that collective seq begins with the call that consists of w.
-func (t *Trace) Begin(seq uint64, w call.Packed) {
-	cpu.Note((*[8]uint64)(&t.entries[seq%Length]), seq, w.What, w.RootAndBefore, w.Count)
-}
-
-// End notes that collective seq has ended well, and how many bytes this rank has sent and received. Of one that was short
-// the time of its beginning is as good as that of its end, and known.
-func (t *Trace) End(seq, sent, received uint64, short bool) {
-	n := &t.entries[seq%Length]
-	ended := n[wordBegan]
-	if !short {
-		ended = uint64(cpu.Now())
-	}
-	cpu.StoreThree((*[3]uint64)(n[wordSent:]), sent, received, ended)
-}
-
-// last is the number of the last collective noted.
-func (t *Trace) last() uint64 {
-	last := uint64(0)
-	if !t.used.Load() {
-		return last
-	}
-	for i := range t.entries {
-		last = max(last, atomic.LoadUint64(&t.entries[i][wordSeq]))
-	}
-	return last
-}
-
-// read is the entry of collective seq, if it can be read in one piece.
-func (t *Trace) read(seq uint64) (n entry, ok bool) {
-	from := &t.entries[seq%Length]
-	for i := range n {
-		n[i] = atomic.LoadUint64(&from[i])
-	}
-	return n, n[wordSeq] == seq && atomic.LoadUint64(&from[wordSeq]) == seq
-}
-
-// TakeOver records the new entries of t. It skips entries whose place in r has a newer operation.
-func (r *Recorder) TakeOver(t *Trace) {
-	last := t.last()
-	if last == 0 {
-		return
-	}
-	for seq := max(last, r.last) - min(max(last, r.last)-1, Length-1); seq <= last; seq++ {
-		n := r.At(seq)
-		if n != nil && !n.IsUnderWay() {
-			continue
-		}
-		e, ok := t.read(seq)
-		if !ok {
-			continue
-		}
-		if n == nil {
-			w := call.Packed{What: e[wordCall], RootAndBefore: e[wordCall+1], Count: e[wordCall+2]}
-			n = &r.records[seq%Length]
-			*n = Record{Fingerprint: call.Fingerprint{Seq: seq, Call: w.Call(), Before: w.Before()}}
-		}
-		n.Began = cpu.Stamp(e[wordBegan]).Time()
-		if e[wordEnded] != 0 {
-			n.Ended, n.Sent, n.Received = cpu.Stamp(e[wordEnded]).Time(), e[wordSent], e[wordReceived]
-		}
-		r.last = max(r.last, seq)
-	}
 }
