@@ -198,6 +198,15 @@ type logLine struct {
 
 func (a logLine) perform(d *driver) { d.config.Logger.Log(d.ctx, a.level, a.text, a.args...) }
 
+// logDecision writes a decision, and what it follows from, to the log.
+type logDecision struct{ rendezvous.Record }
+
+func (a logDecision) perform(d *driver) {
+	if d.config.Logger.Enabled(d.ctx, slog.LevelDebug) {
+		d.config.Logger.Debug("decision: " + a.String())
+	}
+}
+
 // leaveJob takes the node out of the job. It is the last action.
 type leaveJob struct {
 	view    *view

@@ -154,6 +154,7 @@ func (l *leader) decide() rendezvous.Decision {
 		s.Last, s.Age, s.Over = v.formed, l.age(v.formed.ID), v.current.Over
 	}
 	d := rendezvous.Form(s)
+	l.emit(logDecision{rendezvous.Record{State: s, Decision: d}})
 	if d.Stage != l.stage {
 		l.stage, l.since = d.Stage, l.now
 	}

@@ -157,7 +157,7 @@ func (a *simAgent) post(runs func() bool, e event) {
 
 func (a *simAgent) perform(actions []action) {
 	for _, act := range actions {
-		if a.world.trace != nil {
+		if _, logs := act.(logDecision); a.world.trace != nil && !logs {
 			a.world.say("%s > %s", a.name, describe(act))
 		}
 		if a.world.alter != nil {
