@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/etcd"
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
 // Etcd makes what needs an etcd.

@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
 // targetOf reads what lets this node in.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
 // A hosting is an etcd that may be this process's to host.

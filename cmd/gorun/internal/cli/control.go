@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/launcher/recent"
 	"github.com/gorun/gorun/rendezvous"
 )

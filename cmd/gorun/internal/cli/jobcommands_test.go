@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 )
 
 // TestLogLine: a line that has not ended is shown on a terminal only, where the next output erases it.

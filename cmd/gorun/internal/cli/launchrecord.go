@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 	"github.com/gorun/gorun/rendezvous"

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth/tokenfile"

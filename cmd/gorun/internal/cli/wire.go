@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"

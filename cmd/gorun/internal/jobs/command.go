@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 )
 
 // A Result is what one agent has made of a command.

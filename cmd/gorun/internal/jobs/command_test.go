@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 )
 
 // answering returns an agent that takes every command.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 )
 
 // answerTimeout is how long an agent may take to say its status. It asks its workers, which may take a second.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/env/progress"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gorun/gorun/agent/control"
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/eventlog"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"

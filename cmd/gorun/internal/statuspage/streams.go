@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 )
 
 const (

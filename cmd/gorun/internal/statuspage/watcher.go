@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/agent/control"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
 	"github.com/gorun/gorun/rendezvous"

@@ -30,7 +30,7 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

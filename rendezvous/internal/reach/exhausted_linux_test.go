@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
 // Who has no descriptors left is told so, and not that the endpoint is wrong, also where it is a name that could not be looked up

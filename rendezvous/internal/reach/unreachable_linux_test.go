@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/reach"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
 // TestDiagnoseUnreachable: a machine that does not answer is one whose listener has more to accept than it may have.
