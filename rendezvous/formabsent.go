@@ -1,11 +1,12 @@
 package rendezvous
 
-// This file is about members that are absent while the leader is not settled. A leader that could not use the etcd a moment ago does not know
-// whether such a member is gone: the member may have been cut off as well, and may come back. If it is gone, workers on other nodes may have
-// failed because of that, and their failure costs no restart. So the leader waits until it is settled before a failure costs a restart, or
-// ends the job. That takes a limited time.
+// This file is about members that are absent while the leader is not settled. A leader that could not use the etcd a
+// moment ago does not know whether such a member is gone: the member may have been cut off as well, and may come
+// back. If it is gone, workers on other nodes may have failed because of that, and their failure costs no restart. So
+// the leader waits until it is settled before a failure costs a restart, or ends the job. That takes a limited time.
 
-// isGone reports whether a member of the last round is known to be no longer here: it is absent and the leader is settled, or it is leaving.
+// isGone reports whether a member of the last round is known to be no longer here: it is absent and the leader is
+// settled, or it is leaving.
 func (s *State) isGone(m Candidate) bool {
 	_, found := s.here[m.Key]
 	return !found && (s.Settled || s.leaving[m.Key])
@@ -21,8 +22,8 @@ func (s *State) gone() (m Candidate, ok bool) {
 	return m, false
 }
 
-// uncertain returns the members of the last round that are absent and may come back, and that had not finished their work. If they do not come
-// back, they are the cause of a failure.
+// uncertain returns the members of the last round that are absent and may come back, and that had not finished their
+// work. If they do not come back, they are the cause of a failure.
 func (s *State) uncertain() (list []Candidate) {
 	for _, m := range s.Last.Members {
 		if _, found := s.here[m.Key]; !found && !s.isGone(m) && !s.succeeded[m.Key] {

@@ -8,13 +8,13 @@ import (
 	"github.com/gorun/gorun/env/death"
 )
 
-// When a node is lost, workers on other nodes lose their connections to its workers and fail. These failures may be reported before
-// anybody has noticed that the node is lost. So if no restart is left, the job does not end with a failure at once: it waits for a
-// while, in case there is another cause.
+// When a node is lost, workers on other nodes lose their connections to its workers and fail. These failures may be
+// reported before anybody has noticed that the node is lost. So if no restart is left, the job does not end with a
+// failure at once: it waits for a while, in case there is another cause.
 const (
 	lossTimeout  = time.Second      // to notice an agent that has left, or that has ended and had a connection to the leader
-	peerTimeout  = 5 * time.Second  // for the agent of a worker that others have failed because of, to report its failure, or longer: see lossTime
-	reachTimeout = 10 * time.Second // for the agent of a worker that could not reach others, to call them, and to say whether it does
+	peerTimeout  = 5 * time.Second  // for the agent of a worker because of which others failed, to report, at least: see lossTime
+	reachTimeout = 10 * time.Second // for the agent of a worker that did not reach others, to call them, and to report
 )
 
 // PeersLimit is the largest number of members of a round that all keep connections to each other.
@@ -23,9 +23,9 @@ const PeersLimit = 32
 // lossTime is how long it takes to notice that an agent has vanished together with its machine: its lease runs out.
 func (s *State) lossTime() time.Duration { return lossTimeout + s.Lease }
 
-// causeTimeout returns how long the leader waits for news of another cause after the first failure, whose root cause is root as far
-// as is known. If an agent has not reported on this round, and has no connection to the leader, only its lease shows whether it is
-// alive.
+// causeTimeout returns how long the leader waits for news of another cause after the first failure, whose root cause
+// is root as far as is known. If an agent has not reported on this round, and has no connection to the leader, only
+// its lease shows whether it is alive.
 func (s *State) causeTimeout(root *Failure) time.Duration {
 	limit := lossTimeout
 	if s.awaitsPeer(root) {
@@ -46,10 +46,10 @@ func (s *State) causeTimeout(root *Failure) time.Duration {
 	return limit
 }
 
-// failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment if the root cause
-// is yet to be reported. What the cause was is known before the next round forms: the cause is a member that is gone by then, or one
-// that others say by then that they cannot reach. A restart for such a cause is free of charge. While it is not certain whether a member is
-// gone, no next round forms and the job does not end.
+// failed decides what follows from the first failure. If a restart is left, the round is over at once, or in a moment
+// if the root cause is yet to be reported. What the cause was is known before the next round forms: the cause is a
+// member that is gone by then, or one that others say by then that they cannot reach. A restart for such a cause is
+// free of charge. While it is not certain whether a member is gone, no next round forms and the job does not end.
 func (s *State) failed(f *Failure) Decision {
 	m, gone := s.gone()
 	d, apart := s.membersApart()
@@ -142,7 +142,8 @@ func (s *State) failureOf(worker int) int {
 	return slices.IndexFunc(s.failures, func(r Report) bool { return known && r.Key == key })
 }
 
-// awaitsPeer reports whether the report of the worker that caused f can still come: its node is here and has not reported.
+// awaitsPeer reports whether the report of the worker that caused f can still come: its node is here and has not
+// reported.
 func (s *State) awaitsPeer(f *Failure) bool {
 	if !f.follows() {
 		return false

@@ -68,8 +68,8 @@ func TestLastFailure(t *testing.T) {
 	}
 }
 
-// TestUnheardMembers: the job does not end with the last failure while a member may have ended unnoticed: one that has no tie, and has
-// not reported. Its lease shows whether it lives.
+// TestUnheardMembers: the job does not end with the last failure while a member may have ended unnoticed: one that
+// has no tie, and has not reported. Its lease shows whether it lives.
 func TestUnheardMembers(t *testing.T) {
 	failed := &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}}
 	begin := func() *cluster {
@@ -111,8 +111,9 @@ func TestUnheardMembers(t *testing.T) {
 	}
 }
 
-// TestVanishedMachines: a member whose machine has vanished is lost when its lease runs out. Until then, neither the next round forms without it
-// nor does a failure end the job that names one of its workers as the cause. So the failure costs nothing.
+// TestVanishedMachines: a member whose machine has vanished is lost when its lease runs out. Until then, neither the
+// next round forms without it nor does a failure end the job that names one of its workers as the cause. So the
+// failure costs nothing.
 func TestVanishedMachines(t *testing.T) {
 	for restarts := range 2 {
 		c := started(2, 3, restarts, 3)
@@ -134,7 +135,8 @@ func TestVanishedMachines(t *testing.T) {
 	}
 }
 
-// TestFailureWhileAMemberLeaves: it may be due to that, so it costs no restart and does not end the job, which goes on with a spare.
+// TestFailureWhileAMemberLeaves: it may be due to that, so it costs no restart and does not end the job, which goes
+// on with a spare.
 func TestFailureWhileAMemberLeaves(t *testing.T) {
 	c := newCluster(2, 2, 0)
 	c.come(-1)

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// A Loss is on record for a host whose node has joined a job that had a round already, and within newTime has left, was lost or could not start
-// its workers. Or a round ended for the node, and it was gone before the next one formed. Because the workers of all other nodes restart
-// every time that a node joins and leaves, the host is kept out for a while: see keptOut.
+// A Loss is on record for a host whose node has joined a job that had a round already, and within newTime has left,
+// was lost or could not start its workers. Or a round ended for the node, and it was gone before the next one formed.
+// Because the workers of all other nodes restart every time that a node joins and leaves, the host is kept out for a
+// while: see keptOut.
 //
 // Leaders measure time only with their own clocks. A new leader does not know how old the round is, and begins with 0.
 type Loss struct {
@@ -36,10 +37,12 @@ func (s *State) age() time.Duration {
 	return s.Age
 }
 
-// isNew reports whether a member is a newcomer: it joined when the job already had a round, and has not stayed for newTime.
+// isNew reports whether a member is a newcomer: it joined when the job already had a round, and has not stayed for
+// newTime.
 func (s *State) isNew(key string) bool { return s.Last.New[key] > s.age() }
 
-// newcomers returns for how long members of the next round will be newcomers. One that others could not reach is a newcomer when it is back.
+// newcomers returns for how long members of the next round will be newcomers. One that others could not reach is a
+// newcomer when it is back.
 func (s *State) newcomers(members []Candidate) map[string]time.Duration {
 	if s.Last == nil {
 		return nil
@@ -56,8 +59,8 @@ func (s *State) newcomers(members []Candidate) map[string]time.Duration {
 	return left
 }
 
-// unfit returns a newcomer whose worker has failed, and asks for no restart. It may have another program than the others, or other data. It
-// does not end a job that ran without it.
+// unfit returns a newcomer whose worker has failed, and asks for no restart. It may have another program than the
+// others, or other data. It does not end a job that ran without it.
 func (s *State) unfit() (m Candidate, f *Failure) {
 	for _, r := range s.failures {
 		if r.Failure.Final && s.isNew(r.Key) {
@@ -112,8 +115,8 @@ func (s *State) vanished() (hosts []string) {
 	return slices.DeleteFunc(slices.Clone(s.Over.NewHosts), func(host string) bool { return slices.Contains(left, host) })
 }
 
-// lossesNow returns the losses on record as they are now. They are forgotten if a node of the host has stayed for newTime, or if the host has
-// been let in again for longestTime.
+// lossesNow returns the losses on record as they are now. They are forgotten if a node of the host has stayed for
+// newTime, or if the host has been let in again for longestTime.
 func (s *State) lossesNow() (losses []Loss) {
 	var lost []string
 	stayed := make(map[string]bool)
@@ -149,8 +152,8 @@ func (s *State) sinceOver() time.Duration {
 	return s.Age - s.Over.Age
 }
 
-// keptOut returns for how long a node is still kept out; 0: it is not. A member of the last round is not, unless the round ended because others
-// could not reach it.
+// keptOut returns for how long a node is still kept out; 0: it is not. A member of the last round is not, unless the
+// round ended because others could not reach it.
 func (s *State) keptOut(c Candidate) time.Duration {
 	if _, member := s.nodeRanks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0

@@ -30,7 +30,8 @@ func (c *cluster) rejoin() {
 	}
 }
 
-// visit has a node of host x come, waits until it is in a round, and has it go. It returns for how many seconds the node was kept out.
+// visit has a node of host x come, waits until it is in a round, and has it go. It returns for how many seconds the
+// node was kept out.
 func (c *cluster) visit(leave func(c *cluster, key string)) time.Duration {
 	key := c.comeFrom("x", -1)
 	took := time.Duration(0)
@@ -57,8 +58,8 @@ func pair() *cluster {
 
 func lose(c *cluster, key string) { c.die(key) }
 
-// TestKeptOut: a host whose nodes do not stay is kept out for longer and longer, however they go and however short the last call is. The others
-// pay nothing.
+// TestKeptOut: a host whose nodes do not stay is kept out for longer and longer, however they go and however short
+// the last call is. The others pay nothing.
 func TestKeptOut(t *testing.T) {
 	for what, leave := range map[string]func(c *cluster, key string){
 		"its program cannot be started": func(c *cluster, key string) { c.leave(key, rendezvous.Outcome{Code: 127, Reason: "no such file"}) },
@@ -137,7 +138,8 @@ func TestKeptOutThoughNeeded(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotKeptOut: hosts are kept out for nodes that have joined a job and gone within a minute, and for nothing else.
+// TestWhoIsNotKeptOut: hosts are kept out for nodes that have joined a job and gone within a minute, and for nothing
+// else.
 func TestWhoIsNotKeptOut(t *testing.T) {
 	stays := func(c *cluster, key string) { c.settle(time.Minute); c.die(key) }
 	for what, visits := range map[string][]func(c *cluster, key string){
@@ -196,7 +198,8 @@ func (c *cluster) restart(after time.Duration) {
 	c.settle(0)
 }
 
-// TestNewcomersThatVanish: a host is kept out as well if a round ends for its node, which is gone before the next one forms.
+// TestNewcomersThatVanish: a host is kept out as well if a round ends for its node, which is gone before the next one
+// forms.
 func TestNewcomersThatVanish(t *testing.T) {
 	c := pair()
 	vanish := func() {
@@ -316,8 +319,8 @@ func checkKeptOut(t *rapid.T, s rendezvous.State, f rendezvous.Formed) {
 	}
 }
 
-// TestUnfitNewcomer: a newcomer whose worker asks for no restart does not end a job that ran without it, and costs no restart. A member from
-// the beginning ends it, and so does a newcomer that has stayed for long.
+// TestUnfitNewcomer: a newcomer whose worker asks for no restart does not end a job that ran without it, and costs no
+// restart. A member from the beginning ends it, and so does a newcomer that has stayed for long.
 func TestUnfitNewcomer(t *testing.T) {
 	f := &rendezvous.Failure{Death: death.Death{Rank: 2, ExitCode: 2, Host: "c"}, Final: true}
 	for name, c := range map[string]struct {

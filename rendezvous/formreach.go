@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Two nodes are apart if one of them says that it cannot reach the other. They cannot be in one round: the newer one waits, or the one that is
-// apart from more nodes. See together.
+// Two nodes are apart if one of them says that it cannot reach the other. They cannot be in one round: the newer one
+// waits, or the one that is apart from more nodes. See together.
 
-// An Unreachable says that a node cannot reach another one. Its agent found this out, by itself or after one of its workers.
+// An Unreachable says that a node cannot reach another one. Its agent found this out, by itself or after one of its
+// workers.
 type Unreachable struct {
 	From, To string // Candidate.Key
 	Addr     string // at which To was called
@@ -54,9 +55,9 @@ func keysOf(nodes []Candidate) map[string]bool {
 	return set
 }
 
-// together divides nodes into those that may be in one round, and those that wait, since they are apart from one that may be. Of two nodes
-// that are apart, a member that is no newcomer stays, or else the one that is apart from fewer nodes, or else the one with the lower rank, or else
-// the one that has been here longer.
+// together divides nodes into those that may be in one round, and those that wait, since they are apart from one that
+// may be. Of two nodes that are apart, a member that is no newcomer stays, or else the one that is apart from fewer
+// nodes, or else the one with the lower rank, or else the one that has been here longer.
 func (s *State) together(nodes []Candidate) (stay, wait []Candidate) {
 	if len(s.apart) == 0 {
 		return nodes, nil

@@ -114,7 +114,8 @@ func TestApartAndBack(t *testing.T) {
 	c.wantRound(t, 3, "n1 n2 n3", 0, "more nodes have come: 1")
 }
 
-// TestApartAndBusy: a node that is left out while it still ends its workers is on record, too. So members go on to call it.
+// TestApartAndBusy: a node that is left out while it still ends its workers is on record, too. So members go on to
+// call it.
 func TestApartAndBusy(t *testing.T) {
 	c := started(2, 3, 1, 3)
 	c.cut("n2>n3")
@@ -164,8 +165,8 @@ func TestApartWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestApartIsWhyOthersFail: the failures of workers that could not reach each other, and of those who needed them, are free of
-// charge, whichever is told first.
+// TestApartIsWhyOthersFail: the failures of workers that could not reach each other, and of those who needed them,
+// are free of charge, whichever is told first.
 func TestApartIsWhyOthersFail(t *testing.T) {
 	other := &rendezvous.Failure{Death: death.Death{Host: "n3", Rank: 2, ExitCode: 1}}
 	names := &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}, Unreachable: []rendezvous.Peer{{Rank: 1, Addr: "10.0.0.2:4711"}}}
@@ -225,7 +226,8 @@ func TestNewcomerAsRankZero(t *testing.T) {
 	}
 }
 
-// TestNewcomerApart from a member disturbs nobody, and takes no member's place when there is a new round for another reason.
+// TestNewcomerApart from a member disturbs nobody, and takes no member's place when there is a new round for another
+// reason.
 func TestNewcomerApart(t *testing.T) {
 	c := started(2, 4, 1, 2)
 	a, b := c.come(-1), c.come(-1)
@@ -251,9 +253,9 @@ func TestNewcomerApart(t *testing.T) {
 		advice+"; gives up in 10m0s")
 }
 
-// TestApartAgainAndAgain: who is left out is a newcomer when it is back. If it is left out again soon, it is kept out for longer and longer, even
-// if the job needs it, and though it can be reached whenever the next round forms. So claims that last for a moment do not restart the others
-// for ever.
+// TestApartAgainAndAgain: who is left out is a newcomer when it is back. If it is left out again soon, it is kept out
+// for longer and longer, even if the job needs it, and though it can be reached whenever the next round forms. So
+// claims that last for a moment do not restart the others for ever.
 func TestApartAgainAndAgain(t *testing.T) {
 	for _, least := range []int{2, 3} {
 		c := started(least, 3, 0, 3)

@@ -15,7 +15,8 @@ type Stage struct {
 // Awaited is what a Stage waits for.
 type Awaited int
 
-// What leaders wait for. State.wait, untilLetIn and waitForCertainty return it in a Stage, with the reason that people see.
+// What leaders wait for. State.wait, untilLetIn and waitForCertainty return it in a Stage, with the reason that
+// people see.
 const (
 	News      Awaited = iota // a change in the job, or that a host is let in again: see untilLetIn
 	Enough                   // Min nodes; JoinTimeout ends it
@@ -108,8 +109,8 @@ func (s *State) size() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// lastCall returns how long the leader waits for more nodes once there are Min. If it was a failure that ended the round, it waits for busy ones
-// until they would be lost: their machines may have vanished, which was the cause.
+// lastCall returns how long the leader waits for more nodes once there are Min. If it was a failure that ended the
+// round, it waits for busy ones until they would be lost: their machines may have vanished, which was the cause.
 func (s *State) lastCall(busy, awaited []Candidate) time.Duration {
 	limit := max(s.LastCall, stopTime(awaited))
 	if len(busy) > 0 && s.charged() {
@@ -129,8 +130,9 @@ func stopTime(nodes []Candidate) (longest time.Duration) {
 	return longest
 }
 
-// awaited returns the busy nodes for which the next round waits until they must have ended their workers. If they came later, the round would
-// end for them; these workers would have to end too, and so on. There are none if the round is full without them.
+// awaited returns the busy nodes for which the next round waits until they must have ended their workers. If they
+// came later, the round would end for them; these workers would have to end too, and so on. There are none if the
+// round is full without them.
 func (s *State) awaited(busy, welcome, chosen []Candidate, limit int) (list []Candidate) {
 	if len(busy) == 0 || len(chosen) == limit {
 		return nil

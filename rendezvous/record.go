@@ -2,8 +2,8 @@ package rendezvous
 
 import "encoding/json"
 
-// A Record is a decision of Form, and the state from which it follows. Leaders log it, so that anybody can see afterwards why they decided so:
-// see TestReplay.
+// A Record is a decision of Form, and the state from which it follows. Leaders log it, so that anybody can see
+// afterwards why they decided so: see TestReplay.
 type Record struct {
 	State    State
 	Decision Decision

@@ -17,7 +17,8 @@ import (
 
 var stateFile = flag.String("state", "", "the log of a leader at debug level, whose decisions TestReplay makes again; empty: it makes up some")
 
-// TestReplay: what a leader logs of its decisions is all that they depend on. So you can make them again, and step through Form:
+// TestReplay: what a leader logs of its decisions is all that they depend on. So you can make them again, and step
+// through Form:
 //
 //	LOGLEVEL=debug gorun ... 2>FILE
 //	go test ./rendezvous -run TestReplay -v -state FILE

@@ -50,7 +50,7 @@ type Formed struct {
 	Why      string       // as in Round
 	Gone     []GoneNode   // as in Round
 	Losses   []Loss
-	New      map[string]time.Duration // for how long members are newcomers, which came when the job had a round already, by Key
+	New      map[string]time.Duration // for how long members are newcomers, by Key: they came when the job had a round
 	Late     map[string]int           // who was not waiting then, but busy with an earlier round: Try, by Key
 	Apart    []Candidate              // nodes that are here, but left out because they are apart from a member
 }

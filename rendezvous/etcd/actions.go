@@ -217,7 +217,7 @@ type leaveJob struct {
 	futile  bool        // nobody waits for it, or etcd is away
 	unknown bool        // the node has not enrolled
 	lost    bool        // etcd has lost the job
-	tells   *reportLost   // the members of the round, which cannot go on without this one; nil: nothing
+	tells   *reportLost // the members of the round, which cannot go on without this one; nil: nothing
 }
 
 // do changes what etcd has of the node.

@@ -22,8 +22,8 @@ var (
 	simSeed  = flag.Uint64("sim.seed", 0, "the seed of the one job that TestSimulation plays, and tells of; 0: it plays many")
 )
 
-// TestSimulation plays jobs of 1 to 30 nodes over a simulated etcd, in virtual time, with faults. A seed that fails is played again, and
-// told of, by
+// TestSimulation plays jobs of 1 to 30 nodes over a simulated etcd, in virtual time, with faults. A seed that fails
+// is played again, and told of, by
 //
 //	go test ./rendezvous/etcd -run TestSimulation -v -sim.seed=SEED
 //
@@ -299,8 +299,8 @@ func (a *simAgent) fail(r *simRound, final bool) {
 	}
 }
 
-// losePeers has workers of other agents fail because those of this one are gone. If its machine has vanished, those that cannot tell
-// because of whom they fail take longer to notice it than its lease lasts.
+// losePeers has workers of other agents fail because those of this one are gone. If its machine has vanished, those
+// that cannot tell because of whom they fail take longer to notice it than its lease lasts.
 func (a *simAgent) losePeers(r *simRound) {
 	w := a.world
 	for _, other := range w.agents {

@@ -13,7 +13,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A simRecord is all that has been written, and seen, of the jobs of a simWorld. Whatever is written is checked at once.
+// A simRecord is all that has been written, and seen, of the jobs of a simWorld. Whatever is written is checked at
+// once.
 type simRecord struct {
 	config   *Config
 	rounds   map[string]*roundRecord       // by currentDoc.ID
@@ -170,12 +171,13 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		w.checkNewcomers(before, r)
 	}
 	w.checkReach(k, r)
-	w.say("round %d forms of %d nodes, restarts %d: %s", r.number, len(r.formed.Members), r.formed.Restarts, rendezvous.Because(r.formed.Cause, r.formed.Why))
+	w.say("round %d forms of %d nodes, restarts %d: %s", r.number, len(r.formed.Members), r.formed.Restarts,
+		rendezvous.Because(r.formed.Cause, r.formed.Why))
 	return r
 }
 
-// outlived reports whether the lease of a machine that has vanished may have lasted longer than others wait to find out: while etcd is down, no
-// lease ends.
+// outlived reports whether the lease of a machine that has vanished may have lasted longer than others wait to find
+// out: while etcd is down, no lease ends.
 func (w *simWorld) outlived() bool { return w.vanished && w.outages > 0 }
 
 // checkMembers: all ranks are there, and nobody who gets one still has workers of an earlier round.
@@ -209,7 +211,8 @@ func (w *simWorld) checkRecord(k keys, r *roundRecord, over *rendezvous.Ending) 
 		is = is && w.store.values[k.node(m.Key)] == nil // another node of its host may have the same name
 		gone := over.Why == m.Node.Name()+" is lost" || strings.HasPrefix(over.Why, m.Node.Name()+" has left")
 		if is && gone && w.now.Sub(joined) < time.Minute && !slices.Contains(over.Lost, m.Node.Host) {
-			w.fail("round %d is over since %q, and %s joined %v before; on record are %q", r.number, over.Why, m.Node.Host, w.now.Sub(joined), over.Lost)
+			w.fail("round %d is over since %q, and %s joined %v before; on record are %q",
+				r.number, over.Why, m.Node.Host, w.now.Sub(joined), over.Lost)
 		}
 	}
 	for _, host := range over.Lost {
@@ -224,7 +227,8 @@ func (w *simWorld) checkNewcomers(before, r *roundRecord) {
 			continue
 		}
 		w.record.joined[m.Key] = w.now
-		if lost, is := w.record.lost[m.Node.Host]; is && w.now.Sub(lost) < 30*time.Second-callTimeout { // which it may take to write that it was over
+		const least = 30*time.Second - callTimeout // which it may take to write that the round was over
+		if lost, is := w.record.lost[m.Node.Host]; is && w.now.Sub(lost) < least {
 			w.fail("round %d has %s, which did not stay in a round that ended %v before", r.number, m.Node.Host, w.now.Sub(lost))
 		}
 	}
@@ -238,14 +242,16 @@ func (w *simWorld) checkReach(k keys, r *roundRecord) {
 			continue
 		}
 		for _, u := range decoded[nodeDoc](w, kv).Unreached {
-			if slices.ContainsFunc(r.formed.Members, func(c rendezvous.Candidate) bool { return c.Key == u.Key && c.Key != m.Key }) {
+			is := func(c rendezvous.Candidate) bool { return c.Key == u.Key && c.Key != m.Key }
+			if slices.ContainsFunc(r.formed.Members, is) {
 				w.fail("round %d has %s, which cannot reach %s", r.number, m.Node.Host, u.Addr)
 			}
 		}
 	}
 }
 
-// checkGone checks what a round says of the members that it no longer has: it names them and their ranks, unless they have succeeded.
+// checkGone checks what a round says of the members that it no longer has: it names them and their ranks, unless they
+// have succeeded.
 func (w *simWorld) checkGone(before, r *roundRecord, docs []roundDoc) {
 	first := 0
 	for _, m := range before.formed.Members {

@@ -1,4 +1,5 @@
-// Package hosts provides hosts on this machine: network namespaces on a bridge, each with its own host name, which can be cut off.
+// Package hosts provides hosts on this machine: network namespaces on a bridge, each with its own host name, which
+// can be cut off.
 package hosts
 
 import (
@@ -11,8 +12,8 @@ import (
 	"syscall"
 )
 
-// A Network has a namespace for each host, and one for the bridge that connects them. The namespaces disappear with their
-// processes.
+// A Network has a namespace for each host, and one for the bridge that connects them. The namespaces disappear with
+// their processes.
 type Network struct {
 	bridge   *exec.Cmd // a shell that runs commands next to the bridge
 	commands io.WriteCloser
@@ -71,8 +72,9 @@ func (n *Network) do(command string) error {
 	return nil
 }
 
-// Start starts a command on a host, which must be new or have no processes left. It connects the host. From the second time on the host has
-// another name, as a pod that is replaced: gorun keeps a host out whose nodes come and go.
+// Start starts a command on a host, which must be new or have no processes left. It connects the host. From the
+// second time on the host has another name, as a pod that is replaced: gorun keeps a host out whose nodes come and
+// go.
 func (n *Network) Start(cmd *exec.Cmd, host int) error {
 	const connected = `ip link set lo up && read -r name addr && { hostname "$name" || echo "$name" >/proc/sys/kernel/hostname; } 2>/dev/null && ip addr add "$addr" dev eth0 && ip link set eth0 up && exec "$@" </dev/null`
 	cmd.Args = append([]string{"sh", "-c", connected, "sh", cmd.Path}, cmd.Args[1:]...)
@@ -125,14 +127,14 @@ func (n *Network) CutInbound(host int) error {
 // HealInbound undoes CutInbound.
 func (n *Network) HealInbound(host int) error { return n.setInbound(host, "on", "") }
 
-// setInbound has the bridge pass frames on to a host: those for everybody, and those for which the bridge does not know where they belong.
-// If it does not learn where the host is, these are all.
+// setInbound has the bridge pass frames on to a host: those for everybody, and those for which the bridge does not
+// know where they belong. If it does not learn where the host is, these are all.
 func (n *Network) setInbound(host int, onOff, then string) error {
 	return n.do(fmt.Sprintf("ip link set %s type bridge_slave learning %[2]s flood %[2]s mcast_flood %[2]s bcast_flood %[2]s%[3]s", linkOf(host), onOff, then))
 }
 
-// Isolate separates hosts from each other and from all hosts isolated before, but from no others: what one of them sends to another
-// is lost. The hosts may be started later.
+// Isolate separates hosts from each other and from all hosts isolated before, but from no others: what one of them
+// sends to another is lost. The hosts may be started later.
 func (n *Network) Isolate(list ...int) error { return n.setIsolated(list, true) }
 
 // Rejoin lets them reach each other again.
@@ -151,8 +153,8 @@ func (n *Network) setIsolated(list []int, on bool) error {
 	return nil
 }
 
-// isolation returns the command that makes the bridge pass nothing between isolated hosts. A host whose processes have ended has no link
-// any more, and is isolated when it is started again.
+// isolation returns the command that makes the bridge pass nothing between isolated hosts. A host whose processes
+// have ended has no link any more, and is isolated when it is started again.
 func (n *Network) isolation(host int) string {
 	how := "off"
 	if n.isolated[host] {
