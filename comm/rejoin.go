@@ -86,9 +86,9 @@ func endRejoin() {
 	life.rejoining = false
 }
 
-// awaitRound ends the round, unless it is over, waits for the next one, and closes the world of this one. When it returns nil, no operation
-// of this round uses any memory. It does not close that world before: a rank that does not know yet that the round is over would take this
-// rank's end for the cause.
+// awaitRound ends the round, unless it is over, waits for the next one, and closes the world of this one. When it
+// returns nil, no operation of this round uses any memory. It does not close that world before: a rank that does not
+// know yet that the round is over would take this rank's end for the cause.
 func awaitRound(ctx context.Context, cfg *config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, fmt.Errorf("%w after %v", ErrTimeout, cfg.Timeout))
 	defer cancel()

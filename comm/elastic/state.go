@@ -61,9 +61,10 @@ func NewState(items ...Item) (*State, error) {
 // Commit makes the present contents of the variables the last commit. All ranks call it at the same point of the program. It is local: it
 // waits for no other rank, and sends nothing.
 //
-// Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not completed. It fails as
-// well after the function has returned. A [comm.ArgumentError] says that a value cannot be encoded, or that a [comm.Work] has not ended,
-// which might write to a variable. If Commit fails, the last commit stays.
+// Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not
+// completed. It fails as well after the function has returned. A [comm.ArgumentError] says that a value cannot be
+// encoded, or that a [comm.Work] has not ended, which might write to a variable. If Commit fails, the last commit
+// stays.
 func (s *State) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +100,8 @@ func (s *State) Restore() error {
 	return s.restore()
 }
 
-// checkWorks returns an error if an operation of an I-form is under way. Whether it uses a variable does not matter: nobody can tell which
-// memory belongs to a value.
+// checkWorks returns an error if an operation of an I-form is under way. Whether it uses a variable does not matter:
+// nobody can tell which memory belongs to a value.
 func (s *State) checkWorks(op string) error {
 	if s.world == nil {
 		return nil

@@ -121,8 +121,8 @@ func (s *State) syncReceiver(ctx context.Context, world *comm.Group, a agreement
 	return nil
 }
 
-// compareCommits returns an error on all ranks unless all holders have the same commit, as far as checksums say. A rank that is not a holder
-// has none.
+// compareCommits returns an error on all ranks unless all holders have the same commit, as far as checksums say. A
+// rank that is not a holder has none.
 func compareCommits(ctx context.Context, world *comm.Group, a agreement, items []Item, commit *snapshot) error {
 	if len(a.holders) == 1 {
 		return nil

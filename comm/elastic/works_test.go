@@ -10,8 +10,8 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// TestCommitDuringAnOperation: a copy of a variable to which an operation under way writes would have parts of its result, and to restore one
-// that it reads would change what it sends.
+// TestCommitDuringAnOperation: a copy of a variable to which an operation under way writes would have parts of its
+// result, and to restore one that it reads would change what it sends.
 func TestCommitDuringAnOperation(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		turn := make(chan struct{})

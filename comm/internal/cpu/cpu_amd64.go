@@ -121,8 +121,8 @@ func copyNonTemporal(dst, src *byte, n int)
 // ticks reads the time stamp counter, which is the same on all processors.
 func ticks() uint64
 
-// Note writes a record: words 1 to 3 of p become a, b and c, word 4 becomes Now, and those behind it 0. The first word is 0 meanwhile, and
-// becomes key when the rest is written. Other processors see the stores in this order.
+// Note writes a record: words 1 to 3 of p become a, b and c, word 4 becomes Now, and those behind it 0. The first
+// word is 0 meanwhile, and becomes key when the rest is written. Other processors see the stores in this order.
 //
 //go:noescape
 func Note(p *[8]uint64, key, a, b, c uint64)

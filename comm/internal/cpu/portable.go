@@ -24,8 +24,8 @@ func AwaitEqual(p *uint64, want uint64, tries int, _ *byte) bool {
 	return false
 }
 
-// Note writes a record: words 1 to 3 of p become a, b and c, word 4 becomes Now, and those behind it 0. The first word is 0 meanwhile, and
-// becomes key when the rest is written. Other processors see the stores in this order.
+// Note writes a record: words 1 to 3 of p become a, b and c, word 4 becomes Now, and those behind it 0. The first
+// word is 0 meanwhile, and becomes key when the rest is written. Other processors see the stores in this order.
 func Note(p *[8]uint64, key, a, b, c uint64) {
 	for i, w := range [...]uint64{0, a, b, c, ticks(), 0, 0, 0} {
 		Store(&p[i], w)

@@ -15,9 +15,9 @@
 // polls (package progress). If the stream is memory, short messages of blocking calls go at once from buffer to buffer (now.go). Any other
 // net.Conn has two goroutines, a reader and a writer.
 //
-// The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One operation: op.go,
-// send.go, recv.go, arrive.go, wait.go. How a communicator or a round ends: fail.go, notify.go, leave.go. What ranks report of their
-// calls and waits: calls.go, stall.go, waitreport.go.
+// The state is in endpoint.go and communicator.go. One peer: peer.go, connect.go, stream.go, inbox.go, lost.go. One
+// operation: op.go, send.go, recv.go, arrive.go, wait.go. How a communicator or a round ends: fail.go, notify.go,
+// leave.go. What ranks report of their calls and waits: calls.go, stall.go, waitreport.go.
 package endpoint
 
 import (

@@ -24,9 +24,10 @@ func (c *Communicator) Fail(err error) {
 // RevokeTimeout is how long a rank waits for Revoke after it has lost a peer.
 const RevokeTimeout = time.Second
 
-// Revoke fails all communicators because of f, including those that are opened later. It does not tell the other members: their agents do.
-// It sends nothing more to ranks that are connected, but their streams stay until Close: a rank that does not know yet that the round is
-// over would take the end of its stream for the death of this rank. Only the first call counts.
+// Revoke fails all communicators because of f, including those that are opened later. It does not tell the other
+// members: their agents do. It sends nothing more to ranks that are connected, but their streams stay until Close: a
+// rank that does not know yet that the round is over would take the end of its stream for the death of this rank.
+// Only the first call counts.
 func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,8 +44,8 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 	}
 }
 
-// abandonWrites drops what is to be written to p. Sends of communicators that have been closed end with f; stop ends those of the others.
-// The mutex is held.
+// abandonWrites drops what is to be written to p. Sends of communicators that have been closed end with f; stop ends
+// those of the others. The mutex is held.
 func (e *Endpoint) abandonWrites(p *peer, f *diagnosis.Failure) {
 	p.outputClosed = p.state == stateUp
 	for _, dropped := range p.out.Drop() {

@@ -234,8 +234,8 @@ func TestRevokeEndsSendsOfClosedCommunicators(t *testing.T) {
 	w.close(t)
 }
 
-// TestRevokeKeepsTheStreamOfALongMessage: rank 0 gives up its message because the round is over. Rank 1 learns that late, and until then does not
-// take rank 0 for dead.
+// TestRevokeKeepsTheStreamOfALongMessage: rank 0 gives up its message because the round is over. Rank 1 learns that
+// late, and until then does not take rank 0 for dead.
 func TestRevokeKeepsTheStreamOfALongMessage(t *testing.T) {
 	revocable(t, 2, func(t *testing.T, w *testWorld) {
 		_, received := longMessage(t, w)
@@ -248,8 +248,8 @@ func TestRevokeKeepsTheStreamOfALongMessage(t *testing.T) {
 	})
 }
 
-// longMessage begins a long message from rank 0 to rank 1, and returns before all of it has been written. It leaves rank 1's mutex locked, so that
-// rank 1 reads no more. The caller unlocks it.
+// longMessage begins a long message from rank 0 to rank 1, and returns before all of it has been written. It leaves
+// rank 1's mutex locked, so that rank 1 reads no more. The caller unlocks it.
 func longMessage(t *testing.T, w *testWorld) (sent, received *Op) {
 	t.Helper()
 	const long = 64 << 20

@@ -6,8 +6,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
-// A moment is a point in time: a cpu.Stamp, which takes a few nanoseconds, or, with the highest bit set, the time since start. The second
-// is the program's time, which a test may set.
+// A moment is a point in time: a cpu.Stamp, which takes a few nanoseconds, or, with the highest bit set, the time
+// since start. The second is the program's time, which a test may set.
 type moment uint64
 
 const ofProgram moment = 1 << 63

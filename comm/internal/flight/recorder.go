@@ -27,8 +27,9 @@ type Record struct {
 // IsUnderWay reports whether there is a record, of an operation that has not ended.
 func (r *Record) IsUnderWay() bool { return r != nil && r.Ended.IsZero() }
 
-// A Recorder is a ring of the last operations, the one with number seq at seq modulo its length. Its owner's mutex guards it. Only
-// BeginShort and EndShort write without the mutex, in a few nanoseconds. Of collectives, one begins when the one before has ended.
+// A Recorder is a ring of the last operations, the one with number seq at seq modulo its length. Its owner's mutex
+// guards it. Only BeginShort and EndShort write without the mutex, in a few nanoseconds. Of collectives, one begins
+// when the one before has ended.
 type Recorder struct {
 	entries  [Length]entry
 	last     uint64 // the number of the last operation that has begun
@@ -105,7 +106,9 @@ func (r *Recorder) End(seq uint64, err error) {
 // NoteTransfer records the next operation, a send or receive that is over at once.
 func (r *Recorder) NoteTransfer(at cpu.Stamp, c call.Call, peer, tag, sent, received int) {
 	seq, w := r.Next(), transfer(c, peer, tag)
-	r.entries[seq%Length] = entry{seq, w.What, w.RootAndBefore, w.Count, uint64(at), uint64(sent), uint64(received), uint64(at)}
+	r.entries[seq%Length] = entry{
+		seq, w.What, w.RootAndBefore, w.Count, uint64(at), uint64(sent), uint64(received), uint64(at),
+	}
 }
 
 // BeginShort records that collective seq begins with the call that consists of w.
@@ -114,8 +117,8 @@ func (r *Recorder) BeginShort(seq uint64, w call.Packed) {
 	cpu.StoreRelease(&r.last, seq)
 }
 
-// EndShort records that collective seq has ended well, and how many bytes this rank has sent and received. If it was short,
-// the time of its beginning is as good as that of its end, and known.
+// EndShort records that collective seq has ended well, and how many bytes this rank has sent and received. If it was
+// short, the time of its beginning is as good as that of its end, and known.
 func (r *Recorder) EndShort(seq, sent, received uint64, short bool) {
 	n := &r.entries[seq%Length]
 	ended := n[wordBegan]
@@ -173,7 +176,9 @@ func (r *Recorder) At(seq uint64) *Record {
 		return nil
 	}
 	n := &r.entries[seq%Length]
-	record := &Record{Fingerprint: f, Sent: n.load(wordSent), Received: n.load(wordReceived), Began: moment(n.load(wordBegan)).time()}
+	record := &Record{
+		Fingerprint: f, Sent: n.load(wordSent), Received: n.load(wordReceived), Began: moment(n.load(wordBegan)).time(),
+	}
 	if ended := n.load(wordEnded); ended != 0 {
 		record.Ended = moment(ended).time()
 	}
