@@ -310,7 +310,6 @@ func (j *hostedJob) awaitMembers(by string) {
 
 // TestTwoHostsDie: without a majority nobody becomes a member again. Who waits for one says so, and gives up in time.
 func TestTwoHostsDie(t *testing.T) {
-	testkit.Nightly(t, "it takes more than ten seconds")
 	t.Parallel()
 	args := []string{
 		"--nnodes=1:3", "--rdzv-backend=embedded", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken),

@@ -160,7 +160,6 @@ func TestLaunchElastic(t *testing.T) {
 // TestLaunchBadHosts: a host that cannot be used is named in one line, with what to do, and the others are stopped.
 func TestLaunchBadHosts(t *testing.T) {
 	t.Parallel()
-	testkit.Nightly(t, "takes 10 s and more")
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4, Shells: []string{"sh", "bash", "tcsh", "fish"}})
 	dir := t.TempDir()
 	for name, script := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
 	"github.com/gorun/gorun/rendezvous"
 )
