@@ -17,7 +17,7 @@ import (
 	"github.com/gorun/gorun/env"
 )
 
-// TestEnvironmentPage: docs/environment.md has every variable that the code reads or sets, and no other.
+// TestEnvironmentPage: docs/environment.md has every variable that the code reads or sets, and no other, but for the defaults of flags.
 func TestEnvironmentPage(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "environment.md"))
@@ -38,12 +38,9 @@ func TestEnvironmentPage(t *testing.T) {
 	for _, name := range env.Names() {
 		inCode[name] = true
 	}
-	for i := range table {
+	for i := range table { // the page has the rule for defaults of flags, and the help has the flags
 		f := &table[i]
-		inCode[f.env()] = true
-		if row := "| `" + f.env() + "` | `--" + f.name + "` | "; !strings.Contains(page, row) {
-			t.Errorf("docs/environment.md has no row that begins %q", row)
-		}
+		delete(inCode, f.env())
 		if f.alias != "" {
 			delete(inCode, f.alias) // it has no row of its own
 			if !strings.Contains(page, "`"+f.alias+"`") {
