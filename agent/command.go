@@ -151,21 +151,17 @@ type allowed struct {
 // not one of those that are needed.
 func mayLeave(ctx context.Context, r rendezvous.Rendezvous, round *rendezvous.Round) error {
 	if round != nil {
-		least := round.Size
-		if scaler, ok := rendezvous.As[rendezvous.Scaler](r); ok {
-			least, _ = scaler.Limits()
-		}
-		if round.Size <= least {
+		if least, _ := r.Limits(); round.Size <= least {
 			return fmt.Errorf("the job has %s and needs at least %d: without this node it would end; --force ends it", plural(round.Size, "node", "nodes"), least)
 		}
 	}
-	if host, ok := rendezvous.As[rendezvous.Host](r); ok && host.HostsAlone() {
+	if r.HostsAlone() {
 		return errors.New("it hosts the etcd over which the nodes meet: without this node the others could not begin another round; --force takes it out")
 	}
-	if drainer, ok := rendezvous.As[rendezvous.Drainer](r); ok && round != nil {
-		return drainer.Drain(ctx, round)
+	if round == nil {
+		return nil
 	}
-	return nil
+	return r.Drain(ctx, round)
 }
 
 // restartTimeout is how long somebody who asks for a new round waits until that is recorded.
@@ -180,14 +176,9 @@ func (l *loop) restart(c Command) {
 		return
 	}
 	go func() {
-		restarter, ok := rendezvous.As[rendezvous.Restarter](l.Rendezvous)
-		if !ok {
-			c.Answer <- Answer{Err: errors.New("its rendezvous cannot start another round")}
-			return
-		}
 		ctx, cancel := context.WithTimeout(l.startCtx, restartTimeout)
 		defer cancel()
-		err := restarter.Restart(ctx, round, "gorun restart")
+		err := l.Rendezvous.Restart(ctx, round, "gorun restart")
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("the etcd over which the nodes meet has not answered within %v: the workers start again when it does", restartTimeout)
 		}
@@ -206,14 +197,7 @@ func (l *loop) scale(c Command) {
 		c.Answer <- Answer{Err: fmt.Errorf("%d nodes with %d workers each: want at most %d workers", most, l.Node.Nproc, rendezvous.WorldLimit)}
 		return
 	}
-	go func() {
-		scaler, ok := rendezvous.As[rendezvous.Scaler](l.Rendezvous)
-		if !ok {
-			c.Answer <- Answer{Err: errors.New("its number of nodes cannot change: only the nodes of a job over etcd may come and go")}
-			return
-		}
-		c.Answer <- Answer{Err: scaler.Scale(l.startCtx, least, most)}
-	}()
+	go func() { c.Answer <- Answer{Err: l.Rendezvous.Scale(l.startCtx, least, most)} }()
 }
 
 // collect finds out what the workers are doing, in a separate goroutine.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,6 +113,20 @@ func (s *seat) Close(_ context.Context, why error) error {
 	s.leave(why)
 	return nil
 }
+
+// Nobody steers it.
+func (s *seat) Restart(context.Context, *rendezvous.Round, string) error { return errSteered }
+func (s *seat) Scale(context.Context, int, int) error                    { return errSteered }
+func (s *seat) Drain(context.Context, *rendezvous.Round) error           { return nil }
+func (s *seat) HostsAlone() bool                                         { return false }
+
+func (s *seat) Limits() (least, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size, s.size
+}
+
+var errSteered = errors.New("it cannot be steered")
 
 func (s *seat) leave(why error) {
 	if s.left {

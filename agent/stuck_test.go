@@ -31,41 +31,27 @@ func (stuck) Report(ctx context.Context, _ *rendezvous.Round, _ *rendezvous.Fail
 }
 func (stuck) Leave(ctx context.Context, _ *rendezvous.Round, _ error) error { return untilEnd(ctx) }
 func (stuck) Close(ctx context.Context, _ error) error                      { return untilEnd(ctx) }
-
-// stuckSteered can be steered, but does not answer.
-type stuckSteered struct{ stuck }
-
-func (stuckSteered) Restart(ctx context.Context, _ *rendezvous.Round, _ string) error {
+func (stuck) Restart(ctx context.Context, _ *rendezvous.Round, _ string) error {
 	return untilEnd(ctx)
 }
-func (stuckSteered) Drain(ctx context.Context, _ *rendezvous.Round) error { return untilEnd(ctx) }
-func (stuckSteered) Scale(ctx context.Context, _, _ int) error            { return untilEnd(ctx) }
-func (s stuckSteered) Limits() (least, most int)                          { <-s.released; return 0, 0 }
-func (s stuckSteered) HostsAlone() bool                                   { <-s.released; return true }
-
-// stuckInside does not even say what is inside.
-type stuckInside struct{ stuck }
-
-func (s stuckInside) Unwrap() rendezvous.Rendezvous { <-s.released; return nil }
+func (stuck) Drain(ctx context.Context, _ *rendezvous.Round) error { return untilEnd(ctx) }
+func (stuck) Scale(ctx context.Context, _, _ int) error            { return untilEnd(ctx) }
+func (s stuck) Limits() (least, most int)                          { <-s.released; return 0, 0 }
+func (s stuck) HostsAlone() bool                                   { <-s.released; return true }
 
 // TestStuckRendezvous: whatever people have asked before, and though no call of the rendezvous returns, an interrupt or a stop ends the job
 // on this node at once.
 func TestStuckRendezvous(t *testing.T) {
 	for _, hasRound := range []bool{false, true} {
-		for what, wrap := range map[string]func(stuck) rendezvous.Rendezvous{
-			"steered": func(s stuck) rendezvous.Rendezvous { return stuckSteered{s} },
-			"inside":  func(s stuck) rendezvous.Rendezvous { return stuckInside{s} },
-		} {
-			for _, kind := range []CommandKind{"", CommandStop} {
-				name := map[bool]string{false: "joining ", true: "running "}[hasRound] + what + " " + string(kind)
-				t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { endStuck(t, hasRound, wrap, kind) }) })
-			}
+		for _, kind := range []CommandKind{"", CommandStop} {
+			name := map[bool]string{false: "joining ", true: "running "}[hasRound] + string(kind)
+			t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { endStuck(t, hasRound, kind) }) })
 		}
 	}
 }
 
 // endStuck ends a job by a command, or by SIGINT if there is none.
-func endStuck(t *testing.T, hasRound bool, wrap func(stuck) rendezvous.Rendezvous, kind CommandKind) {
+func endStuck(t *testing.T, hasRound bool, kind CommandKind) {
 	s := newTestbed(t, 0, []script{{obeys: 0}})
 	released, commands := make(chan struct{}), make(chan Command, 8)
 	defer close(released)
@@ -73,7 +59,7 @@ func endStuck(t *testing.T, hasRound bool, wrap func(stuck) rendezvous.Rendezvou
 	if hasRound {
 		r.Rendezvous = s.config.Rendezvous
 	}
-	s.config.Rendezvous, s.config.Commands = wrap(r), commands
+	s.config.Rendezvous, s.config.Commands = r, commands
 	for _, k := range []CommandKind{CommandDrain, CommandRestart, CommandScale, CommandStacks, CommandDrain} {
 		ask(t, time.Second, commands, k)
 	}

@@ -1,7 +1,9 @@
 package rendezvous
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -18,6 +20,8 @@ type Config struct {
 	MasterPort  int               // 0: any
 	EndAsOthers bool              // a node that is started after the job has ended ends as the job did; otherwise that is an error
 	Settings    map[string]string // more of what must be the same on every node
+	Token       TokenFunc         // gets the Secret of Access, before it is needed first; nil: it is known
+	Successive  bool              // a manager may start one job of this name after the other, and the etcd of the last one may still end
 	Reserve     ReserveFunc
 	Waiting     func(reason string) // gets what a node waits for
 	Scaled      func(need int)      // gets how many nodes the job needs, whenever this node is in its round and learns that it has changed; nil: nobody asks
@@ -25,6 +29,9 @@ type Config struct {
 	ExitCode    func(error) int     // of this node, which leaves for that reason
 	Logger      *slog.Logger
 }
+
+// A TokenFunc gets a secret that the other nodes have or get as well. What is returned with it is closed last of all; nil: nothing is.
+type TokenFunc func(context.Context) (secret string, giver io.Closer, err error)
 
 // An Access says where an etcd is, and how to connect to it.
 type Access struct {

@@ -1,9 +1,9 @@
 // Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, but
 // not processes.
 //
-// A [Rendezvous] has four verbs: Join blocks until this node is in a formed [Round], Report reports how its workers of that
-// round ended, Leave reports that they are being ended for good, Close leaves. A Round is a value: its nodes, ranks, master and
-// token never change. It only ends, and then Done is closed: either a newer round is to form (then Join again), or the job has
+// The verbs of a [Rendezvous]: Join blocks until this node is in a formed [Round], Report reports how its workers of that
+// round ended, Leave reports that they are being ended for good, Close leaves. Restart, Scale and Drain are for people who steer
+// the job. A Round is a value: its nodes, ranks, master and token never change. It only ends, and then Done is closed: either a newer round is to form (then Join again), or the job has
 // ended.
 //
 //	round, err := r.Join(ctx, self)     // the workers' ranks come from round.Place
@@ -83,54 +83,21 @@ type Rendezvous interface {
 	// not wait until they lose them: if they can go on without this node, the round is over. Otherwise the round goes on,
 	// but no other one waits for this node.
 	Leave(ctx context.Context, round *Round, why error) error
-	// Close leaves the job. It is idempotent. Where this node's leaving is the job's end, why is its reason: nil means
-	// success.
-	Close(ctx context.Context, why error) error
-}
-
-// As returns r as a T, or a rendezvous inside r that r.Unwrap returns. T is an interface of something that not every rendezvous can. Unwrap does
-// not wait until there is one inside: it returns nil.
-func As[T any](r Rendezvous) (as T, ok bool) {
-	for r != nil {
-		if as, ok = r.(T); ok {
-			return as, true
-		}
-		outer, wraps := r.(interface{ Unwrap() Rendezvous })
-		if !wraps {
-			break
-		}
-		r = outer.Unwrap()
-	}
-	return as, false
-}
-
-// A Restarter is a Rendezvous that can be asked for another round.
-type Restarter interface {
 	// Restart ends a round, and a newer one is to form. It costs no restart of the budget. Restart returns when it is recorded that this is
 	// wanted, or with an error. If the round is over, it has no effect.
 	Restart(ctx context.Context, round *Round, why string) error
-}
-
-// A Scaler is a Rendezvous whose limits may change while the job runs.
-type Scaler interface {
 	// Scale sets how many nodes a round may have. It returns when that is recorded. Nodes beyond the maximum become spares.
 	Scale(ctx context.Context, least, most int) error
 	// Limits returns how many nodes a round may have now.
 	Limits() (least, most int)
-}
-
-// A Drainer is a Rendezvous that several nodes may want to leave at the same time.
-type Drainer interface {
-	// Drain records that this node is about to leave a round. The error is why it must not: with those that leave the round too, the others
-	// were fewer than Limits allows.
+	// Drain records that this node is about to leave a round, as several nodes may want to at the same time. The error is why it must not:
+	// with those that leave the round too, the others were fewer than Limits allows.
 	Drain(ctx context.Context, round *Round) error
-}
-
-// A Host is a Rendezvous that may depend on this node.
-type Host interface {
-	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round. It
-	// does not wait.
+	// HostsAlone reports whether the nodes meet on this node alone: without it, they cannot begin another round. It does not wait.
 	HostsAlone() bool
+	// Close leaves the job. It is idempotent. Where this node's leaving is the job's end, why is its reason: nil means
+	// success.
+	Close(ctx context.Context, why error) error
 }
 
 // WorldLimit is how many workers a round may have.

@@ -158,6 +158,20 @@ func (s *Static) Restart(_ context.Context, round *Round, why string) error {
 	return nil
 }
 
+// Scale fails: static nodes are not connected.
+func (s *Static) Scale(context.Context, int, int) error {
+	return errors.New("its number of nodes cannot change: only the nodes of a job over etcd may come and go")
+}
+
+// Limits returns the number of nodes.
+func (s *Static) Limits() (least, most int) { return s.config.Nodes, s.config.Nodes }
+
+// Drain has no effect: nodes are not connected.
+func (s *Static) Drain(context.Context, *Round) error { return nil }
+
+// HostsAlone is false: nothing is hosted.
+func (s *Static) HostsAlone() bool { return false }
+
 // Leave has no effect: nodes are not connected.
 func (s *Static) Leave(context.Context, *Round, error) error { return nil }
 

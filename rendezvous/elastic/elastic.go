@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,11 +34,53 @@ type lazyRendezvous struct {
 	opens sync.Mutex           // is held for as long as open and Close wait; it guards what follows
 	inner *etcd.Rendezvous     // nil: not yet
 	addr  string               // of this node
+	giver io.Closer            // of Config.Token; nil: there is none
+
+	joined bool // by Join, which the agent calls once at a time
 }
 
-// Join finds or hosts the etcd if that has not been done.
+// lastJobTime is how long the etcd of the last job may take to end, if one job follows the other.
+const lastJobTime, lastJobPause = 20 * time.Second, 200 * time.Millisecond
+
+// Join finds or hosts the etcd if that has not been done. A node may be ahead of those that host it: then it meets the etcd of the last job of
+// the same name, which ends soon.
 func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
 	defer m.config.Waiting("")
+	var ahead time.Time // since when this node is
+	for {
+		round, err := m.join(ctx, self)
+		if m.joined || !m.isOfLastJob(err) || !ahead.IsZero() && time.Since(ahead) > lastJobTime {
+			m.joined = m.joined || err == nil
+			return round, err
+		}
+		if ahead.IsZero() {
+			ahead = time.Now()
+		}
+		m.config.Waiting(fmt.Sprintf("the last job named %q to end", m.config.RunID))
+		select {
+		case <-time.After(lastJobPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+		m.startOver(ctx, err)
+	}
+}
+
+// startOver has open look for an etcd again.
+func (m *lazyRendezvous) startOver(ctx context.Context, why error) {
+	m.opens.Lock()
+	defer m.opens.Unlock()
+	_ = m.shut(ctx, why) // nobody has joined by it
+	m.inner = nil
+}
+
+// isOfLastJob reports whether an error of join is that of an etcd of the last job. A Token is of one job, about which its nodes agree, so
+// that other credentials are those of another job.
+func (m *lazyRendezvous) isOfLastJob(err error) bool {
+	return m.config.Successive && (errors.Is(err, rendezvous.ErrEnded) || m.config.Token != nil && errors.Is(err, rendezvous.ErrCredentials))
+}
+
+func (m *lazyRendezvous) join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
 	inner, addr, err := m.open(ctx)
 	if err != nil {
 		return nil, err
@@ -85,11 +128,21 @@ func (m *lazyRendezvous) Leave(ctx context.Context, round *rendezvous.Round, why
 func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
 	m.opens.Lock()
 	defer m.opens.Unlock()
+	err := m.shut(ctx, why)
+	if m.giver != nil {
+		_ = m.giver.Close() // nobody else asks
+		m.giver = nil
+	}
+	return err
+}
+
+// shut ends what open has begun.
+func (m *lazyRendezvous) shut(ctx context.Context, why error) error {
 	var errs []error
 	if m.inner != nil {
 		errs = append(errs, m.inner.Close(ctx, m.departure(why)))
 	}
-	if host := m.host.Load(); host != nil {
+	if host := m.host.Swap(nil); host != nil {
 		errs = append(errs, host.close(ctx))
 		if ctx.Err() != nil && len(m.config.Endpoints) == 1 {
 			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the other nodes continue their round, but cannot start another")
@@ -120,9 +173,15 @@ func (m *lazyRendezvous) open(ctx context.Context) (*etcd.Rendezvous, string, er
 	if m.inner != nil {
 		return m.inner, m.addr, nil
 	}
-	c := m.config
-	ctx, cancel := context.WithTimeoutCause(ctx, c.JoinTimeout, fmt.Errorf("no rendezvous within %v", c.JoinTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.JoinTimeout, fmt.Errorf("no rendezvous within %v", m.config.JoinTimeout))
 	defer cancel()
+	if m.config.Token != nil && m.config.Secret == "" {
+		var err error
+		if m.config.Secret, m.giver, err = m.config.Token(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	c := m.config
 	target, err := targetOf(c.Access)
 	if err != nil {
 		return nil, "", err

@@ -248,6 +248,9 @@ func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc re
 	}
 }
 
+// HostsAlone is false: the etcd is elsewhere.
+func (r *Rendezvous) HostsAlone() bool { return false }
+
 // Close leaves the job at once: what is in etcd of this node is deleted, and the others find out that it is gone. If why
 // is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, etcd forgets the
 // job, so that its run ID can be used again; how a job was closed is kept for an hour. Without etcd the

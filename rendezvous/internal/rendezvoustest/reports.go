@@ -165,13 +165,9 @@ func testConcurrentReports(t *testing.T, r rendezvous.Rendezvous) {
 // testRestart: another round follows if somebody wants it, even without a budget.
 func testRestart(t *testing.T, r rendezvous.Rendezvous) {
 	round := join(t, r)
-	restarter, ok := r.(rendezvous.Restarter)
-	if !ok {
-		t.Fatal("it is no Restarter")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	if err := restarter.Restart(ctx, round, "gorun restart"); err != nil {
+	if err := r.Restart(ctx, round, "gorun restart"); err != nil {
 		t.Fatal(err)
 	}
 	waitOver(t, round)
@@ -182,7 +178,7 @@ func testRestart(t *testing.T, r rendezvous.Rendezvous) {
 	if next.Restarts != 0 || next.Why != "gorun restart" {
 		t.Errorf("the next round has used %d restarts, and is there for %q", next.Restarts, next.Why)
 	}
-	if err := restarter.Restart(ctx, round, "gorun restart"); err != nil { // which is over
+	if err := r.Restart(ctx, round, "gorun restart"); err != nil { // which is over
 		t.Error(err)
 	}
 	select {

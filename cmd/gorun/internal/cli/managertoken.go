@@ -3,7 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net"
+	"io"
+	"log/slog"
 	"os/exec"
 	"strconv"
 	"time"
@@ -56,32 +57,34 @@ func (o *options) canMunge() bool { return o.host.hasProgram("munge") && o.host.
 // usesMunge reports whether the nodes get their token by MUNGE.
 func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Token == byMunge }
 
-// mungeToken makes a token and begins to give it to the other nodes, or gets it.
-func (m *managedRendezvous) mungeToken(ctx context.Context) (string, error) {
+// mungeToken returns what makes a token and begins to give it to the other nodes, or gets it.
+func (o *options) mungeToken(waiting func(reason string), logger *slog.Logger) rendezvous.TokenFunc {
+	task, addr := o.task, tokenAddr(o.endpoints[0])
 	misuse := func(what string, err error) error {
-		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; %s", what, err, m.task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)"))}
+		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; %s", what, err, task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)"))}
 	}
-	switch err := munge.Check(ctx); { // on each node, so that no node waits for one that has no MUNGE
-	case ctx.Err() != nil: // also if MUNGE works: there is no token yet
-		return "", context.Cause(ctx)
-	case err != nil:
-		return "", misuse("cannot get a token by MUNGE, which does not work on "+m.task.Hosts[m.task.Node], err)
-	}
-	if m.task.Node > 0 {
-		defer m.waiting("")
-		token, err := munge.Ask(ctx, m.addr.String(), m.runID, strconv.Itoa(m.task.Node), m.waiting)
-		if ctx.Err() == nil && err != nil {
-			err = &rendezvous.MisuseError{Err: err}
+	return func(ctx context.Context) (string, io.Closer, error) {
+		switch err := munge.Check(ctx); { // on each node, so that no node waits for one that has no MUNGE
+		case ctx.Err() != nil: // also if MUNGE works: there is no token yet
+			return "", nil, context.Cause(ctx)
+		case err != nil:
+			return "", nil, misuse("cannot get a token by MUNGE, which does not work on "+task.Hosts[task.Node], err)
 		}
-		return token, err
+		if task.Node > 0 {
+			defer waiting("")
+			token, err := munge.Ask(ctx, addr.String(), o.runID, strconv.Itoa(task.Node), waiting)
+			if ctx.Err() == nil && err != nil {
+				err = &rendezvous.MisuseError{Err: err}
+			}
+			return token, nil, err
+		}
+		l, err := munge.Listen(ctx, addr.Host, addr.Port)
+		if err != nil {
+			return "", nil, misuse("cannot give the other nodes a token by MUNGE", err)
+		}
+		token := munge.NewSecret()
+		return token, munge.Serve(l, o.runID, token, logger.With("token", addr.String()).Info), nil
 	}
-	l, err := munge.Listen(ctx, m.addr.Host, m.addr.Port)
-	if err != nil {
-		return "", misuse("cannot give the other nodes a token by MUNGE", err)
-	}
-	token := munge.NewSecret()
-	m.server = munge.Serve(l, m.runID, token, m.logger.With("token", net.JoinHostPort(m.addr.Host, strconv.Itoa(m.addr.Port))).Info)
-	return token, nil
 }
 
 // askTime limits how long a command about a running job waits for the token from the node of rank 0.
@@ -97,7 +100,7 @@ func (o *options) askByMunge(ctx context.Context) error {
 	if munge.Check(ctx) != nil { // it is installed, but does not run
 		return o.missingCredentials()
 	}
-	token, err := munge.Ask(ctx, tokenAddr(o.endpoints[0]), o.runID, "", func(string) {})
+	token, err := munge.Ask(ctx, tokenAddr(o.endpoints[0]).String(), o.runID, "", func(string) {})
 	if err != nil {
 		return usagef("%s: only who has the credentials of a job may see and steer it, and MUNGE gives none: %w; give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"], err)
 	}
@@ -106,6 +109,6 @@ func (o *options) askByMunge(ctx context.Context) error {
 }
 
 // tokenAddr is where the node of rank 0 gives others the token, if that is the node of the first endpoint.
-func tokenAddr(first rendezvous.Endpoint) string {
-	return rendezvous.Endpoint{Host: first.Host, Port: first.Port + tokenPort}.String()
+func tokenAddr(first rendezvous.Endpoint) rendezvous.Endpoint {
+	return rendezvous.Endpoint{Host: first.Host, Port: first.Port + tokenPort}
 }

@@ -32,26 +32,20 @@ func (o *options) rendezvous(etcd Etcd, tempDir string, server *control.Server, 
 			said.set(reason)
 			server.SetWaiting(reason)
 		}
-		open := func(token string, waiting func(reason string)) rendezvous.Rendezvous {
-			c := o.withToken(token).elasticConfig(tempDir, logger)
-			c.Waiting, c.Control = waiting, server.ServeConn
-			return etcd.Rendezvous(c)
-		}
+		c := o.elasticConfig(tempDir, logger)
+		c.Waiting, c.Control = waiting, server.ServeConn
 		if o.inferred != nil && o.inferred.meeting {
-			return o.managed(open, waiting, logger), nil
+			c.Successive = true
+			if o.usesMunge() {
+				c.Token = o.mungeToken(waiting, logger)
+			}
 		}
-		return open(o.token, waiting), nil
+		return etcd.Rendezvous(c), nil
 	case o.nnodes == 1:
 		return o.local(reserve, hostStore(logger)), nil
 	default:
 		return o.static(reserve)
 	}
-}
-
-func (o *options) withToken(token string) *options {
-	with := *o
-	with.token = token
-	return &with
 }
 
 // contacts returns the agents that the job has now.
