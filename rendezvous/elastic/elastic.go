@@ -1,5 +1,6 @@
-// Package elastic is the rendezvous of jobs whose nodes meet over etcd: it finds the etcd, or hosts it if this node is to, and then
-// joins through package etcd. A command line that imports only this package imports etcd, and no other does.
+// Package elastic is the rendezvous of jobs whose nodes meet over etcd: it finds the etcd, or hosts it if this node
+// is to, and then joins through package etcd. A command line that imports only this package imports etcd, and no
+// other does.
 package elastic
 
 import (
@@ -42,8 +43,8 @@ type lazyRendezvous struct {
 // lastJobTime is how long the etcd of the last job may take to end, if one job follows the other.
 const lastJobTime, lastJobPause = 20 * time.Second, 200 * time.Millisecond
 
-// Join finds or hosts the etcd if that has not been done. A node may be ahead of those that host it: then it meets the etcd of the last job of
-// the same name, which ends soon.
+// Join finds or hosts the etcd if that has not been done. A node may be ahead of those that host it: then it meets
+// the etcd of the last job of the same name, which ends soon.
 func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
 	defer m.config.Waiting("")
 	var ahead time.Time // since when this node is
@@ -74,8 +75,8 @@ func (m *lazyRendezvous) startOver(ctx context.Context, why error) {
 	m.inner = nil
 }
 
-// isOfLastJob reports whether an error of join is that of an etcd of the last job. A Token is of one job, about which its nodes agree, so
-// that other credentials are those of another job.
+// isOfLastJob reports whether an error of join is that of an etcd of the last job. A Token is of one job, about which
+// its nodes agree, so that other credentials are those of another job.
 func (m *lazyRendezvous) isOfLastJob(err error) bool {
 	return m.config.Successive && (errors.Is(err, rendezvous.ErrEnded) || m.config.Token != nil && errors.Is(err, rendezvous.ErrCredentials))
 }

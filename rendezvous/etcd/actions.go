@@ -44,18 +44,18 @@ type request interface {
 type kind string
 
 const (
-	leasing     kind = "lease"
-	reading     kind = "read"
-	enrolling   kind = "enrol"
-	campaigning kind = "campaign"
-	deciding    kind = "decide"
-	publishing  kind = "publish"
-	reporting   kind = "report"
-	evicting    kind = "evict"
-	explaining  kind = "explain"
-	telling     kind = "tell"
-	retaining   kind = "retain"
-	dating      kind = "date"
+	leasing       kind = "lease"
+	reading       kind = "read"
+	enrolling     kind = "enrol"
+	campaigning   kind = "campaign"
+	deciding      kind = "decide"
+	publishing    kind = "publish"
+	reporting     kind = "report"
+	evicting      kind = "evict"
+	explaining    kind = "explain"
+	reportingLost kind = "report lost"
+	retaining     kind = "retain"
+	dating        kind = "date"
 )
 
 // An executor carries out requests, each in a goroutine of its own. It has no state.
@@ -209,15 +209,15 @@ func (a logDecision) perform(d *driver) {
 
 // leaveJob takes the node out of the job. It is the last action.
 type leaveJob struct {
-	view    *view
-	lease   clientv3.LeaseID
-	round   int // that must do without this node, and gets report; 0: none
-	report  reportDoc
-	refused *refusalDoc // nil: the node is not refused
-	futile  bool        // nobody waits for it, or etcd is away
-	unknown bool        // the node has not enrolled
-	lost    bool        // etcd has lost the job
-	tells   *reportLost // the members of the round, which cannot go on without this one; nil: nothing
+	view     *view
+	lease    clientv3.LeaseID
+	round    int // that must do without this node, and gets report; 0: none
+	report   reportDoc
+	refused  *refusalDoc // nil: the node is not refused
+	futile   bool        // nobody waits for it, or etcd is away
+	unknown  bool        // the node has not enrolled
+	lost     bool        // etcd has lost the job
+	saysLost *reportLost // to the members of the round, which cannot go on without this one; nil: nothing
 }
 
 // do changes what etcd has of the node.
@@ -226,8 +226,8 @@ func (a *leaveJob) do(ctx context.Context, x *executor) error {
 	switch {
 	case !a.lost:
 		return x.leave(ctx, a.view, a.lease, a.round, a.report)
-	case a.tells != nil:
-		return errors.Join(a.tells.do(ctx, x), x.revoke(ctx, a.lease))
+	case a.saysLost != nil:
+		return errors.Join(a.saysLost.do(ctx, x), x.revoke(ctx, a.lease))
 	default:
 		return x.revoke(ctx, a.lease)
 	}

@@ -35,8 +35,9 @@ func connect(c *Config) (*clientv3.Client, error) {
 		TLS:       c.TLS,
 		Username:  c.User, Password: c.Password,
 		DialTimeout: callTimeout,
-		// A member whose machine has vanished is found out 3 s after a request, and one that is stopped after 13 s, which is as soon as gRPC
-		// lets clients look. Until then a request that it gets is tried again, at the next member.
+		// A member whose machine has vanished is found out 3 s after a request, and one that is stopped after 13 s,
+		// which is as soon as gRPC lets clients look. Until then a request that it gets is tried again, at the next
+		// member.
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
 		MaxCallRecvMsgSize: answerLimit,
 		// What goes wrong comes back as an error.
@@ -53,7 +54,8 @@ func connect(c *Config) (*clientv3.Client, error) {
 	return clientv3.New(config)
 }
 
-// tries is how often a request is tried, one member of an etcd after the other. So etcd may carry it out more than once.
+// tries is how often a request is tried, one member of an etcd after the other. So etcd may carry it out more than
+// once.
 const tries = 3
 
 // limitTry leaves time for other members, at which etcd's client tries a request when a try has been too slow.
@@ -66,8 +68,8 @@ func limitTry(ctx context.Context, method string, in, out any, cc *grpc.ClientCo
 	return invoke(ctx, method, in, out, cc, opts...)
 }
 
-// closeClient closes a client. In etcd's v3.7.3, Client.Close may wait for ever if it is called when a watch has just been refused.
-// After closeTimeout, closeClient closes the connections all the same.
+// closeClient closes a client. In etcd's v3.7.3, Client.Close may wait for ever if it is called when a watch has just
+// been refused. After closeTimeout, closeClient closes the connections all the same.
 func closeClient(client *clientv3.Client) error {
 	closed := make(chan error, 1)
 	go func() { closed <- client.Close() }()

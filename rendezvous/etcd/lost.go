@@ -8,14 +8,17 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// An etcd may lose a job: it comes back empty, or as it was long ago, or no agent has reached it for longer than it keeps what it knows.
-// Nothing is put back from memory. The workers of a round need no etcd, so they go on, and a node whose workers succeed has done its part.
-// But nobody can decide anything else any more: the first member of the round that needs a decision ends the job, and says so in job/lost
-// to the others. A spare ends at once. A job that has had no round begins anew.
+// An etcd may lose a job: it comes back empty, or as it was long ago, or no agent has reached it for longer than it
+// keeps what it knows. Nothing is put back from memory. The workers of a round need no etcd, so they go on, and a
+// node whose workers succeed has done its part. But nobody can decide anything else any more: the first member of the
+// round that needs a decision ends the job, and says so in job/lost to the others. A spare ends at once. A job that
+// has had no round begins anew.
 //
-// Meanwhile other nodes may begin another job of the same name. It has another configDoc.Job, and is none of the business of this one.
+// Meanwhile other nodes may begin another job of the same name. It has another configDoc.Job, and is none of the
+// business of this one.
 
-// hasLost reports whether what is read lacks something of the job with that ID, of which past was read last; nil: no round of it.
+// hasLost reports whether what is read lacks something of the job with that ID, of which past was read last; nil: no
+// round of it.
 func (v *view) hasLost(job string, past *view) bool {
 	switch {
 	case job == "":
@@ -63,7 +66,8 @@ func (m *stateMachine) reconcile() bool {
 	c.lost = true
 	m.leader.becomeFollower()
 	m.watchJob() // if etcd has gone back, the old watch waits for a revision far ahead
-	m.log(slog.LevelWarn, "etcd has lost what it knew about the job: the workers go on, but no other round can follow", "round", c.past.current.Round)
+	const text = "etcd has lost what it knew about the job: the workers go on, but no other round can follow"
+	m.log(slog.LevelWarn, text, "round", c.past.current.Round)
 	return false
 }
 
@@ -74,7 +78,7 @@ func (m *stateMachine) goOnAlone() {
 		m.endLost("this one needs another round")
 	case b.report == nil:
 	case b.report.doc == reportDoc{}:
-		m.log(slog.LevelWarn, "the workers of this node have succeeded; since etcd has lost the job, it is not known here how those of the others end")
+		m.log(slog.LevelWarn, "the workers here have succeeded; etcd has lost the job, so it is not known how the others end")
 		m.finish(&rendezvous.ClosedError{})
 	default:
 		m.endLost(b.report.doc.why(b.self.Node))
@@ -96,19 +100,20 @@ func (d *reportDoc) why(node rendezvous.Node) string {
 func (m *stateMachine) endLost(why string) {
 	r := m.lostFor(why)
 	if _, member := m.conn.past.assignment(m.key); member {
-		m.request(telling, r)
+		m.request(reportingLost, r)
 		return
 	}
 	m.finish(&rendezvous.ClosedError{Outcome: r.doc.Outcome})
 }
 
 func (m *stateMachine) lostFor(why string) *reportLost {
-	outcome := rendezvous.Outcome{Code: rendezvous.CodeUnformed, Reason: "etcd has lost this job, so no round can follow: " + why}
+	reason := "etcd has lost this job, so no round can follow: " + why
+	outcome := rendezvous.Outcome{Code: rendezvous.CodeUnformed, Reason: reason}
 	return &reportLost{lostDoc{Job: m.conn.job, Outcome: outcome}, m.config.retention()}
 }
 
-// A reportLost tells the other members of a round that a job which etcd has lost is over. Of several the last one counts: all have the same exit
-// code.
+// A reportLost tells the other members of a round that a job which etcd has lost is over. Of several the last one
+// counts: all have the same exit code.
 type reportLost struct {
 	doc       lostDoc
 	retention time.Duration

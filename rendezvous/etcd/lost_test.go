@@ -29,8 +29,8 @@ func wantLost(t *testing.T, err error, reason string) {
 	}
 }
 
-// TestHealthyWorkersGoOn to their end when etcd has lost the job, whether or not others have ended before. A spare, which waits for another
-// round, ends at once.
+// TestHealthyWorkersGoOn to their end when etcd has lost the job, whether or not others have ended before. A spare,
+// which waits for another round, ends at once.
 func TestHealthyWorkersGoOn(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)

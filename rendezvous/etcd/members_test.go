@@ -27,8 +27,8 @@ func (s *server) ways(n int) ([]*relay, *clientv3.Client) {
 	return ways, c
 }
 
-// TestAgentsWithALostMember: whether a member of the etcd refuses connections or falls silent, no agent loses its lease, and rounds follow
-// each other.
+// TestAgentsWithALostMember: whether a member of the etcd refuses connections or falls silent, no agent loses its
+// lease, and rounds follow each other.
 func TestAgentsWithALostMember(t *testing.T) {
 	t.Parallel()
 	for what, lose := range map[string]func(*relay){

@@ -146,7 +146,7 @@ func (e leaveCalled) apply(m *stateMachine) {
 		lost: m.conn.lost,
 	}
 	if m.conn.lost && m.closed == nil && m.member.round > 0 {
-		leave.tells = m.lostFor(m.member.self.Node.Name() + " has left")
+		leave.saysLost = m.lostFor(m.member.self.Node.Name() + " has left")
 	}
 	closed := rendezvous.ErrClosed
 	if e.why != nil {
