@@ -29,6 +29,7 @@ type hostedJob struct {
 	life      time.Duration // of a node, at most
 	nodes     []*node
 	release   release
+	starts    int // of nodes
 }
 
 const hostedNodes = 4
@@ -53,8 +54,8 @@ func startHostedJob(t *testing.T, ttl, life time.Duration) *hostedJob {
 	return j
 }
 
-// start starts a node on a host of its own, as far as its name goes: a host whose nodes are lost again and again is kept out for a
-// while. Only root can give names.
+// start starts a node on a host of its own, as far as its name goes: a host whose node is lost soon after it has joined is
+// kept out for a while. Only root can give names.
 func (j *hostedJob) start(i int) *node {
 	j.t.Helper()
 	unshare, err := exec.LookPath("unshare")
@@ -65,7 +66,8 @@ func (j *hostedJob) start(i int) *node {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	named := fmt.Sprintf(`hostname node%d && exec -a gorun %s "$@"`, i, exe)
+	j.starts++
+	named := fmt.Sprintf(`hostname node%d-%d && exec -a gorun %s "$@"`, i, j.starts, exe)
 	return startAs(j.t, j.life, unshare, append([]string{"unshare", "--uts", "bash", "-c", named, "bash"}, j.args...)...)
 }
 
