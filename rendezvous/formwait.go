@@ -60,7 +60,7 @@ func (s *State) joining() (welcome, out []Candidate) {
 		if holder, asked := holders[n.Node.NodeRank]; asked && holder.Key != n.Key {
 			continue
 		}
-		if s.keptOut(n) > 0 {
+		if s.excludedFor(n) > 0 {
 			out = append(out, n)
 		} else {
 			welcome = append(welcome, n)
@@ -138,7 +138,7 @@ func (s *State) awaited(busy, welcome, chosen []Candidate, limit int) (list []Ca
 		return nil
 	}
 	for _, n := range busy {
-		if s.keptOut(n) == 0 {
+		if s.excludedFor(n) == 0 {
 			list = append(list, n)
 		}
 	}

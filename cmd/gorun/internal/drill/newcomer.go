@@ -12,8 +12,8 @@ import (
 // flappingCall is last_call_timeout in flapping-node: the others wait for no longer before they let a node in.
 const flappingCall = time.Second
 
-// keptOut starts the broken newcomer again, and checks that it does not get in.
-func keptOut() step {
+// excluded starts the broken newcomer again, and checks that it does not get in.
+func excluded() step {
 	return step{"it comes again, and is kept out", func(ctx context.Context, d *drill) error {
 		if err := d.startBroken(); err != nil {
 			return err

@@ -208,7 +208,7 @@ var Scenarios = []*Scenario{
 		About: "a new node fails to start its workers, and comes again: it is kept out for a while, and the job uses no restart",
 		job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 		steps: func(n int) []step {
-			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), keptOut(), stopNewcomer(), newcomerEnds()}
+			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), excluded(), stopNewcomer(), newcomerEnds()}
 		},
 	}, {
 		Name:  "etcd-empty",

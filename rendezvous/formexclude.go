@@ -10,7 +10,7 @@ import (
 // A Loss is on record for a host whose node has joined a job that had a round already, and within newTime has left,
 // was lost or could not start its workers. Or a round ended for the node, and it was gone before the next one formed.
 // Because the workers of all other nodes restart every time that a node joins and leaves, the host is kept out for a
-// while: see keptOut.
+// while: see excludedFor.
 //
 // Leaders measure time only with their own clocks. A new leader does not know how old the round is, and begins with 0.
 type Loss struct {
@@ -26,8 +26,8 @@ const (
 	lossesLimit = 64 // on record
 )
 
-// keptOut is for how long the host is kept out after its last loss.
-func (l Loss) keptOut() time.Duration { return min(firstTime<<min(l.Times-1, 10), longestTime) }
+// exclusion is for how long the host is kept out after its last loss.
+func (l Loss) exclusion() time.Duration { return min(firstTime<<min(l.Times-1, 10), longestTime) }
 
 // age is that of the last round, or how old it was when it ended.
 func (s *State) age() time.Duration {
@@ -130,7 +130,7 @@ func (s *State) lossesNow() (losses []Loss) {
 	for _, l := range s.Last.Losses {
 		l.Since += s.Age
 		switch {
-		case stayed[l.Host] || l.Since >= l.keptOut()+longestTime:
+		case stayed[l.Host] || l.Since >= l.exclusion()+longestTime:
 		case slices.Contains(lost, l.Host):
 			times[l.Host] = l.Times
 		default:
@@ -152,15 +152,15 @@ func (s *State) sinceOver() time.Duration {
 	return s.Age - s.Over.Age
 }
 
-// keptOut returns for how long a node is still kept out; 0: it is not. A member of the last round is not, unless the
+// excludedFor returns for how long a node is still kept out; 0: it is not. A member of the last round is not, unless the
 // round ended because others could not reach it.
-func (s *State) keptOut(c Candidate) time.Duration {
+func (s *State) excludedFor(c Candidate) time.Duration {
 	if _, member := s.nodeRanks[c.Key]; member && (s.Over == nil || !slices.Contains(s.Over.Apart, c.Key)) {
 		return 0
 	}
 	for _, l := range s.losses {
 		if l.Host == c.Node.Host {
-			return max(0, l.keptOut()-l.Since)
+			return max(0, l.exclusion()-l.Since)
 		}
 	}
 	return 0
@@ -169,7 +169,7 @@ func (s *State) keptOut(c Candidate) time.Duration {
 // untilLetIn makes d end when the first of the nodes that are kept out gets in, if that is sooner.
 func (s *State) untilLetIn(d Decision, out []Candidate) Decision {
 	for _, c := range out {
-		if left := s.keptOut(c); d.After == 0 || left < d.After {
+		if left := s.excludedFor(c); d.After == 0 || left < d.After {
 			d.Then, d.After = "host "+c.Node.Host+" is let in again", left
 		}
 	}
