@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -122,6 +123,7 @@ type loop struct {
 func (l *loop) run() *finish {
 	todo := l.machine.begin()
 	l.history.since = l.begun
+	l.emit(status.Entry{Time: l.begun, Event: status.KindJobStarted, Program: l.Program, Gorun: l.Status.Gorun})
 	for {
 		if end := l.perform(todo); end != nil {
 			return end

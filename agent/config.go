@@ -101,6 +101,8 @@ type Config struct {
 	Suspend  func() (passed time.Duration)
 	// Commands are what else people ask of the job while it runs. Each gets an answer, unless the job has ended.
 	Commands <-chan Command
+	// Emit gets everything that happens on this node, but for the end of the job. It must not wait. nil: nobody wants it.
+	Emit func(status.Entry)
 	// Publish gets a snapshot of this node after each event. Nobody changes the snapshot. Publish must not wait. nil: nobody wants it.
 	Publish func(*status.Node)
 	Status  status.Node   // of snapshots: what does not change, and the other fields of Config do not say

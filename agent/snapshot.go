@@ -17,6 +17,7 @@ type history struct {
 	events  []status.Event
 	failure *status.Failure
 	workers []status.Worker // of the last gang, by local rank
+	failed  map[int]bool    // the ranks of the last gang that have failed, as has been said
 }
 
 // statusOf are the names of the machine's states.
@@ -45,50 +46,80 @@ func (l *loop) publish() {
 	l.Publish(&n)
 }
 
-// event adds an event to the history.
-func (l *loop) event(kind status.Kind, rank *int, format string, args ...any) {
-	e := status.Event{At: time.Now(), Kind: kind, Rank: rank, Text: Printable(fmt.Sprintf(format, args...))}
+// emit adds an entry to the history, and passes it on.
+func (l *loop) emit(e status.Entry) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time, e.Text = e.Time.UTC(), Printable(e.Text)
+	e.Job, e.Host, e.Node = l.RunID, l.Node.Host, l.Node.ID
+	if l.round != nil {
+		e.Round = l.round.ID
+	}
 	l.history.events = status.Add(l.history.events, e)
+	if l.Emit != nil {
+		l.Emit(e)
+	}
 }
 
-// record adds what has happened to the history.
+// record emits what has happened.
 func (l *loop) record(e event) {
 	switch e := e.(type) {
 	case started:
-		l.recordGang()
-		text := fmt.Sprintf("round %d begins with %s and %s", l.round.ID, plural(l.round.Size, "node", "nodes"), plural(l.round.Place.WorldSize, "rank", "ranks"))
-		if l.round.Why != "" {
-			text += ": " + l.round.Why
-		}
-		l.event(status.KindRoundFormed, nil, "%s", text)
+		l.recordRound()
 	case startFailed:
-		l.event(status.KindStartFailed, nil, "%v", e.err)
+		l.emit(status.Entry{Event: status.KindStartFailed, Text: e.err.Error()})
 	case workerExited:
 		l.recordExit(e.Death)
 	case hung:
-		l.recordFailure(status.KindWorkerHangs, e.Death)
+		l.recordFailure(status.CauseHang, e.Death)
 	case revocation:
-		l.recordFailure(status.KindRoundRevoked, e.Death)
+		l.recordFailure(status.CauseRevoked, e.Death)
 	case roundOver:
 		text := "the job is over"
 		if again, ok := errors.AsType[*rendezvous.NewRoundError](e.err); ok {
 			text = again.Why
 			for _, gone := range again.Gone {
-				l.event(status.KindNodeLost, nil, "%s", gone.Why)
+				l.emit(status.Entry{Event: status.KindNodeLost, Text: gone.Why})
 			}
 		} else if e.err != nil {
 			text = e.err.Error()
 		}
-		l.event(status.KindRoundOver, nil, "round %d is over: %s", l.round.ID, text)
+		l.emit(status.Entry{Event: status.KindRoundOver, Text: fmt.Sprintf("round %d is over: %s", l.round.ID, text)})
 	case barrierOver:
-		l.event(status.KindBarrierPassed, nil, "this node does not wait for the others any more")
+		l.emit(status.Entry{Event: status.KindBarrierPassed, Text: "this node does not wait for the others any more"})
 	case interrupted:
-		l.event(status.KindInterrupted, nil, "%s", death.SignalName(e.sig))
+		l.emit(status.Entry{Event: status.KindInterrupted, Text: death.SignalName(e.sig)})
 	case timedOut:
-		l.event(status.KindInterrupted, nil, "the time of the job is over")
+		l.emit(status.Entry{Event: status.KindInterrupted, Text: "the time of the job is over"})
 	case commanded:
-		l.event(status.KindCommanded, nil, "%s", e.spelling())
+		l.emit(status.Entry{Event: status.KindCommanded, Text: e.spelling()})
 	}
+}
+
+// recordRound emits the begin of a round, and the starts of those of its workers that are new.
+func (l *loop) recordRound() {
+	r := l.round
+	text := fmt.Sprintf("round %d begins with %s and %s", r.ID, plural(r.Size, "node", "nodes"), plural(r.Place.WorldSize, "rank", "ranks"))
+	if why := r.Because(); why != "" {
+		text += ": " + why
+	}
+	l.emit(status.Entry{
+		Event: status.KindRoundFormed, NodeRank: &r.Self, Nodes: r.Size, WorldSize: r.Place.WorldSize, Restarts: &r.Restarts, Text: text,
+	})
+	before := l.history.workers
+	l.recordGang()
+	l.history.failed = make(map[int]bool)
+	for i, w := range l.history.workers {
+		if i >= len(before) || before[i].Pid != w.Pid || before[i].Exit != nil {
+			l.emit(ofWorker(status.Entry{Time: w.Started, Event: status.KindWorkerStarted}, &w))
+		}
+	}
+}
+
+func ofWorker(e status.Entry, w *status.Worker) status.Entry {
+	e.Rank, e.LocalRank, e.Pid = new(w.Rank), new(w.LocalRank), w.Pid
+	return e
 }
 
 // recordGang records the workers of a new gang. Those with the pid of the last gang's have survived.
@@ -123,13 +154,23 @@ func (l *loop) recordExit(x death.Death) {
 		default:
 			w.State = status.WorkerSucceeded
 		}
+		exited := status.Entry{
+			Time: x.At, Event: status.KindWorkerExited, ExitCode: new(x.Code()), Signal: int(x.Signal()), Text: w.Exit.Text,
+		}
+		l.emit(ofWorker(exited, w))
 	}
-	if x.Failed() && !x.Stopped {
-		l.recordFailure(status.KindWorkerFailed, x)
+	if x.Failed() && !x.Stopped && !l.history.failed[x.Rank] {
+		cause := status.CauseExitCode
+		if x.Signal() != 0 {
+			cause = status.CauseSignal
+		}
+		l.recordFailure(cause, x)
 	}
 }
 
-func (l *loop) recordFailure(kind status.Kind, x death.Death) {
-	l.event(kind, &x.Rank, "%s", describe(x))
+// recordFailure emits the failure of a worker, which may not have ended.
+func (l *loop) recordFailure(cause status.Cause, x death.Death) {
+	l.history.failed[x.Rank] = true
+	l.emit(status.Entry{Event: status.KindWorkerFailed, Rank: &x.Rank, Cause: cause, Text: describe(x)})
 	l.history.failure = &status.Failure{Rank: x.Rank, Round: l.round.ID, Text: Printable(describe(x)), At: time.Now()}
 }

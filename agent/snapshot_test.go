@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -80,6 +82,59 @@ func TestSnapshots(t *testing.T) {
 		}
 	})
 }
+
+// TestEntries: everything that happens is an entry once, in order: also a failure that is known before its worker has ended.
+func TestEntries(t *testing.T) {
+	crash := exited(1, -int(syscall.SIGKILL)).Death
+	hangs := crash
+	hangs.Cause, hangs.Why = death.Hang, "it made no progress"
+	var got []string
+	l := loop{Config: Config{Emit: func(e status.Entry) {
+		line := fmt.Sprintf("%d %s", e.Round, e.Event)
+		if e.Rank != nil {
+			line += fmt.Sprintf(" rank %d", *e.Rank)
+		}
+		if e.ExitCode != nil {
+			line += fmt.Sprintf(" code %d", *e.ExitCode)
+		}
+		got = append(got, strings.TrimSpace(line+" "+string(e.Cause)))
+	}}}
+	begin := func(id int, pids ...int) {
+		l.round, l.gang = &rendezvous.Round{ID: id, Size: 1, Place: rendezvous.Place{WorldSize: len(pids)}}, pidsOf{pids: pids}
+		l.record(started{len(pids)})
+	}
+	begin(1, 100, 101)
+	l.record(workerExited{crash})
+	l.record(roundOver{&rendezvous.NewRoundError{Gone: []rendezvous.GoneNode{goneNode}}})
+	begin(2, 100, 102) // the first one survives
+	l.record(hung{hangs})
+	l.record(workerExited{hangs})
+	l.record(workerExited{death.Death{ExitCode: -15, Stopped: true}})
+	begin(3, 103, 104)
+	l.record(workerExited{exited(1, 3).Death})
+	l.record(commanded{Command{Kind: CommandStop}})
+	want := []string{
+		"1 round_formed", "1 worker_started rank 0", "1 worker_started rank 1", "1 worker_exited rank 1 code 137", "1 worker_failed rank 1 signal",
+		"1 node_lost", "1 round_over",
+		"2 round_formed", "2 worker_started rank 1", "2 worker_failed rank 1 hang", "2 worker_exited rank 1 code 137", "2 worker_exited rank 0 code 143",
+		"3 round_formed", "3 worker_started rank 0", "3 worker_started rank 1", "3 worker_exited rank 1 code 3", "3 worker_failed rank 1 exit_code",
+		"3 command",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if l.history.failure == nil || l.history.failure.Round != 3 || len(l.history.events) != 9 {
+		t.Errorf("the last failure is %+v; %d events", l.history.failure, len(l.history.events))
+	}
+}
+
+// pidsOf is a gang of which only the process numbers are known.
+type pidsOf struct {
+	Gang
+	pids []int
+}
+
+func (g pidsOf) Pids() []int { return g.pids }
 
 // unique removes lines that repeat the one before.
 func unique(lines []string) (list []string) {

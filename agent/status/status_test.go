@@ -169,7 +169,7 @@ func TestEvents(t *testing.T) {
 	var list []Event
 	for i := range 3 * MaxEvents {
 		before := list
-		if list = Add(list, at(i, "")); len(before) > 0 && !before[0].At.Equal(noon.Add(time.Duration(max(0, i-MaxEvents))*time.Second)) {
+		if list = Add(list, Entry{Time: at(i, "").At, Event: KindRoundOver}); len(before) > 0 && !before[0].At.Equal(noon.Add(time.Duration(max(0, i-MaxEvents))*time.Second)) {
 			t.Fatalf("Add changes what it gets: %v", before[0])
 		}
 	}

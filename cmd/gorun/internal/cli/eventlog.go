@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/cmd/gorun/internal/eventlog"
 	"github.com/gorun/gorun/launcher/spool"
 )
 
@@ -22,7 +21,7 @@ type eventLog struct {
 	source *spool.Source
 
 	mu   sync.Mutex
-	last *status.Node // nil: none
+	last status.Entry // its zero value: none
 }
 
 // eventLogTo opens the file of --event-log. It adds to a file that exists. nil: the user wants none.
@@ -44,15 +43,15 @@ func (o *options) eventLogTo(spooled *spool.Spool, logger *slog.Logger) (*eventL
 	return &eventLog{to: to, source: to.Source(nil)}, nil
 }
 
-// publish writes what has happened since the last snapshot. It does not wait.
-func (l *eventLog) publish(n *status.Node) {
+// add writes what has happened. It does not wait.
+func (l *eventLog) add(e status.Entry) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.write(eventlog.Changes(l.last, n)...)
-	l.last = n
+	l.write(e)
+	l.last = e
 }
 
 // end writes that the job has ended on this node, with err.
@@ -62,17 +61,18 @@ func (l *eventLog) end(err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := ""
-	if err != nil {
-		text = agent.Printable(oneLine(err.Error()))
+	e := status.Entry{
+		Time: time.Now().UTC(), Event: status.KindJobEnded, Job: l.last.Job, Host: l.last.Host, Node: l.last.Node, Round: l.last.Round,
+		ExitCode: new(exitCode(err)),
 	}
-	l.write(eventlog.End(l.last, time.Now(), exitCode(err), text))
+	if err != nil {
+		e.Text = agent.Printable(oneLine(err.Error()))
+	}
+	l.write(e)
 	l.to.Close()
 }
 
-func (l *eventLog) write(events ...eventlog.Event) {
-	for _, e := range events {
-		line, _ := json.Marshal(e)       // of texts, numbers and times of this century: cannot fail
-		l.source.Put(append(line, '\n')) // a file that fails has said so
-	}
+func (l *eventLog) write(e status.Entry) {
+	line, _ := json.Marshal(e)       // of texts, numbers and times of this century: cannot fail
+	l.source.Put(append(line, '\n')) // a file that fails has said so
 }

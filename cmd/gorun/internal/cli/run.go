@@ -112,12 +112,17 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if page != nil {
 		defer page.Close()
 	}
+	config.Emit = func(e status.Entry) {
+		events.add(e)
+		if page != nil {
+			page.Emit(e)
+		}
+	}
 	config.Publish = func(n *status.Node) {
 		server.Publish(n)
 		if o.published != nil {
 			o.published(n)
 		}
-		events.publish(n)
 		notifier.Publish(n)
 		if page != nil {
 			page.Publish(n)

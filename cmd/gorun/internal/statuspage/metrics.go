@@ -13,7 +13,6 @@ import (
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
-	"github.com/gorun/gorun/cmd/gorun/internal/eventlog"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/recent"
@@ -57,13 +56,13 @@ type metrics struct {
 
 	mu       sync.Mutex
 	node     *status.Node // the newest snapshot; nil: none
-	failures map[eventlog.Cause]int
+	failures map[status.Cause]int
 	failed   time.Time     // of the first failure since the last round began; zero: there is none
 	recovery time.Duration // zero: there was none
 }
 
 func newMetrics(c Config) *metrics {
-	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[eventlog.Cause]int)}
+	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[status.Cause]int)}
 }
 
 func (m *metrics) registry() *prometheus.Registry {
@@ -76,18 +75,22 @@ func (m *metrics) registry() *prometheus.Registry {
 func (m *metrics) observe(n *status.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, e := range eventlog.Changes(m.node, n) {
-		if e.Event == eventlog.WorkerFailed {
-			m.failures[e.Cause]++
-			if m.failed.IsZero() {
-				m.failed = e.Time
-			}
-		}
-		if e.Event == eventlog.RoundFormed && !m.failed.IsZero() {
-			m.recovery, m.failed = e.Time.Sub(m.failed), time.Time{}
-		}
-	}
 	m.node = n
+}
+
+// count takes something that has happened.
+func (m *metrics) count(e status.Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case e.Event == status.KindWorkerFailed:
+		m.failures[e.Cause]++
+		if m.failed.IsZero() {
+			m.failed = e.Time
+		}
+	case e.Event == status.KindRoundFormed && !m.failed.IsZero():
+		m.recovery, m.failed = e.Time.Sub(m.failed), time.Time{}
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -119,7 +122,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock() // not while a file is looked at: the agent publishes what it does here, and must not wait
 	n, failures, recovery := m.node, maps.Clone(m.failures), m.recovery
 	m.mu.Unlock()
-	for _, cause := range eventlog.Causes() {
+	for _, cause := range status.Causes() {
 		count(descFailures, float64(failures[cause]), string(cause))
 	}
 	if recovery > 0 {

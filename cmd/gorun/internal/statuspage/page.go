@@ -91,6 +91,9 @@ func (s *Server) Publish(n *status.Node) {
 	s.job.change()
 }
 
+// Emit takes something that has happened on this node. It does not wait.
+func (s *Server) Emit(e status.Entry) { s.metrics.count(e) }
+
 // Serve serves at l, until Close.
 func (s *Server) Serve(l net.Listener) {
 	logged := func(msg string, args ...any) { s.config.Logger.Debug("status page: "+msg, args...) }

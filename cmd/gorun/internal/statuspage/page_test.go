@@ -81,7 +81,12 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 }
 
 func (b *bed) event(kind status.Kind, rank *int, text string) {
-	b.node.Events = status.Add(b.node.Events, status.Event{At: time.Now(), Kind: kind, Rank: rank, Text: text})
+	e := status.Entry{Time: time.Now(), Event: kind, Rank: rank, Text: text}
+	if kind == status.KindWorkerFailed {
+		e.Cause = status.CauseSignal
+	}
+	b.node.Events = status.Add(b.node.Events, e)
+	b.page.Emit(e)
 }
 
 func (b *bed) publish() {
