@@ -18,7 +18,7 @@ const aboutProgram = "The program is an executable, a Python script (a .py file,
 
 const aboutFlags = "You may write a flag --a-b as --a_b, and shorten it if it stays unambiguous. A flag that is not on the command line has the value " +
 	"of the variable PET_A_B. " +
-	"LOGLEVEL sets the lowest level that gorun logs: debug, info, warning or error. docs/environment.md in gorun's repository lists all " +
+	"LOGLEVEL sets the lowest level that gorun logs: debug, info, warning or error. docs/environment.md in gorun's repository lists all other " +
 	"environment variables."
 
 var usages = []struct{ line, about string }{
