@@ -121,11 +121,11 @@ func (l *loop) leave(a leave) {
 
 // announce logs the failure of a worker. Of one that has ended it logs the line that torchrun logs.
 func (l *loop) announce(a announce) {
-	switch {
-	case a.Cause == death.Hang:
+	if a.Cause == death.Hang {
 		l.announceHang(a)
 		return
-	case a.Cause == death.Revoked:
+	}
+	if a.Cause == death.Revoked {
 		l.Logger.Error(describe(a.Death) + "; all workers live on, if they take part")
 		return
 	}

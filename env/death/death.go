@@ -57,11 +57,9 @@ func (d Death) Failed() bool { return d.ExitCode != 0 || d.Cause == Unknown }
 // IsCrash reports whether the worker hung, or somebody else's signal ended it. A worker that has lost another one exits by itself, or gets SIGABRT
 // or SIGPIPE.
 func (d Death) IsCrash() bool {
-	switch d.Signal() {
-	case 0, syscall.SIGABRT, syscall.SIGPIPE:
-		return d.Cause == Hang
-	}
-	return d.Cause == Hang || !d.Stopped
+	sig := d.Signal()
+	bySignal := sig != 0 && sig != syscall.SIGABRT && sig != syscall.SIGPIPE && !d.Stopped
+	return d.Cause == Hang || bySignal
 }
 
 // String says in one line how the worker ended: "exit code 3", "signal 9 (SIGKILL)".
