@@ -188,7 +188,7 @@ func TestInitWithoutGorun(t *testing.T) {
 			`cannot get a token by MUNGE, which does not work on n2: munge: Error: no daemon; write export GORUN_TOKEN=\$\(openssl rand -hex 32\) before srun`},
 		{"mpirun", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 ranks sum", nil, 3, ""},
 		{"mpirun on several nodes", false, "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 ranks sum", nil, 0,
-			`Open MPI does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks (mpirun -x NAME), where HOST is the host of rank 0`},
+			`Open MPI does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks \(mpirun -x NAME\), where HOST is the host of rank 0`},
 		{"mpirun that says where rank 0 is", false, "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3 -x MASTER_ADDR=127.0.0.1 -x MASTER_PORT=29555 ranks sum", nil, 3, ""},
 		{"mpiexec", false, "mpiexec.hydra -n 3 ranks sum", nil, 0, `MPICH does not say where rank 0 runs: set MASTER_ADDR=HOST, MASTER_PORT=PORT and GORUN_TOKEN for all ranks`},
 		{"mpiexec that says where rank 0 is", false, "MASTER_ADDR=127.0.0.1 MASTER_PORT=29556 mpiexec.hydra -n 3 ranks sum", nil, 3, ""},
