@@ -17,7 +17,6 @@ type view struct {
 	current     *currentDoc // nil: no round has formed
 	currentRev  int64       // at which it was written; 0: it is not
 	state       *stateDoc   // nil: the job is not closed
-	stateRev    int64
 	stateLease  clientv3.LeaseID
 	lost        lostDoc // zero: nobody has said that etcd had lost a job
 	status      statusDoc
@@ -97,7 +96,7 @@ func (v *view) job(k keys, kv *mvccpb.KeyValue) (err error) {
 		v.currentRev = kv.ModRevision
 		v.current, err = pointer(decode[currentDoc](kv))
 	case k.state():
-		v.stateRev, v.stateLease = kv.ModRevision, clientv3.LeaseID(kv.Lease)
+		v.stateLease = clientv3.LeaseID(kv.Lease)
 		v.state, err = pointer(decode[stateDoc](kv))
 	case k.lost():
 		v.lost, err = decode[lostDoc](kv)
