@@ -59,8 +59,8 @@ func TestScaled(t *testing.T) {
 		}
 		b.do(finished{0, succeeded})
 		b.do(finished{1, succeeded})
-		if got := b.m.result(); !b.m.over() || got.Code != c.code {
-			t.Errorf("%s: over %t, %+v, want code %d", name, b.m.over(), got, c.code)
+		if got := b.m.result(); !b.over() || got.Code != c.code {
+			t.Errorf("%s: over %t, %+v, want code %d", name, b.over(), got, c.code)
 		}
 	}
 }

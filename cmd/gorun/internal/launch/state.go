@@ -154,9 +154,6 @@ func (m *stateMachine) count(want func(phase) bool) (n int) {
 
 func isAlive(p phase) bool { return p != ended }
 
-// over reports whether nothing is left to do.
-func (m *stateMachine) over() bool { return m.count(isAlive) == 0 }
-
 // deadline returns when elapsed is due; zero: never.
 func (m *stateMachine) deadline() (first time.Time) {
 	earlier := func(t time.Time) {

@@ -32,6 +32,9 @@ func newBed(hosts, least int, change ...func(*Rules)) *bed {
 	return &bed{newStateMachine(r, began), began}
 }
 
+// over reports whether nothing is left to do.
+func (b *bed) over() bool { return b.m.count(isAlive) == 0 }
+
 // do takes an event, and returns the actions as text.
 func (b *bed) do(e event) string {
 	var said []string
@@ -115,7 +118,7 @@ var (
 
 func (b *bed) wantResult(t *testing.T, want Result) {
 	t.Helper()
-	if !b.m.over() {
+	if !b.over() {
 		t.Error("it is not over")
 	}
 	if got := b.m.result(); got != want {
@@ -382,7 +385,7 @@ func TestProperties(t *testing.T) {
 				}
 			}
 		}
-		for turns := 0; !b.m.over(); turns++ { // nothing more comes from anybody
+		for turns := 0; !b.over(); turns++ { // nothing more comes from anybody
 			at := b.m.deadline()
 			if at.IsZero() || turns > 100 {
 				t.Fatalf("the job does not end: %+v", b.m)
