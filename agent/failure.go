@@ -27,7 +27,7 @@ func failureOf(c Config, round *rendezvous.Round, x death.Death) *rendezvous.Fai
 	x.Why, x.Stderr = cut(Printable(x.Why)), lastOf(slices.Clone(x.Stderr), maxStderr)
 	return &rendezvous.Failure{
 		Death: x, Node: c.Node.ID, Text: strings.Join(lastOf(lines, maxText), "\n"),
-		Final:       x.ExitCode == NoRestart || e.noRestart(),
+		Final:       asksForNoRestart(x) || e.noRestart(),
 		Unreachable: e.unreachable(), FailedPeer: e.ErrorFiles[x.Rank].FailedPeer,
 	}
 }

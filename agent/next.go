@@ -8,6 +8,7 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
+// asksForNoRestart reports whether a worker exited with the code which says that it would fail again.
 func asksForNoRestart(x death.Death) bool { return x.ExitCode == NoRestart }
 
 // refused returns the index of the worker because of which no gang follows on this node: it has asked for no restart, or the job goes on
@@ -86,12 +87,12 @@ func (m *stateMachine) outcomeError(o rendezvous.Outcome) error {
 	if o.Failure == nil || m.reason != failure {
 		return outcomeError(o, m.exits)
 	}
-	switch i := slices.IndexFunc(m.exits, func(x death.Death) bool { return x.Rank == o.Failure.Rank && x.Failed() }); i {
-	case -1:
+	// If this is not the first failure here, the rendezvous has found that it caused the first one.
+	i := slices.IndexFunc(m.exits, func(x death.Death) bool { return x.Rank == o.Failure.Rank && x.Failed() })
+	if i < 0 {
 		return outcomeError(o, m.exits)
-	default: // if this is not the first failure, the rendezvous has found that this worker caused that
-		return m.workerError(i)
 	}
+	return m.workerError(i)
 }
 
 // outcomeError returns the error for the end of a job that another node caused. exits are those of this node's gang.

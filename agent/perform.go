@@ -100,7 +100,7 @@ func (l *loop) report(a report) {
 				failed = reportable(l.Config, round, failed, ended)
 			}
 			failure = failureOf(l.Config, round, failed)
-			failure.Final = failure.Final || a.failed.Code() == NoRestart
+			failure.Final = failure.Final || asksForNoRestart(*a.failed)
 		}
 		close(reporting)
 		answer <- l.Rendezvous.Report(ctx, round, failure)

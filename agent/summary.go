@@ -175,7 +175,7 @@ func (e *WorkerError) restartNote() string {
 	switch {
 	case e.MaxRestarts == 0:
 		return ""
-	case e.Root.Code() == NoRestart:
+	case asksForNoRestart(e.Root):
 		return fmt.Sprintf("Exit code %d asks for no restart; %d of %d restarts were used.", NoRestart, e.Restarts, e.MaxRestarts)
 	case e.noRestart():
 		return fmt.Sprintf("The program says that another attempt would fail too; %d of %d restarts were used.", e.Restarts, e.MaxRestarts)

@@ -123,7 +123,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	pid := programPid(w)
 	switch programOf(pid) {
 	case programPython:
-		if err == nil { // it has not the two lines already
+		if err == nil { // otherwise the program has the two lines of the hint already
 			f.hint = pythonHint
 		}
 		if stacks, err := pySpy(ctx, pid); err == nil {

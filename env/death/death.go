@@ -18,14 +18,14 @@ type Death struct {
 	LocalRank   int            `json:"local_rank"`
 	Host        string         `json:"host"` // of its node, as people call it
 	Pid         int            `json:"pid,omitempty"`
-	ExitCode    int            `json:"exit_code,omitempty"` // -n: signal n ended it, as in Python's subprocess and in torchrun
-	At          time.Time      `json:"at,omitzero"`         // by the clock of its node
-	Cause       Cause          `json:"cause,omitempty"`     // empty: ExitCode says everything
-	Why         string         `json:"why,omitempty"`       // more about the cause, see there
-	OutOfMemory bool           `json:"out_of_memory,omitempty"`
-	Stopped     bool           `json:"stopped,omitempty"`   // gorun had asked it to end, so it may be no fault of its own
-	Interrupt   syscall.Signal `json:"interrupt,omitempty"` // a signal to all processes of the job's step that came before that; 0: none
-	Stderr      []string       `json:"stderr,omitempty"`    // its last lines there, as far as they are known
+	ExitCode    int            `json:"exit_code,omitempty"`     // -n: signal n ended it, as in Python's subprocess and in torchrun
+	At          time.Time      `json:"at,omitzero"`             // by the clock of its node
+	Cause       Cause          `json:"cause,omitempty"`         // empty: ExitCode says everything
+	Why         string         `json:"why,omitempty"`           // more about the cause, see there
+	OutOfMemory bool           `json:"out_of_memory,omitempty"` // the kernel killed it, or perhaps only a child of it
+	Stopped     bool           `json:"stopped,omitempty"`       // gorun had asked it to end, so it may be no fault of its own
+	Interrupt   syscall.Signal `json:"interrupt,omitempty"`     // a signal to all processes of the job's step that came before that; 0: none
+	Stderr      []string       `json:"stderr,omitempty"`        // its last lines there, as far as they are known
 }
 
 // A Cause says more than the exit code. Most are something that gorun has done.
@@ -51,11 +51,11 @@ func (d Death) Code() int {
 	return d.ExitCode
 }
 
-// Failed reports whether the worker ended with anything but exit code 0.
+// Failed reports whether the worker ended with anything but exit code 0, or nobody knows how it ended.
 func (d Death) Failed() bool { return d.ExitCode != 0 || d.Cause == Unknown }
 
-// IsCrash reports whether the worker hung, or somebody else's signal ended it. A worker that has lost another one exits by itself, or gets SIGABRT
-// or SIGPIPE.
+// IsCrash reports whether the worker failed by itself: it hung, or a signal that is not gorun's ended it. SIGABRT and
+// SIGPIPE do not count: a worker that has lost another one may end by these.
 func (d Death) IsCrash() bool {
 	sig := d.Signal()
 	bySignal := sig != 0 && sig != syscall.SIGABRT && sig != syscall.SIGPIPE && !d.Stopped

@@ -25,7 +25,7 @@ type Round struct {
 	Died  []death.Death     `json:"died,omitempty"` // the workers that have died in it, or in the round before if it begins; the root cause first
 }
 
-// MarshalJSON adds to each death what a program wants to know of it that does not use package comm.
+// MarshalJSON adds two fields to each death, for programs that do not use package comm.
 func (r Round) MarshalJSON() ([]byte, error) {
 	type round Round
 	type dead struct {
