@@ -1,10 +1,10 @@
 // Package rendezvous decides which nodes are in a round, and what follows a round. It knows nodes and ranks, but
 // not processes.
 //
-// The verbs of a [Rendezvous]: Join blocks until this node is in a formed [Round], Report reports how its workers of that
-// round ended, Leave reports that they are being ended for good, Close leaves. Restart, Scale and Drain are for people who steer
-// the job. A Round is a value: its nodes, ranks, master and token never change. It only ends, and then Done is closed: either a newer round is to form (then Join again), or the job has
-// ended.
+// The verbs of a [Rendezvous]: Join blocks until this node is in a formed [Round], Report reports how its workers of
+// that round ended, Leave reports that they are being ended for good, Close leaves. Restart, Scale and Drain are for
+// people who steer the job. A Round is a value: its nodes, ranks, master and token never change. It only ends, and then
+// Done is closed: either a newer round is to form (then Join again), or the job has ended.
 //
 //	round, err := r.Join(ctx, self)     // the workers' ranks come from round.Place
 //	... start the workers, then round.Started() ...

@@ -48,8 +48,9 @@ var ErrClosed = errors.New("the group is closed")
 // Options tune an Endpoint.
 type Options struct {
 	ConnectTimeout time.Duration // limit for reaching one peer; 0: none
-	// News is how long the news of a failure may take. When a peer is gone, this rank waits that long before it says that the peer is at
-	// fault: the peer may have gone because of another failure. It does not wait if the peer is dead, and was connected long enough to say so.
+	// News is how long this rank waits, when a peer is gone, before it says that the peer is at fault: the peer may have
+	// gone because of another failure, and the news of that may still be under way. It does not wait if the peer is dead
+	// and was connected for long enough to send such news.
 	News time.Duration
 	// Revocable says that Revoke is called when a peer has died, soon after its streams have ended. Until then, for a while, this rank does not
 	// judge by itself. NotRevocable takes that back.

@@ -89,16 +89,17 @@ func (e *Endpoint) receiveAbort(p *peer, h wire.Header, doc []byte) {
 	}
 }
 
-// sendFailure sends p doc, which says why the communicator of that context has failed, or another operation of this rank. What it returns is
-// closed when doc has been written, or never will be. The mutex is held.
+// sendFailure sends doc to p. doc says why the communicator of that context has failed, or why another operation of
+// this rank has. The channel is closed when doc has been written, or never will be. The mutex is held.
 func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, doc []byte) chan struct{} {
 	sent := make(chan struct{})
 	e.enqueue(p, frame{Header: wire.Header{Kind: k, Context: context, Size: uint64(len(doc))}, Payload: doc, Sent: sent})
 	return sent
 }
 
-// AwaitNotified waits until this rank has sent the communicator's failure to the members that it notifies, and the cause to all ranks to
-// which it is connected. It waits at most until the failure is limit old. A program that ends because of an error must not take the reason with it.
+// AwaitNotified waits until this rank has sent the communicator's failure to the members that it notifies, and the
+// cause to all ranks to which it is connected: otherwise a program that ends because of an error would take the reason
+// with it. It waits at most until the failure is limit old.
 func (c *Communicator) AwaitNotified(limit time.Duration) {
 	e := c.ep
 	e.mu.Lock()

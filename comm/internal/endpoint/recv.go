@@ -15,7 +15,8 @@ func (c *Communicator) RecvChunk(src int, seq uint64, call call.Call, buf []byte
 	return c.recv(newOp(src, 0, seq, call, buf, whole))
 }
 
-// RecvNew is Recv of a point-to-point message into memory that is made for it when it is there, at most limit bytes.
+// RecvNew is Recv of a point-to-point message of at most limit bytes. Memory for it is allocated when its length is
+// known.
 func (c *Communicator) RecvNew(src int, tag int, call call.Call, limit int) *Op {
 	op := newOp(src, tag, 0, call, nil, 0)
 	op.limit = limit

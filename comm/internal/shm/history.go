@@ -29,7 +29,7 @@ func (c *Call) load() Call {
 	return Call{cpu.Load(&c.What), cpu.Load(&c.RootAndBefore), cpu.Load(&c.Count)}
 }
 
-// flagOf is the flag of operation op of a team, up to which the group's calls have that digest.
+// flagOf returns the flag of operation op of a team. history is the digest of all calls of the group up to that one.
 func flagOf(op, history uint64) uint64 { return op<<32 | history>>32 }
 
 // opsAhead is how many operations flag is ahead of other, which is less than 2^31 either way.
@@ -57,7 +57,7 @@ func (t *Team) publish() {
 	}
 }
 
-// boundSkew waits until all others are so little behind this rank that its records will be there for as long as they need them.
+// boundSkew waits until no other rank is so far behind this one that it would miss one of this rank's records.
 func (t *Team) boundSkew() error {
 	if t.op <= t.skewBoundUntil {
 		return nil

@@ -47,7 +47,7 @@ func (t *Team) attachAllIf(root int, buf []byte, exported bool, p span) ([][]byt
 // if others wait for its processor.
 func (t *Team) rootUsesSlots(n int) bool { return t.waiter.SharesCPU() && n < leastOversubscribed }
 
-// finished is the step of a rank that has done its slice of the work on buffers that all export.
+// finished is the step after which a rank has done its slice of the work, if all ranks export their buffers.
 const finished = 2
 
 // finish waits until all have done their slices.

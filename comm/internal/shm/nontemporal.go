@@ -10,7 +10,7 @@ import "github.com/gorun/gorun/comm/internal/cpu"
 const (
 	sampleEvery = 32 << 20  // bytes between measurements
 	sampleSize  = 128 << 10 // bytes of a measurement, for each kind of stores
-	sampleChunk = 16 << 10  // bytes that are written with one kind, before as many with the other
+	sampleChunk = 16 << 10  // bytes that are written with one kind of stores before the other kind has its turn
 	readPenalty = 4         // what readers lose by non-temporal stores, in times of what these stores take
 )
 

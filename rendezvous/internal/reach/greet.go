@@ -33,8 +33,9 @@ const (
 	frameSettings = 4                      // the type of the frame with which a server answers
 )
 
-// greet returns how who is at the other end of a new connection to host answers, what that is if it is nothing of HTTP/2,
-// and the error of TLS if that is the reason. It waits for as long as is polite, and closes the connection.
+// greet greets the other end of a new connection to host, and returns its reply: with the first bytes of what it said
+// if that is saysOther, and with the error of TLS if it is distrusts. It waits for as long as politely says, and closes
+// the connection.
 func greet(ctx context.Context, conn net.Conn, host string, credentials *tls.Config) (reply, []byte, error) {
 	raw := conn
 	defer func() { _ = raw.Close() }() // all that matters has been read
@@ -53,7 +54,7 @@ func greet(ctx context.Context, conn net.Conn, host string, credentials *tls.Con
 		}
 		conn = secured
 	}
-	// A server that wants no more of us may have hung up: what it has said is still there to be read.
+	// If the server has hung up, what it said before can still be read.
 	_, writeErr := io.WriteString(conn, greeting)
 	said := make([]byte, maxSaid)
 	n, err := io.ReadAtLeast(conn, said, frameHeader)
@@ -73,13 +74,13 @@ func greet(ctx context.Context, conn net.Conn, host string, credentials *tls.Con
 	return hangsUp, nil, nil
 }
 
-// isSettings reports whether bytes begin as a server does in HTTP/2: a frame of settings for the whole connection.
+// isSettings reports whether bytes begin with the first frame of a server of HTTP/2: settings for the whole connection.
 func isSettings(b []byte) bool {
 	length := binary.BigEndian.Uint32(b) >> 8
 	return length%6 == 0 && b[3] == frameSettings && binary.BigEndian.Uint32(b[5:]) == 0
 }
 
-// tlsReply is what an error of a handshake says of the other end.
+// tlsReply returns the reply that the error of a handshake stands for.
 func tlsReply(ctx context.Context, err error) reply {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -93,7 +94,7 @@ func tlsReply(ctx context.Context, err error) reply {
 	return noTLS
 }
 
-// isAlert reports that the other end has said in TLS why it goes on no further.
+// isAlert reports whether the other end has ended the handshake with an alert of TLS, which says why.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"

@@ -29,7 +29,7 @@ type flag struct {
 	launch       string // usage in gorun launch, if that is another
 	running      string // usage in the commands about running jobs; empty: they do not have it
 	perNode      bool   // gorun launch gives each node a value of its own, or uses the flag itself
-	unmistakable bool   // a program hardly has such a flag, so that behind the program it is in the wrong place
+	unmistakable bool   // hardly any program has a flag of this name: behind the program, it is misplaced
 
 	set func(*options, string) error // the error says what is wanted
 }

@@ -57,7 +57,7 @@ func meantBy(path string) string {
 	}
 }
 
-// launchers have some of the same flags.
+// launchers are programs with flags of the same names: behind one of them, such a flag may be its own.
 var launchers = []string{"gorun", "torchrun", "accelerate"}
 
 // misplaced returns a warning for a flag of gorun that stands after the program, and so is the program's; empty: there is none. It does not

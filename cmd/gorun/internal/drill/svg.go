@@ -135,7 +135,7 @@ func drawLegend(p *picture, y int) {
 
 func class(s State) string { return strings.ReplaceAll(string(s), " ", "-") }
 
-// cross is the path of a cross.
+// cross returns an SVG path: an x with its middle at this point.
 func cross(x, y float64) string {
 	return fmt.Sprintf("M%.1f %.1fl8 8m0 -8l-8 8", x-4, y-4)
 }

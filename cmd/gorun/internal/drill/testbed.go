@@ -45,15 +45,15 @@ func newTestbed(o Options, j job, p Policy, dir string, seen *observer) (*testbe
 	s := &testbed{
 		events: newEvents(), seen: seen, options: o, job: j, policy: p, dir: dir, agents: make(map[int]*process), etcds: make(map[int]*process),
 	}
-	if err := s.set(); err != nil {
+	if err := s.prepare(); err != nil {
 		s.clear(context.Background())
 		return nil, err
 	}
 	return s, nil
 }
 
-// set prepares everything that processes need.
-func (s *testbed) set() (err error) {
+// prepare makes what the processes need.
+func (s *testbed) prepare() (err error) {
 	if err := os.Mkdir(s.temp(), 0o700); err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (m *stateMachine) onFinished(e finished, now time.Time) []action {
 	switch o := e.outcome; {
 	case m.stopping:
 		return actions
-	case o.ByStop: // which ends the job; a node that is frozen, or had not come yet, does not know
+	case o.ByStop: // it ends the whole job, and a node that is frozen, or had not come yet, has not heard of it
 		return append(actions, m.stop(syscall.SIGTERM, now)...)
 	case o.Code == 0:
 		return actions
