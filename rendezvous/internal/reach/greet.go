@@ -34,7 +34,7 @@ const (
 )
 
 // greet greets the other end of a new connection to host, and returns its reply: with the first bytes of what it said
-// if that is saysOther, and with the error of TLS if it is distrusts. It waits for as long as politely says, and closes
+// if that is saysOther, and with the error of TLS if there is one. It waits at most for the time politely, and closes
 // the connection.
 func greet(ctx context.Context, conn net.Conn, host string, credentials *tls.Config) (reply, []byte, error) {
 	raw := conn
