@@ -68,7 +68,7 @@ func (w *simWorld) check(events []*clientv3.Event) {
 		case key == k.current():
 			w.checkCurrent(k, e.Kv)
 		case key == k.state():
-			w.checkState(k, e.Kv)
+			w.checkState(e.Kv)
 		case key == k.lost():
 			w.checkLost(e.Kv)
 		}
@@ -276,7 +276,7 @@ func (w *simWorld) isReported(k keys, round int) bool {
 }
 
 // checkState: a job ends once, and with success only if all members of its round have reported that.
-func (w *simWorld) checkState(k keys, kv *mvccpb.KeyValue) {
+func (w *simWorld) checkState(kv *mvccpb.KeyValue) {
 	doc := decoded[stateDoc](w, kv)
 	before, closed := w.record.outcomes[doc.Job]
 	if closed && before != doc.Outcome && !w.record.lossy {

@@ -65,7 +65,7 @@ func statusCommand(here host, etcd Etcd) *cobra.Command {
 	asJSON, watch := false, false
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
 		look := func(ctx context.Context) (*status.Job, error) {
-			job, _, err := find.job(ctx, argument(args, 0))
+			job, _, err := find.job(ctx, jobOf(args))
 			return job, err
 		}
 		switch {
@@ -92,18 +92,18 @@ func statusCommand(here host, etcd Etcd) *cobra.Command {
 	})
 }
 
-// argument returns an argument; empty: it is not there.
-func argument(args []string, i int) string {
-	if i >= len(args) {
+// jobOf returns the argument that names the job; empty: there is none.
+func jobOf(args []string) string {
+	if len(args) == 0 {
 		return ""
 	}
-	return args[i]
+	return args[0]
 }
 
 func logsCommand(here host, etcd Etcd) *cobra.Command {
 	rank, follow := -1, false
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		job, agents, err := find.job(cmd.Context(), argument(args, 0))
+		job, agents, err := find.job(cmd.Context(), jobOf(args))
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 func stopCommand(here host, etcd Etcd) *cobra.Command {
 	kill := false
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		job, agents, err := find.job(cmd.Context(), argument(args, 0))
+		job, agents, err := find.job(cmd.Context(), jobOf(args))
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func stopCommand(here host, etcd Etcd) *cobra.Command {
 
 func restartCommand(here host, etcd Etcd) *cobra.Command {
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		job, agents, err := find.job(cmd.Context(), argument(args, 0))
+		job, agents, err := find.job(cmd.Context(), jobOf(args))
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func unanswered(job *status.Job) (errs []error) {
 
 func stacksCommand(here host, etcd Etcd) *cobra.Command {
 	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		job, agents, err := find.job(cmd.Context(), argument(args, 0))
+		job, agents, err := find.job(cmd.Context(), jobOf(args))
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (s *testbed) start(name string, host int, args []string) (*process, error) 
 	stderr := &agentLog{own: file, workers: &boundedLog{file, maxWorkerLog}, line: func(line []byte) { s.read(p, host, line) }}
 	stdout := &lineWatcher{&boundedLog{file, maxWorkerLog}, func() {}}
 	if s.options.Program != nil && host >= 0 {
-		stdout.found = func() { s.post(func(at time.Time) { s.seen.wrote(at, host) }) }
+		stdout.found = func() { s.post(func(at time.Time) { s.seen.wrote(at) }) }
 	}
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	if s.isUnread(host) {

@@ -41,8 +41,9 @@ func Become(socket, node, dir string, program []string) error {
 // linePause is how long a round must have lasted before a line counts as progress in it: a line of the round before may come late.
 const linePause = 100 * time.Millisecond
 
-// wrote records that a worker of a node has written a line. It counts as progress of all workers, as usually only one of them writes.
-func (o *observer) wrote(at time.Time, node int) {
+// wrote records that a worker has written a line. It counts as progress of all workers, because usually only one of
+// them writes.
+func (o *observer) wrote(at time.Time) {
 	list := o.in(o.newest())
 	for _, k := range list {
 		if at.Sub(k.since) < linePause {

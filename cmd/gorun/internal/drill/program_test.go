@@ -13,11 +13,11 @@ func TestProgram(t *testing.T) {
 		w.tell(k, started)
 	}
 	nodes := []int{0, 1}
-	w.wrote(w.now.Add(linePause/2), 0)
+	w.wrote(w.now.Add(linePause / 2))
 	if w.together(nodes) {
 		t.Error("a line counts that may come from the round before")
 	}
-	w.wrote(w.now.Add(linePause), 0)
+	w.wrote(w.now.Add(linePause))
 	if !w.together(nodes) {
 		t.Errorf("a line does not count: %s", w.describe())
 	}
@@ -29,12 +29,12 @@ func TestProgram(t *testing.T) {
 	if list := w.live(0); len(list) != 2 || list[0].Round != 2 {
 		t.Errorf("on node 0 live %v", list)
 	}
-	w.wrote(w.now.Add(linePause), 0)
+	w.wrote(w.now.Add(linePause))
 	if w.together(nodes) {
 		t.Error("they are together without the one that has died")
 	}
 	w.tell(&worker{place: place{Node: 1, Local: 1, Pid: 104, Round: 2, Rank: 3, World: 4, Restarts: 1, Master: "m2"}}, started)
-	w.wrote(w.now.Add(linePause), 1)
+	w.wrote(w.now.Add(linePause))
 	if !w.together(nodes) || w.wrong != nil || w.checkRound() != nil {
 		t.Errorf("they are not together: %s, %v, %v", w.describe(), w.wrong, w.checkRound())
 	}
