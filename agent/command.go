@@ -62,7 +62,6 @@ type Answer struct {
 type WorkerStacks struct {
 	Rank, LocalRank, Pid int
 	Doing                string // as the end of a sentence about it; empty: not known
-	File                 string // that says more; empty: none
 }
 
 var errEnding = errors.New("the job is ending on this node")
@@ -216,11 +215,7 @@ func (l *loop) collect(c Command) {
 		report, err := hang.Collect(l.startCtx, workers, dir)
 		answer := Answer{Err: err, Hint: report.FirstHint()}
 		for i, w := range workers {
-			s := WorkerStacks{Rank: w.Rank, LocalRank: w.LocalRank, Pid: w.Pid, Doing: Printable(report.Doing[i])}
-			if dir != "" {
-				s.File = filepath.Join(dir, fmt.Sprint(w.LocalRank), hang.StacksFile)
-			}
-			answer.Stacks = append(answer.Stacks, s)
+			answer.Stacks = append(answer.Stacks, WorkerStacks{w.Rank, w.LocalRank, w.Pid, Printable(report.Doing[i])})
 		}
 		if dir != "" {
 			answer.Files = filepath.Join(dir, "*", hang.StacksFile)

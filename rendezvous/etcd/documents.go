@@ -111,10 +111,9 @@ func (d *leaderDoc) check() error { return checkTexts(d.Key, d.Host, d.Agent) }
 
 // currentDoc is what job/current says.
 type currentDoc struct {
-	Round    int                `json:"round"`
-	ID       string             `json:"id"`                 // tells the round from any other of that number
-	Restarts int                `json:"restarts,omitempty"` // of the job's budget, used before it
-	Over     *rendezvous.Ending `json:"over,omitempty"`     // nil: it is running
+	Round int                `json:"round"`
+	ID    string             `json:"id"`             // tells the round from any other of that number
+	Over  *rendezvous.Ending `json:"over,omitempty"` // nil: it is running
 }
 
 func (d *currentDoc) check() error {

@@ -63,7 +63,7 @@ func (w *writer) register(ctx context.Context, lease clientv3.LeaseID, self node
 // form writes a round, and that it is the current one, if its members are as they were read.
 func (w *writer) form(ctx context.Context, v *view, f rendezvous.Formed, token string) error {
 	k, lease := w.keys, v.config.lease
-	t := w.asLeader(v).put(k.current(), currentDoc{Round: f.ID, ID: w.newKey(), Restarts: f.Restarts}, lease)
+	t := w.asLeader(v).put(k.current(), currentDoc{Round: f.ID, ID: w.newKey()}, lease)
 	t.deleteBelow(k.roundOf(f.ID-1), k.reports())
 	for _, m := range f.Members[:min(len(f.Members), membersChecked)] {
 		t.when = append(t.when, isAt(k.node(m.Key), v.nodes[m.Key].rev))

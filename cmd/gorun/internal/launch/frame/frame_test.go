@@ -79,7 +79,7 @@ func TestParseScaled(t *testing.T) {
 }
 
 func TestReadHello(t *testing.T) {
-	hello := Hello{Protocol: Protocol, Version: "0.1.0", System: "linux/amd64", Host: "n1", Addr: "10.0.0.1", Port: 20000}
+	hello := Hello{Protocol: Protocol, Version: "0.1.0", Addr: "10.0.0.1", Port: 20000}
 	line := string(AppendHello(nil, hello))
 	for _, noise := range []string{"", "\n", "Welcome!\n", "\x01gorun-", "\x01gorun-agen\x01", "no line break", strings.Repeat("a line of a motd\n", 1000)} {
 		r := bufio.NewReader(strings.NewReader(noise + line + "rest"))

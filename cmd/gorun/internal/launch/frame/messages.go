@@ -15,8 +15,6 @@ const Protocol = 2
 type Hello struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"` // of gorun
-	System   string `json:"system"`  // GOOS/GOARCH
-	Host     string `json:"host"`    // the machine's own name
 	Addr     string `json:"addr"`    // where other machines are likely to reach it; empty: not known
 	Port     int    `json:"port"`    // nobody listens on this one and the next; 0: not known
 }

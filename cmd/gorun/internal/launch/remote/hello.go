@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
@@ -13,13 +12,8 @@ import (
 
 // newHello returns what this proxy says first.
 func newHello(version string) frame.Hello {
-	name, err := os.Hostname()
-	if err != nil {
-		name = "" // the launcher has the user's name for it
-	}
 	return frame.Hello{
-		Protocol: frame.Protocol, Version: version, System: runtime.GOOS + "/" + runtime.GOARCH, Host: name,
-		Addr: ownAddr(os.Getenv("SSH_CONNECTION")), Port: freePort(),
+		Protocol: frame.Protocol, Version: version, Addr: ownAddr(os.Getenv("SSH_CONNECTION")), Port: freePort(),
 	}
 }
 

@@ -59,7 +59,7 @@ func newBed(t *testing.T, fail error) *bed {
 		}, Wait: func() frame.Outcome { return <-b.end }}, nil
 	}
 	go func() {
-		b.done <- Run(in, out, Config{Hello: frame.Hello{Protocol: frame.Protocol, Host: "n1"}, Signals: b.signals, Start: start})
+		b.done <- Run(in, out, Config{Hello: frame.Hello{Protocol: frame.Protocol, Version: "1"}, Signals: b.signals, Start: start})
 		_ = out.Close()
 	}()
 	r := bufio.NewReader(from)
@@ -137,7 +137,7 @@ func TestJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, nil)
 		b.start()
-		if b.hello.Host != "n1" || len(b.job.Args) != 2 {
+		if b.hello.Version != "1" || len(b.job.Args) != 2 {
 			t.Errorf("hello %+v, job %+v", b.hello, b.job)
 		}
 		_, _ = io.WriteString(b.stdout, "out\n")
