@@ -3,8 +3,6 @@ package agent
 import (
 	"fmt"
 	"strings"
-
-	"github.com/gorun/gorun/launcher/topology"
 )
 
 const (
@@ -123,7 +121,7 @@ func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group
 		line("  note      : %s", note)
 	}
 	if len(x.same) > 0 {
-		line("  same for  : %s: %s", plural(len(x.same), "other worker", "other workers"), cut("ranks "+topology.FormatList(x.same)))
+		line("  same for  : %s: %s", plural(len(x.same), "other worker", "other workers"), cut(ranksOf(x.same)))
 	}
 	for i, text := range e.explanation(x.Death, lines) {
 		lead := "    "

@@ -161,17 +161,17 @@ func TestSummarySame(t *testing.T) {
 		{"all", WorkerError{Root: said(2, "boom"), Others: []death.Death{said(4, "boom"), said(0, "boom"), said(1, "boom")}},
 			[]string{"2", "3 other workers: ranks 0-1,4"}},
 		{"some", WorkerError{Root: said(0, "boom"), Others: []death.Death{said(1, "bang"), said(2, "boom"), said(3, "bang"), said(4, "bong")}},
-			[]string{"1", "1 other worker: ranks 3", "4", "0", "1 other worker: ranks 2"}},
+			[]string{"1", "1 other worker: rank 3", "4", "0", "1 other worker: rank 2"}},
 		{"stopped", WorkerError{Root: said(3, "boom"), Stopped: []death.Death{term(1), term(0), term(2)}},
 			[]string{"1", "2 other workers: ranks 0,2", "3"}},
 		{"another exit code", WorkerError{Root: said(0), Others: []death.Death{{Rank: 1, ExitCode: 2}}}, []string{"1", "0"}},
 		{"stopped with the code of the root cause", WorkerError{Root: said(0), Stopped: []death.Death{{Rank: 1, ExitCode: 1, Stopped: true}}}, []string{"1", "0"}},
 		{"torch's prefix", WorkerError{Root: said(1, "[rank1]: Traceback", "[rank1]: boom"), Others: []death.Death{said(2, "[rank2]: Traceback", "[rank2]: boom"), said(3, "[rank2]: Traceback")}},
-			[]string{"3", "1", "1 other worker: ranks 2"}},
+			[]string{"3", "1", "1 other worker: rank 2"}},
 		{"error files", WorkerError{Root: said(0), Others: []death.Death{said(1), said(2)}, ErrorFiles: map[int]ErrorFile{
-			0: {File: "a", Message: "E"}, 1: {File: "b", Message: "E"}, 2: {File: "c", Message: "F"}}}, []string{"2", "0", "1 other worker: ranks 1"}},
+			0: {File: "a", Message: "E"}, 1: {File: "b", Message: "E"}, 2: {File: "c", Message: "F"}}}, []string{"2", "0", "1 other worker: rank 1"}},
 		{"the root cause is elsewhere", WorkerError{Root: said(9), Elsewhere: &rendezvous.Failure{Death: death.Death{Rank: 9}}, Others: []death.Death{said(1), said(2)}},
-			[]string{"1", "1 other worker: ranks 2", "9"}},
+			[]string{"1", "1 other worker: rank 2", "9"}},
 	} {
 		var got []string
 		for line := range strings.Lines(c.e.Summary()) {
