@@ -125,7 +125,8 @@ func (d *dir) openRoot() error {
 }
 
 func isOwn(name string) bool {
-	return name == openName || name == writeName || name == newName || strings.HasPrefix(name, keyPrefix)
+	isKey := strings.HasPrefix(name, keyPrefix) && len(name) == len(fileOf(""))
+	return isKey || name == openName || name == writeName || name == newName
 }
 
 // names returns the names of the files.
@@ -177,7 +178,11 @@ func (d *dir) leave() error {
 }
 
 func (d *dir) removeIfUnused() error {
-	if d.opened != nil && (d.isRemoved() || flock(d.opened, syscall.LOCK_EX|syscall.LOCK_NB) != nil) {
+	if d.opened == nil { // nobody knows who has it open, and there is no key if nobody has
+		_ = os.Remove(d.path)
+		return nil
+	}
+	if d.isRemoved() || flock(d.opened, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return nil
 	}
 	err := d.removeKeys()

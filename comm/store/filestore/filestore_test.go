@@ -202,18 +202,22 @@ func keys(t *testing.T, path string) []string {
 func TestLeavesWhatIsNotAStore(t *testing.T) {
 	dir := t.TempDir()
 	inDir := func(name string) string { return filepath.Join(dir, name) }
+	keyFile := "key-" + strings.Repeat("0", 64)
 	if err := errors.Join(
 		os.WriteFile(inDir("thesis.txt"), []byte("gorun is not mentioned here"), 0o600),
 		os.Mkdir(inDir("letters"), 0o700), os.WriteFile(inDir("letters/1.txt"), []byte("dear"), 0o600),
 		os.Mkdir(inDir("everybody"), 0o700), os.Chmod(inDir("everybody"), 0o777),
 		os.Mkdir(inDir("real"), 0o700), os.Symlink("real", inDir("link")),
 		os.Mkdir(inDir("theirs"), 0o700),
+		os.Mkdir(inDir("keys"), 0o700), os.WriteFile(inDir("keys/key-home.pem"), []byte("secret"), 0o600),
+		os.MkdirAll(inDir("garbled/open"), 0o700), os.WriteFile(inDir("garbled/"+keyFile), nil, 0o600),
 	); err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]string{
 		"thesis.txt": "it is no directory", "letters": `it is no store: it has a file "1.txt"`, "everybody": "others than its owner can write to it",
 		"link": "it is no directory", "no/such/directory": "no such file or directory",
+		"keys": `it is no store: it has a file "key-home.pem"`, "garbled": "is a directory",
 	}
 	if os.Chown(inDir("theirs"), 54321, 54321) == nil {
 		refused["theirs"] = "it belongs to user 54321"
