@@ -25,6 +25,8 @@ func failure(rank, code int) *rendezvous.Failure {
 func TestVictimReportsFirst(t *testing.T) {
 	crash := follower(0, 2, 0)
 	crash.ExitCode = -11
+	slow := failure(2, 3) // which had failed by itself, and was still ending when its agent stopped the others on its node
+	slow.Stopped = true
 	for _, c := range []struct {
 		name   string
 		first  *rendezvous.Failure // of n1
@@ -32,6 +34,7 @@ func TestVictimReportsFirst(t *testing.T) {
 		root   int // index of the root cause: 0 is first, 1 the first of the others
 	}{
 		{"the cause comes later", follower(0, 2, 0), []*rendezvous.Failure{failure(2, 3)}, 1},
+		{"the cause takes long to end", follower(0, 2, 0), []*rendezvous.Failure{slow}, 1},
 		{"a chain", follower(0, 1, 0), []*rendezvous.Failure{follower(1, 2, 1), failure(2, 3)}, 2},
 		{"each because of the other", follower(0, 1, 0), []*rendezvous.Failure{follower(1, 0, 1)}, 0},
 		{"a circle of others", follower(0, 2, 0), []*rendezvous.Failure{follower(1, 2, 1), follower(2, 1, 2)}, 1},

@@ -61,9 +61,10 @@ func because(failures []Failure, i int, of func(rank int) int) int {
 }
 
 // explains reports whether f, which later names, failed by itself. If gorun stopped it, what it says shows this: it has then said it before
-// later has. A worker that has only found out why another one revoked the round lived on until it was stopped.
+// later has. A worker that has only found out why another one revoked the round lived on until it was stopped. Without a common clock, f is
+// what its node has found to be a failure of its own.
 func (f *Failure) explains(later *Failure) bool {
-	if !f.Stopped {
+	if !f.Stopped || later.Written.IsZero() {
 		return true
 	}
 	hasFound := later.Cause == Revoked && f.Peer != nil
