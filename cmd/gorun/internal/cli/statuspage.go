@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -48,9 +49,21 @@ type etcdMemory struct {
 	config atomic.Pointer[rendezvous.Config]
 }
 
-// Rendezvous implements Etcd.
+// Rendezvous implements Etcd. What needs a token is remembered as soon as that is known.
 func (e *etcdMemory) Rendezvous(c rendezvous.Config) rendezvous.Rendezvous {
-	e.config.Store(&c)
+	get := c.Token
+	if get == nil {
+		e.config.Store(&c)
+		return e.Etcd.Rendezvous(c)
+	}
+	known := c
+	c.Token = func(ctx context.Context) (secret string, giver io.Closer, err error) {
+		if secret, giver, err = get(ctx); err == nil {
+			known.Secret = secret
+			e.config.Store(&known)
+		}
+		return secret, giver, err
+	}
 	return e.Etcd.Rendezvous(c)
 }
 
