@@ -27,7 +27,7 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 	k := keysOf(DefaultPrefix, j.config.RunID)
 	put := func(key string) int64 {
 		t.Helper()
-		answer, err := j.client.Put(t.Context(), key, `{"version":1,"is":{}}`)
+		answer, err := j.client.Put(t.Context(), key, `{"version":2,"is":{}}`)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	docVersion = 1
+	docVersion = 2       // is raised when older agents would misread a document: a Failure, say
 	docLimit   = 1 << 20 // bytes
 )
 
-// A document is the value of a key. Some names in JSON (door, head, seats) differ from those in Go: older agents know them.
+// A document is the value of a key. Some names in JSON (door, head, seats) are older than those in Go.
 type document[T any] struct {
 	Version int `json:"version"`
 	Is      T   `json:"is"`

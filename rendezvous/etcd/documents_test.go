@@ -106,12 +106,12 @@ func TestBadDocuments(t *testing.T) {
 	long := strings.Repeat("x", docLimit)
 	for _, c := range []struct{ text, want string }{
 		{`nonsense`, "not a document of gorun's: invalid character 'o' in literal null (expecting 'u')"},
-		{`{"version":2,"is":[]}`, "version 2, but this gorun uses version 1: all nodes need the same version of gorun"},
-		{`{"version":1,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.assignment"},
-		{`{"version":1}`, "round 0 of 0 nodes with port 0"},
-		{`{"version":1,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:0s ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
-		{`{"version":1,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 New:0s ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
-		{`{"version":1,"is":{"token":"` + long + `"}}`, "a document of 1048607 bytes: want at most 1048576"},
+		{`{"version":1,"is":[]}`, "version 1, but this gorun uses version 2: all nodes need the same version of gorun"},
+		{`{"version":2,"is":{"seats":7}}`, "not a document of gorun's: json: cannot unmarshal number into Go struct field roundDoc.is.seats of type map[string]etcd.assignment"},
+		{`{"version":2}`, "round 0 of 0 nodes with port 0"},
+		{`{"version":2,"is":` + round(-1, 1) + `}`, "round 1 of 1 nodes with k in {Rank:-1 Try:1 New:0s ID: Host:h Place:{FirstRank:0 WorldSize:1 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":2,"is":` + round(0, 0) + `}`, "round 1 of 1 nodes with k in {Rank:0 Try:1 New:0s ID: Host:h Place:{FirstRank:0 WorldSize:0 FirstRoleRank:0 RoleWorldSize:1}}"},
+		{`{"version":2,"is":{"token":"` + long + `"}}`, "a document of 1048607 bytes: want at most 1048576"},
 	} {
 		_, err := decode[roundDoc](&mvccpb.KeyValue{Key: []byte("rounds/1"), Value: []byte(c.text)})
 		var bad *DocumentError
@@ -203,11 +203,11 @@ func round(rank, workers int) string {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"version":1,"is":` + round(0, 1) + `}`))
-	f.Add([]byte(`{"version":1,"is":{"failure":{"code":3},"outcome":{"code":1},"round":4,"over":{"why":"w"}}}`))
-	f.Add([]byte(`{"version":1,"is":{"node":{"id":"a","host":"h","nproc":1},"port":1,"unreached":[{"key":"b","addr":"h:1"}]}}`))
+	f.Add([]byte(`{"version":2,"is":` + round(0, 1) + `}`))
+	f.Add([]byte(`{"version":2,"is":{"failure":{"code":3},"outcome":{"code":1},"round":4,"over":{"why":"w"}}}`))
+	f.Add([]byte(`{"version":2,"is":{"node":{"id":"a","host":"h","nproc":1},"port":1,"unreached":[{"key":"b","addr":"h:1"}]}}`))
 	f.Add([]byte(`{"version":9}`))
-	f.Add([]byte(`{"version":1,"is":` + strings.Replace(round(0, 1), `"size":1`, `"size":4000`, 1) + `}`))
+	f.Add([]byte(`{"version":2,"is":` + strings.Replace(round(0, 1), `"size":1`, `"size":4000`, 1) + `}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		kv := &mvccpb.KeyValue{Key: []byte("k"), Value: text}
 		of := 64 * len(text)

@@ -82,7 +82,7 @@ func TestUnreadableReport(t *testing.T) {
 	if err := w.form(t.Context(), v, next, "token"); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{`{"version":1,"is":7}`, `{"version":1,"is":{"failure":{"exit_code":` + strings.Repeat("9", 500<<10) + `}}}`, `{"version":2}`, "", "\xff"} {
+	for _, text := range []string{`{"version":2,"is":7}`, `{"version":2,"is":{"failure":{"exit_code":` + strings.Repeat("9", 500<<10) + `}}}`, `{"version":3}`, "", "\xff"} {
 		if _, err := w.client.Put(t.Context(), w.keys.report(2, "c"), text); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestUnreadableReport(t *testing.T) {
 		}
 		v = now
 	}
-	if _, err := w.client.Put(t.Context(), w.keys.report(2, "c"), `{"version":1,"is":{}}`); err != nil {
+	if _, err := w.client.Put(t.Context(), w.keys.report(2, "c"), `{"version":2,"is":{}}`); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := read(t.Context(), w, true, v); err != nil || len(now.reports) != 1 || now.reports[0].Failure != nil || len(now.bad) > 0 {

@@ -255,11 +255,11 @@ func TestNewerGorun(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, startServer(t).client(), 1, 1)
 	key := keysOf(DefaultPrefix, j.config.RunID).current()
-	if _, err := j.client.Put(t.Context(), key, `{"version":2}`); err != nil {
+	if _, err := j.client.Put(t.Context(), key, `{"version":3}`); err != nil {
 		t.Fatal(err)
 	}
 	_, err := j.agent("a", nil).join()
-	want := "etcd key " + key + ": version 2, but this gorun uses version 1: all nodes need the same version of gorun"
+	want := "etcd key " + key + ": version 3, but this gorun uses version 2: all nodes need the same version of gorun"
 	if err == nil || err.Error() != want {
 		t.Errorf("Join = %v, want %s", err, want)
 	}

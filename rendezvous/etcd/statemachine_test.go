@@ -19,7 +19,7 @@ func TestJobChanges(t *testing.T) {
 	t.Parallel()
 	k := keysOf(DefaultPrefix, "job")
 	put, remove := clientv3.EventTypePut, clientv3.EventTypeDelete
-	const status = `{"version":1,"is":{"wait":"news"}}`
+	const status = `{"version":2,"is":{"wait":"news"}}`
 	for _, c := range []struct {
 		what   string
 		kind   mvccpb.Event_EventType
@@ -32,7 +32,7 @@ func TestJobChanges(t *testing.T) {
 		{"a round", put, k.current(), 11, "", true, "before"},
 		{"a round that has been read", put, k.current(), 10, "", false, "before"},
 		{"the end", put, k.state(), 11, "", true, "before"},
-		{"a leader", put, k.leader(), 11, `{"version":1,"is":{"key":"k","host":"h"}}`, false, "before"},
+		{"a leader", put, k.leader(), 11, `{"version":2,"is":{"key":"k","host":"h"}}`, false, "before"},
 		{"a leader's end", remove, k.leader(), 11, "", true, "before"},
 		{"a status", put, k.status(), 11, status, false, "news"},
 		{"a status from before", put, k.status(), 9, status, false, "before"},

@@ -95,7 +95,7 @@ func prepare(t *testing.T, w *writer) *view {
 
 func put(t *testing.T, w *writer, key string) {
 	t.Helper()
-	if _, err := w.client.Put(t.Context(), key, `{"version":1}`); err != nil {
+	if _, err := w.client.Put(t.Context(), key, `{"version":2}`); err != nil {
 		t.Fatal(err)
 	}
 }
