@@ -222,6 +222,9 @@ func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failur
 
 // Restart is a report as well: it takes the place of this node's own, since the round is over with it.
 func (r *Rendezvous) Restart(ctx context.Context, round *rendezvous.Round, why string) error {
+	if err := r.driver.lost(); err != nil {
+		return err
+	}
 	return r.report(ctx, round, reportDoc{Restart: why})
 }
 

@@ -61,11 +61,19 @@ func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
 
 // change changes the job for a user, unless etcd has lost it.
 func (d *driver) change(ctx context.Context, request func(context.Context, *executor) error) error {
+	if err := d.lost(); err != nil {
+		return err
+	}
+	return inTime(ctx, func(ctx context.Context) error { return request(ctx, &d.executor) })
+}
+
+// lost says to a user that etcd has lost the job; nil: it has not, as far as this node knows.
+func (d *driver) lost() error {
 	lost := make(chan bool, 1)
 	if d.turn(func() { lost <- d.machine.conn.lost }) && <-lost {
 		return errors.New("etcd has lost this job, which can only end")
 	}
-	return inTime(ctx, func(ctx context.Context) error { return request(ctx, &d.executor) })
+	return nil
 }
 
 // inTime does for a user what takes one request, and says so if etcd does not answer.

@@ -56,6 +56,9 @@ func TestHealthyWorkersGoOn(t *testing.T) {
 		if err := a.Scale(t.Context(), 1, 1); err == nil || !strings.Contains(err.Error(), "etcd has lost this job") {
 			t.Errorf("Scale = %v", err)
 		}
+		if err := a.Restart(t.Context(), rounds[i+1], "gorun restart"); err == nil || !strings.Contains(err.Error(), "etcd has lost this job") {
+			t.Errorf("Restart = %v", err)
+		}
 	}
 	for i, a := range agents[1:] {
 		a.report(rounds[i+1], nil)
@@ -75,7 +78,6 @@ func TestFirstDecisionEndsALostJob(t *testing.T) {
 	}{
 		"a failure": {func(a *agent, r *rendezvous.Round) { a.report(r, failure(a, 1, 3)) }, "rank 1 on n1.test: exit code 3"},
 		"a leave":   {func(a *agent, _ *rendezvous.Round) { a.leave(errors.New("somebody wants it")) }, "n1 on n1.test has left"},
-		"a restart": {func(a *agent, r *rendezvous.Round) { _ = a.Restart(t.Context(), r, "it hangs") }, "it hangs"},
 		"a Join":    {func(a *agent, _ *rendezvous.Round) { _, _ = a.join() }, "this one needs another round"},
 	} {
 		j := newJob(t, server.client(), 2, 2)
