@@ -42,8 +42,8 @@ func (e agentConnected) apply(m *stateMachine) {
 	if l.connected[e.key] += e.more; l.connected[e.key] == 0 {
 		delete(l.connected, e.key)
 	}
-	if l.stage.For == rendezvous.Cause {
-		l.decided = nil
+	if l.leading && l.stage.For == rendezvous.Cause {
+		l.decideAt = m.now
 	}
 }
 

@@ -253,7 +253,9 @@ func (r *publishStatus) do(ctx context.Context, x *executor) error {
 }
 
 func (r *publishStatus) done(m *stateMachine, err error) {
-	m.leader.decided = nil // there may be more to publish
+	if m.leader.leading { // there may be more to publish
+		m.leader.decideAt = m.now
+	}
 	if err == nil {
 		m.leader.status = r.wait
 	}

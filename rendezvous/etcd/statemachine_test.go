@@ -253,3 +253,22 @@ func TestStoppedTaskIsNotHeard(t *testing.T) {
 	}
 	close(follower.may)
 }
+
+// TestNewsIsReadFirst: a leader that knows of news decides again when it has read that, and not when something else happens before. A member
+// may be gone, or another failure be reported.
+func TestNewsIsReadFirst(t *testing.T) {
+	t.Parallel()
+	for _, e := range []event{agentConnected{"other", 1}, answered{publishing, &publishStatus{}, nil}} {
+		for _, unread := range []bool{false, true} {
+			m := idle()
+			v := &view{rev: 10, whole: true, leader: &leaderDoc{Key: "k"}, leaderLease: 7}
+			m.conn.lease, m.conn.view, m.conn.renewAt, m.conn.readAt = 7, v, time.Now().Add(time.Hour), time.Now()
+			m.leader.leading, m.leader.decided, m.leader.stage = true, v, rendezvous.Stage{For: rendezvous.Cause}
+			m.pending[reading] = unread
+			decides := slices.ContainsFunc(m.Step(time.Now(), e), func(a action) bool { _, is := a.(logDecision); return is })
+			if decides == unread {
+				t.Errorf("%T: news is to be read: %t; it decides: %t", e, unread, decides)
+			}
+		}
+	}
+}
