@@ -22,6 +22,7 @@ type enrolment struct {
 	self      nodeDoc       // what is to be known of the node
 	retention time.Duration // for which what is written of a job outlasts its leader
 	current   int64         // the revision of the current round, if the node is in it; 0: it is not
+	over      string        // the job for whose nodes this one has waited in vain; empty: none
 }
 
 // A jobConfig is what job/config says, as it was written at a revision; the zero value: there is none.
@@ -50,6 +51,12 @@ func (e *takenError) by() string { return rendezvous.Node{ID: e.ID, Host: e.Host
 
 // errForgotten: etcd has lost a job that has nodes, or the one that this node is in.
 var errForgotten = errors.New("etcd does not know the job's settings")
+
+// A desertedError says that the job has had a round, and none of its nodes is there. They come back if etcd has not
+// answered for longer than their leases last. If all of them have been killed, they do not.
+type desertedError struct{ job string }
+
+func (e *desertedError) Error() string { return "no node of the job is there" }
 
 // A precondition is all that an enrolment depends on.
 type precondition struct {
@@ -106,6 +113,8 @@ func (s *precondition) admit(e enrolment, key string) (begins bool, err error) {
 		return false, nil
 	case forgotten:
 		return false, errForgotten
+	case e.job == "" && !s.hasNodes && s.current > 0 && s.config.Job != e.over:
+		return false, &desertedError{s.config.Job}
 	case e.job == "" && !s.hasNodes:
 		return true, nil
 	}

@@ -29,6 +29,8 @@ type member struct {
 	shownRefusal  string           // why the last of the other nodes was refused
 	takenBy       string           // key of the node that has this one's rank, perhaps a dead one that this one replaces; empty: none is known
 	takenSince    time.Time        // when this node found that out
+	deserted      string           // the job that has none of its nodes, of which this one is not yet; empty: there is no such job
+	desertedSince time.Time        // when this node found that out
 
 	round  int // that this node is in; 0: none
 	report *report

@@ -30,9 +30,12 @@ func (b *member) enrol() {
 	if _, member := c.view.assignment(b.key); member {
 		e.current = c.view.currentRev
 	}
+	if b.deserted != "" && b.now.Sub(b.desertedSince) >= b.config.Lease {
+		e.over = b.deserted
+	}
 	b.request(enrolling, &enrolNode{
 		enrolment: e, anew: b.enrolledLease != c.lease, known: c.view.config, led: c.view.leader != nil,
-		waits: b.takenBy != "", rev: b.nodeRev,
+		waits: b.takenBy != "", rev: b.nodeRev, deserted: b.deserted != "",
 	})
 }
 
@@ -44,6 +47,8 @@ type enrolNode struct {
 	led   bool      // there is a leader, as far as is known
 	waits bool      // another node has the rank
 	rev   int64
+
+	deserted bool // the job's nodes were not there
 
 	in enrolled
 }
@@ -57,6 +62,9 @@ func (r *enrolNode) do(ctx context.Context, x *executor) (err error) {
 		waiting, cancel := x.within(ctx, rankInterval)
 		x.awaitFreeRank(waiting, r.self.Node.NodeRank)
 		cancel()
+	}
+	if r.deserted && r.over == "" {
+		x.pause(ctx, rankInterval/4)
 	}
 	r.mine.Job = x.newKey()
 	r.in, err = x.enrol(ctx, r.enrolment, r.known, r.led)
@@ -76,6 +84,7 @@ func (r *enrolNode) done(m *stateMachine, err error) {
 		c.dirty, c.stale = true, true
 		return
 	}
+	b.deserted = ""
 	b.enrolledTry, b.claimed, b.sentLeaving = r.self.Try, r.self.Unreached, r.self.Leaving
 	b.enrolledLease, b.nodeRev = r.lease, in.rev
 	c.seen = max(c.seen, in.rev)
@@ -113,7 +122,13 @@ func (m *stateMachine) notEnrolled(err error) {
 	b := &m.member
 	var conflict *rendezvous.MisuseError
 	var other *takenError
+	var gone *desertedError
 	switch {
+	case errors.As(err, &gone):
+		if b.deserted != gone.job {
+			b.deserted, b.desertedSince = gone.job, m.now
+			b.show(fmt.Sprintf("the nodes of the last job of this name, of which none is there; begins anew in %v", m.config.Lease))
+		}
 	case errors.As(err, &conflict):
 		b.refuse(conflict)
 	case errors.As(err, &other):
