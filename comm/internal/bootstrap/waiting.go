@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// firstLog is the time after which Init logs what it waits for. Only the first rank of a node that has come does
-	// so. The other ranks check after otherLog whether one has come.
+	// firstLog is the time after which Init logs what it waits for, on the first rank of each node. If that rank has not
+	// come after otherLog, another rank of the node logs it.
 	firstLog = time.Second
 	otherLog = 10 * time.Second
 	// longestPause is the longest time between two such lines.
