@@ -92,7 +92,7 @@ func (n network) start(t *testing.T) *clustertest.Hosts {
 	if _, err := exec.LookPath("tc"); err != nil {
 		testkit.Cannot(t, "links of a rate take the command tc")
 	}
-	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: n.Machines, MaxStartups: "100"})
+	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: n.Machines})
 	last := n.Machines - 1
 	for i, m := range h.List {
 		if n.Latency > 0 {

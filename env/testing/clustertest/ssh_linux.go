@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 type HostsConfig struct {
 	Hosts       int
 	Shells      []string // the login shells of the first hosts, such as tcsh; the others have sh
-	MaxStartups string   // of every sshd; empty: its default
+	MaxStartups string   // of every sshd; empty: 100, as tests launch many jobs at a time
 }
 
 // Hosts are machines of hosttest, each with an sshd. They are reached from Client as root by "ssh h1", "ssh h2" and so on. They end with their test, and so does everything that they run.
@@ -72,10 +73,7 @@ func (h *Hosts) serverConfig(c HostsConfig) string {
 	lines := []string{
 		"Port 22", "HostKey " + h.path("host"), "AuthorizedKeysFile " + h.path("id.pub"), "PidFile none", "StrictModes no", "UsePAM no",
 		"PermitRootLogin prohibit-password", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PrintMotd no",
-		"SetEnv TMPDIR=" + h.temp,
-	}
-	if c.MaxStartups != "" {
-		lines = append(lines, "MaxStartups "+c.MaxStartups)
+		"SetEnv TMPDIR=" + h.temp, "MaxStartups " + cmp.Or(c.MaxStartups, "100"),
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
