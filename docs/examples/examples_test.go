@@ -30,10 +30,11 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		// Nobody debugs the programs that these tests build, and linking is faster without the tables for it.
+		// Nobody debugs the programs that these tests build, and linking is faster without the tables for it. A page's files in the
+		// repository must not make go install build another gorun while the other pages run this one.
 		flags, err := exec.Command("go", "env", "GOFLAGS").Output()
 		if err == nil {
-			err = os.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -ldflags=-w")
+			err = os.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -ldflags=-w -buildvcs=false")
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "go env GOFLAGS:", err)
@@ -57,12 +58,13 @@ func sh(t *testing.T, command string) []string {
 	return shIn(t, root, command)
 }
 
-// shIn is sh in another folder.
-func shIn(t *testing.T, dir, command string) []string {
+// shIn is sh in another folder, with more variables.
+func shIn(t *testing.T, dir, command string, variables ...string) []string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "sh", "-c", command)
 	c.Dir = dir
 	c.Env = append(os.Environ(), "PATH="+gorun+":"+os.Getenv("PATH"), "GOBIN="+gorun, "TMPDIR="+gorun)
+	c.Env = append(c.Env, variables...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
@@ -90,34 +92,77 @@ func compare(t *testing.T, command string, got, want []string) {
 	}
 }
 
-func TestExamplesPrintWhatTheySay(t *testing.T) {
+// A shown command is one that a page or an example shows, with what it prints on standard output, in any order of lines.
+type shown struct{ page, command, output string }
+
+// TestCommandsPrintWhatIsShown runs the console blocks of the documentation, in which a line "$ command" is followed by what it prints, and
+// the command in each example's head comment, whose output is in expected.txt. The commands of a page may need those before them. What several
+// pages show is run once.
+func TestCommandsPrintWhatIsShown(t *testing.T) {
+	var pages []string
+	commands, seen := make(map[string][]shown), make(map[[2]string]bool)
+	for _, s := range append(examples(t), commandsOfBlocks(t)...) {
+		if key := [2]string{s.command, s.output}; !seen[key] {
+			seen[key] = true
+			commands[s.page] = append(commands[s.page], s)
+			pages = append(pages, s.page)
+		}
+	}
+	slices.Sort(pages)
+	for _, page := range slices.Compact(pages) {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range commands[page] {
+				if _, err := exec.LookPath("python3"); err != nil && strings.Contains(s.command, ".py") {
+					testkit.Cannot(t, "%s: needs python3", s.command)
+				}
+				compare(t, s.command, sh(t, s.command), sortedLines(s.output))
+			}
+		})
+	}
+}
+
+// examples returns the commands of all examples.
+func examples(t *testing.T) (list []shown) {
+	t.Helper()
 	usage := regexp.MustCompile(`(?m)^//\t(gorun .*)$`)
 	mains, err := filepath.Glob("*/main.go")
 	if err != nil || len(mains) == 0 {
 		t.Fatalf("found no examples: %v", err)
 	}
 	for _, main := range mains {
-		dir := filepath.Dir(main)
-		t.Run(dir, func(t *testing.T) {
-			src, err := os.ReadFile(main)
-			if err != nil {
-				t.Fatal(err)
-			}
-			command := usage.FindSubmatch(src)
-			if command == nil {
-				t.Fatalf("%s does not say how to run it", main)
-			}
-			want, err := os.ReadFile(filepath.Join(dir, "expected.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, string(command[1]), sh(t, string(command[1])), sortedLines(string(want)))
-		})
+		src, err := os.ReadFile(main)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join(filepath.Dir(main), "expected.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := usage.FindSubmatch(src)
+		if command == nil {
+			t.Fatalf("%s does not say how to run it", main)
+		}
+		list = append(list, shown{filepath.Dir(main), string(command[1]), string(want)})
 	}
+	return list
+}
+
+// commandsOfBlocks returns the commands of all console blocks.
+func commandsOfBlocks(t *testing.T) (list []shown) {
+	t.Helper()
+	for _, b := range blocks(t, "console") {
+		for _, entry := range strings.Split("\n"+b.text, "\n$ ")[1:] {
+			command, output, _ := strings.Cut(entry, "\n")
+			list = append(list, shown{b.page, command, output})
+		}
+	}
+	return list
 }
 
 // TestElasticTrainComesToTheSameWeights: whatever the number of ranks, and whoever dies, all digits are those of one rank alone.
 func TestElasticTrainComesToTheSameWeights(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "elastic_train")
 	sh(t, "go build -o "+program+" ./docs/examples/elastic_train")
 	alone := sh(t, "gorun --nproc-per-node=1 "+program+" --exact")
@@ -134,23 +179,9 @@ func TestElasticTrainComesToTheSameWeights(t *testing.T) {
 	}
 }
 
-// In a ```console block a line "$ command" is followed by what it prints on standard output, in any order of lines.
-func TestConsoleBlocksOfTheDocumentation(t *testing.T) {
-	for _, b := range blocks(t, "console") {
-		for _, entry := range strings.Split("\n"+b.text, "\n$ ")[1:] {
-			command, output, _ := strings.Cut(entry, "\n")
-			t.Run(b.page, func(t *testing.T) {
-				if _, err := exec.LookPath("python3"); err != nil && strings.Contains(command, ".py") {
-					testkit.Cannot(t, "%s: needs python3", command)
-				}
-				compare(t, command, sh(t, command), sortedLines(output))
-			})
-		}
-	}
-}
-
 // A ```go block is the body of a function that has ctx and returns an error. All of them are files of one program.
 func TestGoBlocksOfTheDocumentationCompile(t *testing.T) {
+	t.Parallel()
 	program := t.TempDir()
 	folder, err := filepath.Abs(filepath.Join(root, "docs", "examples", "block"))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 // TestModuleOfThePage makes the module of docs/module.md, in a folder of its own: it writes the blocks that name a Go file, and runs the
 // commands of those marked "console module", in the order of the page. The module gets gorun from this checkout.
 func TestModuleOfThePage(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "module.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -21,9 +22,7 @@ func TestModuleOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	t.Setenv("GOPROXY", "off") // the modules that comm needs are there, or this test would not have been built
-	t.Setenv("GOSUMDB", "off")
-	t.Setenv("GOWORK", "off")
+	offline := []string{"GOPROXY=off", "GOSUMDB=off", "GOWORK=off"} // the modules that comm needs are there, or this test would not have been built
 	step := regexp.MustCompile("(?ms)^```(go [a-z_]+\\.go|console module)\n(.*?)^```")
 	files, commands := 0, 0
 	for _, block := range step.FindAllStringSubmatch(string(page), -1) {
@@ -37,9 +36,9 @@ func TestModuleOfThePage(t *testing.T) {
 		for _, entry := range strings.Split("\n"+block[2], "\n$ ")[1:] {
 			commands++
 			command, output, _ := strings.Cut(entry, "\n")
-			compare(t, command, shIn(t, dir, command), sortedLines(output))
+			compare(t, command, shIn(t, dir, command, offline...), sortedLines(output))
 			if strings.HasPrefix(command, "go mod init ") {
-				shIn(t, dir, "go mod edit -replace github.com/gorun/gorun="+checkout)
+				shIn(t, dir, "go mod edit -replace github.com/gorun/gorun="+checkout, offline...)
 			}
 		}
 	}

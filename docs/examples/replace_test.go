@@ -36,6 +36,7 @@ func TestReplacePython(t *testing.T) {
 
 // TestRoundsPython: the example's part of the agreement with the agent needs no torch.
 func TestRoundsPython(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	program := roundsProgram(t, fmt.Sprintf(`
 for deaths in range(int(os.environ["TORCHELASTIC_RESTART_COUNT"]), 3):
@@ -63,6 +64,7 @@ for deaths in range(int(os.environ["TORCHELASTIC_RESTART_COUNT"]), 3):
 
 // TestRevokePython: if no worker has died, the example ends the round for all ranks.
 func TestRevokePython(t *testing.T) {
+	t.Parallel()
 	program := roundsProgram(t, `
 rank = int(os.environ["RANK"])
 while rank > 0 and not rounds.is_over(wait=1):
