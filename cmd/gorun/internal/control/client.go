@@ -100,19 +100,18 @@ func parseReply(text []byte) (*Reply, error) {
 // unfinished ones too, until the job ends on that node, or ctx does. It goes on reading if a call of each takes long. If too much comes
 // meanwhile, lines are missed.
 func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line)) error {
-	path, limit := "/logs?", lastLimit
+	path := "/logs?"
 	if rank >= 0 {
 		path += fmt.Sprintf("rank=%d&", rank)
 	}
 	if follow {
 		path += "follow&unfinished"
-		limit = followLimit
 	}
 	body, err := c.ask(ctx, http.MethodGet, path)
 	if err != nil {
 		return err
 	}
-	lines, read := newLineQueue(limit), make(chan error, 1)
+	lines, read := newLineQueue(maxQueue), make(chan error, 1)
 	go func() {
 		defer lines.close()
 		defer func() { _ = body.Close() }() // it was only read
@@ -121,12 +120,11 @@ func (c *Client) Logs(ctx context.Context, rank int, follow bool, each func(Line
 	for line, ok := lines.pop(); ok && ctx.Err() == nil; line, ok = lines.pop() {
 		each(line)
 	}
-	lines.stop()
 	return <-read
 }
 
 // errBroken means that the agent has not said all that it was about to say.
-var errBroken = errors.New("the connection broke: gorun was killed there, or cannot be reached any more, or lines were not read for long")
+var errBroken = errors.New("the connection broke: gorun was killed there, or cannot be reached any more")
 
 // readLines calls each with every line. A line without an end is none.
 func readLines(from io.Reader, each func(Line)) error {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gorun/gorun/env/progress"
@@ -78,31 +77,6 @@ func TestManyAsk(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// TestPausedFollower: a client that follows the output may stop to read for as long as it likes.
-func TestPausedFollower(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lines := recent.New(1)
-		for range 1000 {
-			lines.Add(0, byte(launcher.Stdout), []byte(strings.Repeat("x", 99)+"\n"))
-		}
-		s := New(Config{Recent: lines})
-		s.Publish(node())
-		count, ended := 0, make(chan error)
-		go func() {
-			ended <- overPipes(s).Logs(t.Context(), -1, true, func(Line) {
-				if count++; count == 1 {
-					time.Sleep(6 * writeTimeout)
-				}
-			})
-		}()
-		time.Sleep(7 * writeTimeout)
-		s.Close()
-		if err := <-ended; err != nil || count != 1000 {
-			t.Errorf("%d lines, %v", count, err)
-		}
-	})
 }
 
 // TestBrokenLines: what came of a line when the connection broke is no line, and that it broke is an error.

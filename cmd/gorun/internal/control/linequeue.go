@@ -1,112 +1,47 @@
 package control
 
-import (
-	"container/list"
-	"sync"
-	"time"
-)
+import "sync"
 
-// How many bytes of lines a client keeps that its user has not read yet.
-const (
-	lastLimit   = 256 << 20 // of the last lines of workers: more than 2,000 have
-	followLimit = 4 << 20   // if lines go on coming
-)
+// maxQueue is how many bytes of lines a client keeps that its user has not read yet. The last lines of 2,000 workers are fewer.
+const maxQueue = 256 << 20
 
-// pausedAfter is how long a user takes none of the lines that are there before the queue forgets lines. It is less than the time after which
-// a connection breaks if nobody reads from it.
-const pausedAfter = 10 * time.Second
-
-// A lineQueue has the lines that have come and have not been shown yet. If it is full, the client does not read from its connection until the
-// user has read some lines. If the user reads nothing for a while, the client reads again, because the connection would break otherwise. The
-// queue then forgets the oldest lines of the worker that has the most bytes in it. The next line of that worker says that lines are missing.
+// A lineQueue has the lines that have come and have not been shown yet, so that the client goes on reading while its user does not: the
+// connection would break otherwise. A queue that is full forgets the oldest lines. The next line of the same worker says that.
 type lineQueue struct {
-	limit      int           // bytes
-	came, room chan struct{} // have an entry if a line has come, or has been taken
+	limit int           // bytes
+	came  chan struct{} // has an entry if a line has come, or none will come any more
 
-	mu      sync.Mutex
-	lines   *list.List       // of Line, oldest first
-	workers map[int]*backlog // by local rank
-	bytes   int
-	idle    time.Time // since when no line has been taken, although there are some
-	closed  bool      // no more lines will come
-	stopped bool      // no more lines will be taken
-}
-
-// A backlog is what a lineQueue has of one worker.
-type backlog struct {
-	lines  []*list.Element // oldest first
+	mu     sync.Mutex
+	lines  []Line // oldest first
 	bytes  int
-	missed bool // lines before these have been forgotten
+	missed map[int]bool // by local rank: lines before the next one have been forgotten
+	closed bool         // no more lines will come
 }
 
 func newLineQueue(limit int) *lineQueue {
-	return &lineQueue{
-		limit: limit, came: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		lines: list.New(), workers: make(map[int]*backlog),
-	}
+	return &lineQueue{limit: limit, came: make(chan struct{}, 1), missed: make(map[int]bool)}
 }
 
-// push adds a line. If there are too many, it waits until some have been taken, or forgets some.
+// push adds a line, and does not wait.
 func (q *lineQueue) push(l Line) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.lines.Len() == 0 {
-		q.idle = time.Now()
-	}
-	b := q.workers[l.LocalRank]
-	if b == nil {
-		b = &backlog{}
-		q.workers[l.LocalRank] = b
-	}
-	b.lines = append(b.lines, q.lines.PushBack(l))
-	b.bytes += sizeOf(l)
+	q.lines = append(q.lines, l)
 	q.bytes += sizeOf(l)
-	signal(q.came)
-	for q.bytes > q.limit && !q.stopped {
-		if paused := time.Since(q.idle); paused >= pausedAfter {
-			if !q.forget() {
-				return
-			}
-		} else {
-			q.awaitRoom(pausedAfter - paused)
-		}
+	for q.bytes > q.limit && len(q.lines) > 1 {
+		q.missed[q.remove().LocalRank] = true
 	}
+	q.signal()
 }
 
-// awaitRoom waits until a line is taken, at most for limit. The mutex is held, but not during the wait.
-func (q *lineQueue) awaitRoom(limit time.Duration) {
-	q.mu.Unlock()
-	defer q.mu.Lock()
-	select {
-	case <-q.room:
-	case <-time.After(limit):
-	}
-}
-
-// forget removes the oldest line of the worker that has the most bytes, but never the last line of a worker. It returns false if each worker
-// has only its last one.
-func (q *lineQueue) forget() bool {
-	var most *backlog
-	for _, b := range q.workers {
-		if len(b.lines) > 1 && (most == nil || b.bytes > most.bytes) {
-			most = b
-		}
-	}
-	if most == nil {
-		return false
-	}
-	q.remove(most)
-	most.missed = true
-	return true
-}
-
-// remove removes the oldest line of a worker.
-func (q *lineQueue) remove(b *backlog) Line {
-	l := q.lines.Remove(b.lines[0]).(Line)
-	b.lines[0] = nil // or its text would stay in memory
-	b.lines = b.lines[1:]
-	b.bytes -= sizeOf(l)
+// remove removes the oldest line.
+func (q *lineQueue) remove() Line {
+	l := q.lines[0]
+	q.lines[0] = Line{} // or its text would stay in memory
+	q.lines = q.lines[1:]
 	q.bytes -= sizeOf(l)
+	l.Missed = l.Missed || q.missed[l.LocalRank]
+	q.missed[l.LocalRank] = false
 	return l
 }
 
@@ -114,7 +49,7 @@ func (q *lineQueue) remove(b *backlog) Line {
 func (q *lineQueue) pop() (Line, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.lines.Len() == 0 {
+	for len(q.lines) == 0 {
 		if q.closed {
 			return Line{}, false
 		}
@@ -122,12 +57,7 @@ func (q *lineQueue) pop() (Line, bool) {
 		<-q.came
 		q.mu.Lock()
 	}
-	b := q.workers[q.lines.Front().Value.(Line).LocalRank]
-	l := q.remove(b)
-	l.Missed, b.missed = l.Missed || b.missed, false
-	q.idle = time.Now()
-	signal(q.room)
-	return l, true
+	return q.remove(), true
 }
 
 // close says that no more lines will come.
@@ -135,20 +65,12 @@ func (q *lineQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	signal(q.came)
+	q.signal()
 }
 
-// stop says that no more lines will be taken: push does not wait for that any more.
-func (q *lineQueue) stop() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.stopped = true
-	signal(q.room)
-}
-
-func signal(c chan struct{}) {
+func (q *lineQueue) signal() {
 	select {
-	case c <- struct{}{}:
+	case q.came <- struct{}{}:
 	default:
 	}
 }
