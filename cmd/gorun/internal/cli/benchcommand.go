@@ -57,13 +57,12 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 	own("json", "", "", "print a line of JSON for each size instead of a table", setTo(&c.JSON, parseSwitch))
 	own("explain", "", "", "print which algorithm comm uses for each size, and its alternatives, instead of measuring", setTo(&c.Explain, parseSwitch))
 	own("tune", "", "", "measure all algorithms of each operation, and print rules for GORUN_COMM_TUNE that choose the fastest", setTo(&c.Tune, parseSwitch))
-	launch := newValues(func(f *flag) bool {
+	launch := newCommandLine(func(f *flag) bool {
 		return slices.Contains([]string{groupNodes, groupRendezvous, groupProcessors}, f.group)
 	})
 	launch.add(cmd, (*flag).usage)
 	nproc := cmd.Flag("nproc-per-node")
 	nproc.Usage = strings.Replace(nproc.Usage, "(default 1)", "(default: one for each CPU, but at least 2)", 1)
-	cmd.SetFlagErrorFunc(commandFlagError)
 
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		var err error
@@ -73,7 +72,7 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 		if flags.Changed("stepbytes") && flags.Changed("stepfactor") {
 			return usagef("gorun bench: --stepbytes and --stepfactor exclude each other: leave out --stepbytes or --stepfactor")
 		}
-		o, err := launch.options(here)
+		o, err := launch.values(here.lookup).options(here)
 		if err != nil {
 			return err
 		}

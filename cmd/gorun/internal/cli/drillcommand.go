@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +61,6 @@ func drillCommand() *cobra.Command {
 		Short: "Break jobs on purpose, and check that they recover", Long: aboutDrill, Example: drillExamples, ValidArgs: drillNames(),
 		RunE: o.run,
 	}
-	cmd.SetFlagErrorFunc(commandFlagError)
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
@@ -247,9 +245,7 @@ func printDrills(out io.Writer, results []drill.Result, asJSON bool) error {
 	if !asJSON {
 		return drill.Table(out, results)
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(drillReport{results})
+	return printJSON(out, drillReport{results})
 }
 
 func drillNames() (names []string) {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -64,10 +63,7 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
 	if o.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(p)
+		return printJSON(out, p)
 	}
 	_, err = io.WriteString(out, p.text())
 	return err

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -21,14 +20,10 @@ func envCommand(here host) *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), f.text())
 				return err
 			}
-			encoder := json.NewEncoder(cmd.OutOrStdout())
-			encoder.SetIndent("", "  ")
-			encoder.SetEscapeHTML(false)
-			return encoder.Encode(f)
+			return printJSON(cmd.OutOrStdout(), f)
 		},
 	}
 	ownFlag(cmd, "json", "", "", "print JSON", setTo(&asJSON, parseSwitch))
-	cmd.SetFlagErrorFunc(commandFlagError)
 	return cmd
 }
 

@@ -24,13 +24,15 @@ gorun etcd --rdzv-endpoint=node0 --rdzv-token-file=token
 gorun --nnodes=2 --rdzv-backend=etcd --rdzv-endpoint=node0 --rdzv-token-file=token --rdzv-id=job1 ./train`
 
 // etcdCommand is gorun etcd: an etcd like one that an agent hosts, but it outlives jobs.
-func etcdCommand(etcd Etcd) *cobra.Command {
-	var endpoint, tokenFile, conf, dir string
+func etcdCommand(here host, etcd Etcd) *cobra.Command {
+	var dir string
+	hosting := func(f *flag) string { return f.hosting }
+	line := newCommandLine(func(f *flag) bool { return f.hosting != "" })
 	cmd := &cobra.Command{
 		Use: "etcd [flags]", DisableFlagsInUseLine: true, Short: "Host an etcd over which the nodes of jobs meet", Long: aboutEtcd, Example: etcdExamples,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := hostedOptions(endpoint, tokenFile, conf)
+			o, err := hostedOptions(line.values(here.lookup), here)
 			if err != nil {
 				return err
 			}
@@ -56,24 +58,10 @@ func etcdCommand(etcd Etcd) *cobra.Command {
 			return std.finish(err, afterInterrupt, nil)
 		},
 	}
-	flags := cmd.Flags()
-	flags.SetNormalizeFunc(normalize)
-	flags.SortFlags = false
-	for _, f := range []struct {
-		name, value, help string
-		text              *string
-	}{
-		{"rdzv-endpoint", "HOST:PORT", "address of this machine at which the etcd listens, or three addresses, separated by commas, one of which is this machine's (default port 2379)", &endpoint},
-		{"rdzv-token-file", "FILE", "file with the secret of all nodes (default: $GORUN_TOKEN; on loopback, a file that gorun creates for you)", &tokenFile},
-		{"rdzv-conf", "K=V,...", "settings: ca_cert, ssl_cert and ssl_cert_key instead of a secret; is_host=true if address translation leads from the endpoint to this machine", &conf},
-		{"data-dir", "DIR", "directory where the etcd keeps its data until the next start (default: a temporary directory)", &dir},
-	} {
-		flags.VarPF(setter{f.value, func(text string) error { *f.text = text; return nil }}, f.name, "", f.help)
-	}
-	_ = cmd.RegisterFlagCompletionFunc("data-dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)) // the flag exists
-	for _, name := range []string{"rdzv-endpoint", "rdzv-conf"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-	}
+	cmd.Flags().SortFlags = false
+	line.add(cmd, hosting)
+	ownFlag(cmd, "data-dir", "", "DIR", "directory where the etcd keeps its data until the next start (default: a temporary directory)",
+		func(text string) error { dir = text; return nil })
 	return cmd
 }
 
@@ -91,24 +79,13 @@ func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logge
 }
 
 // hostedOptions reads the flags of gorun etcd in the same way as those of a node.
-func hostedOptions(endpoint, tokenFile, conf string) (*options, error) {
-	o := defaults(host{})
-	o.backend = "embedded"
-	o.token = os.Getenv("GORUN_TOKEN")
-	for _, f := range []struct {
-		name, text string
-		set        func(*options, string) error
-	}{
-		{"rdzv-endpoint", endpoint, setEndpoint},
-		{"rdzv-token-file", tokenFile, func(o *options, s string) error { o.tokenFile = s; return nil }},
-		{"rdzv-conf", conf, setConf},
-	} {
-		o.given[f.name] = "--" + f.name + "=" + quote(f.text)
-		if err := f.set(o, f.text); err != nil {
-			return nil, usagef("%s: %w", o.given[f.name], err)
-		}
+func hostedOptions(v values, here host) (*options, error) {
+	o, err := v.parse(here)
+	if err != nil {
+		return nil, err
 	}
-	if endpoint == "" {
+	o.backend = "embedded"
+	if o.endpoint == "" {
 		return nil, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
 	}
 	if hosts := o.conf.hosts(); hosts != nil && !*hosts {

@@ -28,6 +28,7 @@ type flag struct {
 	often        int    // place in gorun --help, from 1; 0: only gorun help flags has it
 	launch       string // usage in gorun launch, if that is another
 	running      string // usage in the commands about running jobs; empty: they do not have it
+	hosting      string // usage in gorun etcd; empty: it does not have it
 	perNode      bool   // gorun launch gives each node a value of its own, or uses the flag itself
 	unmistakable bool   // hardly any program has a flag of this name: behind the program, it is misplaced
 
@@ -55,53 +56,53 @@ func (f *flag) env() string {
 	return "PET_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
 }
 
-// values holds the command line's values, by row of the table. They are parsed only when all are known, so
-// that an error can say where its value came from.
-type values []*value
+// A commandLine is the flags that a command has, in the order of the table, and what its user has written for them. They are parsed only
+// when all are known, so that an error can say where a value came from.
+type commandLine []*written
 
-// A value is a pflag.Value that only remembers.
-type value struct {
+// A written is a pflag.Value that only remembers.
+type written struct {
 	flag  *flag
-	texts []string // one, or nil if the flag is not given; more if it repeats
+	texts []string // one, or nil if the flag is not there; more if it repeats
 }
 
-func (v *value) Set(text string) error {
-	if !v.flag.repeats {
-		v.texts = nil
+func (w *written) Set(text string) error {
+	if !w.flag.repeats {
+		w.texts = nil
 	}
-	v.texts = append(v.texts, text)
+	w.texts = append(w.texts, text)
 	return nil
 }
-func (v *value) String() string { return strings.Join(v.texts, ",") }
-func (v *value) Type() string   { return v.flag.value }
+func (w *written) String() string { return strings.Join(w.texts, ",") }
+func (w *written) Type() string   { return w.flag.value }
 
-// newValues returns values for the flags that are chosen; nil: for all.
-func newValues(chosen func(*flag) bool) (vs values) {
+// newCommandLine returns a command line with the flags that are chosen; nil: with all.
+func newCommandLine(chosen func(*flag) bool) (list commandLine) {
 	for i := range table {
 		if f := &table[i]; chosen == nil || chosen(f) {
-			vs = append(vs, &value{flag: f})
+			list = append(list, &written{flag: f})
 		}
 	}
-	return vs
+	return list
 }
 
-func (vs values) register(cmd *cobra.Command) {
+func (c commandLine) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.SetInterspersed(false) // what follows the program is the program's
 	flags.BoolP("help", "h", false, aboutHelp)
 	flags.Bool("version", false, aboutVersion)
-	vs.add(cmd, (*flag).usage)
+	c.add(cmd, (*flag).usage)
 }
 
 // add adds the flags to the command. about is what its help says of a flag; empty: what gorun's says.
-func (vs values) add(cmd *cobra.Command, about func(*flag) string) {
+func (c commandLine) add(cmd *cobra.Command, about func(*flag) string) {
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(normalize)
-	for _, v := range vs {
-		f := flags.VarPF(v, v.flag.name, v.flag.short, cmp.Or(about(v.flag), v.flag.usage()))
-		complete := cobra.FixedCompletions(v.flag.choices, cobra.ShellCompDirectiveNoFileComp)
-		switch v.flag.value {
+	for _, w := range c {
+		f := flags.VarPF(w, w.flag.name, w.flag.short, cmp.Or(about(w.flag), w.flag.usage()))
+		complete := cobra.FixedCompletions(w.flag.choices, cobra.ShellCompDirectiveNoFileComp)
+		switch w.flag.value {
 		case "":
 			f.NoOptDefVal = "1"
 			complete = cobra.NoFileCompletions
@@ -111,8 +112,57 @@ func (vs values) add(cmd *cobra.Command, about func(*flag) string) {
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 		}
 		if complete != nil {
-			_ = cmd.RegisterFlagCompletionFunc(v.flag.name, complete) // fails for a flag that is not there, or twice
+			_ = cmd.RegisterFlagCompletionFunc(w.flag.name, complete) // fails for a flag that is not there, or twice
 		}
+	}
+}
+
+// values are what is given for flags, by their names: the texts, and where they come from.
+type values map[string]value
+
+// A value is what is given for one flag.
+type value struct {
+	texts []string
+	from  string // "--name", or a variable
+}
+
+// values returns what is on the command line, or else in the environment.
+func (c commandLine) values(lookup func(string) (string, bool)) values {
+	v := make(values)
+	for _, w := range c {
+		if w.texts != nil {
+			v[w.flag.name] = value{w.texts, "--" + w.flag.name}
+			continue
+		}
+		for _, variable := range []string{w.flag.env(), w.flag.alias} {
+			if text, ok := lookup(variable); ok && variable != "" {
+				texts := []string{text}
+				if w.flag.repeats {
+					texts = lines(text)
+				}
+				v[w.flag.name] = value{texts, variable}
+				break
+			}
+		}
+	}
+	return v
+}
+
+// text returns what is given for a flag that does not repeat; empty: nothing.
+func (v values) text(name string) string {
+	if g, ok := v[name]; ok {
+		return g.texts[0]
+	}
+	return ""
+}
+
+// has reports whether something is given for a flag.
+func (v values) has(name string) bool { _, ok := v[name]; return ok }
+
+// orElse sets what counts for a flag for which nothing is given.
+func (v values) orElse(name, text string) {
+	if !v.has(name) {
+		v[name] = value{[]string{text}, "--" + name}
 	}
 }
 
@@ -131,9 +181,9 @@ type host struct {
 	hasProgram func(name string) bool // on PATH
 }
 
-// options parses and checks every value, from the command line, or else from the environment.
-func (vs values) options(h host) (*options, error) {
-	o, err := vs.parse(h)
+// options parses and checks every value.
+func (v values) options(h host) (*options, error) {
+	o, err := v.parse(h)
 	if err == nil {
 		err = o.check()
 	}
@@ -145,15 +195,14 @@ func (vs values) options(h host) (*options, error) {
 
 // parse parses every value. It does not check whether they are compatible. The variables of workers come first, because some of them say
 // which devices workers see.
-func (vs values) parse(h host) (*options, error) {
+func (v values) parse(h host) (*options, error) {
 	o := defaults(h)
 	for _, first := range []bool{true, false} {
-		for _, v := range vs {
-			if v.flag.repeats != first {
-				continue
-			}
-			if err := v.parse(o, h); err != nil {
-				return nil, err
+		for i := range table {
+			if f := &table[i]; f.repeats == first {
+				if err := o.set(f, v[f.name]); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -163,36 +212,22 @@ func (vs values) parse(h host) (*options, error) {
 	return o, nil
 }
 
-// parse sets what the flag was given on the command line, or else by its variables.
-func (v *value) parse(o *options, h host) error {
-	texts, variable := v.texts, ""
-	for _, name := range []string{v.flag.env(), v.flag.alias} {
-		if texts != nil || name == "" {
-			continue
-		}
-		if text, ok := h.lookup(name); ok {
-			texts, variable = []string{text}, name
-			if v.flag.repeats {
-				texts = lines(text)
-			}
-		}
-	}
-	for _, text := range texts {
+// set sets what is given for a flag.
+func (o *options) set(f *flag, g value) error {
+	for _, text := range g.texts {
 		shown := text
-		if v.flag.repeats {
+		if f.repeats {
 			shown, _, _ = strings.Cut(text, "=")
 		}
-		from := "--" + v.flag.name
-		if variable != "" {
-			from = variable
-			o.settings = append(o.settings, variable+"="+quote(shown))
+		if g.from != "--"+f.name {
+			o.settings = append(o.settings, g.from+"="+quote(shown))
 		}
 		if len(shown) > maxShown {
 			shown = strings.ToValidUTF8(shown[:maxShown], "") + "..."
 		}
-		o.given[v.flag.name] = from + "=" + quote(shown)
-		if err := v.flag.set(o, text); err != nil {
-			return usagef("%s: %w", o.given[v.flag.name], err)
+		o.given[f.name] = g.from + "=" + quote(shown)
+		if err := f.set(o, text); err != nil {
+			return usagef("%s: %w", o.given[f.name], err)
 		}
 	}
 	return nil

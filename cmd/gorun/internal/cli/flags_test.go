@@ -384,7 +384,7 @@ func FuzzValues(f *testing.F) {
 			return
 		}
 		for i := range table {
-			vs := values{{flag: &table[i], texts: []string{text}}}
+			vs := values{table[i].name: {[]string{text}, "--" + table[i].name}}
 			if table[i].value == "FILE" {
 				continue // it would be read
 			}

@@ -87,6 +87,8 @@ var table = []flag{
 		launch: "where the nodes meet: the address of your etcd, or of a host that will host one, or of three " +
 			"such hosts, separated by commas (default: the first host; with --nnodes=MIN:MAX and three or more " +
 			"hosts, the first three)",
+		hosting: "address of this machine at which the etcd listens, or three addresses, separated by commas, one of " +
+			"which is this machine's (default port 2379)",
 		running: "where the nodes of the job meet, as they have it (default: the command is about the nodes on this " +
 			"machine, and about jobs that gorun launch has started from it)"},
 	{group: groupRendezvous, name: "rdzv-backend", often: 4, perNode: true, unmistakable: true, def: "static",
@@ -108,6 +110,8 @@ var table = []flag{
 		help: "settings of the rendezvous: join_timeout, last_call_timeout, ttl (or keep_alive_interval and " +
 			"keep_alive_max_attempt), is_host, protocol, ca_cert, ssl_cert, ssl_cert_key, username, password_file, " +
 			"etcd_prefix, after_end; for static nodes: rank. Times are in seconds; certificates and keys are PEM files",
+		hosting: "settings: ca_cert, ssl_cert and ssl_cert_key instead of a secret; is_host=true if address translation " +
+			"leads from the endpoint to this machine",
 		running: "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, " +
 			"ssl_cert_key, username, password_file, etcd_prefix; certificates and keys are PEM files"},
 	{group: groupRendezvous, name: "scale-up", def: "immediate", value: "WHEN", choices: scaleUps, own: true,
@@ -122,6 +126,7 @@ var table = []flag{
 			"$GORUN_TOKEN; on loopback, a file that gorun creates for you)",
 		launch: "file on this machine with a secret that keeps strangers out (default: $GORUN_TOKEN, or else a " +
 			"random one)",
+		hosting: "file with the secret of all nodes (default: $GORUN_TOKEN; on loopback, a file that gorun creates for you)",
 		running: "file with the secret that the nodes of the job share (default: $GORUN_TOKEN; on loopback, a file that " +
 			"gorun has created for you; under Slurm, from the job, by MUNGE)"},
 

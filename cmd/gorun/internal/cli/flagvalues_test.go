@@ -82,13 +82,13 @@ func TestEveryBadValue(t *testing.T) {
 				if from == "" {
 					continue
 				}
-				vs := newValues(nil)
+				line := newCommandLine(nil)
 				if strings.HasPrefix(from, "--") {
-					vs[i].texts = []string{text}
+					line[i].texts = []string{text}
 				}
 				h := bare()
 				h.lookup = func(name string) (string, bool) { return text, name == from }
-				o, err := vs.options(h)
+				o, err := line.values(h.lookup).options(h)
 				if err == nil || o != nil || exitCode(err) != 2 {
 					t.Errorf("%s=%q: accepted: %v", from, text, err)
 					continue

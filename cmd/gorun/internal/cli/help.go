@@ -151,7 +151,7 @@ func commandHelp(cmd *cobra.Command) string {
 			return
 		}
 		group := "Flags"
-		if v, ok := f.Value.(*value); ok {
+		if v, ok := f.Value.(*written); ok {
 			group = v.flag.group
 		}
 		if group != last {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,12 +52,6 @@ func psCommand(here host, etcd Etcd) *cobra.Command {
 	}
 	ownFlag(cmd, "json", "", "", "print JSON", setTo(&asJSON, parseSwitch))
 	return cmd
-}
-
-func printJSON(to io.Writer, document any) error {
-	e := json.NewEncoder(to)
-	e.SetIndent("", "  ")
-	return e.Encode(document)
 }
 
 func statusCommand(here host, etcd Etcd) *cobra.Command {

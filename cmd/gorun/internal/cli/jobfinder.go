@@ -16,10 +16,10 @@ import (
 
 // A jobFinder finds the job that a command is about, and asks its agents.
 type jobFinder struct {
-	here   host
-	etcd   Etcd
-	values values
-	named  bool // the command changes the job, so it must be named
+	here  host
+	etcd  Etcd
+	line  commandLine
+	named bool // the command changes the job, so it must be named
 }
 
 // A jobFunc is what a command about one job does.
@@ -32,7 +32,7 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 	name, arguments := words[0], words[1:]
 	about := func(f *flag) string { return f.running }
 	find := &jobFinder{here: here, etcd: etcd, named: !strings.Contains(use, "[JOB]"),
-		values: newValues(func(f *flag) bool { return about(f) != "" })}
+		line: newCommandLine(func(f *flag) bool { return about(f) != "" })}
 	cmd := &cobra.Command{
 		Use: use, DisableFlagsInUseLine: true, Short: short, Long: strings.TrimSpace(long + " " + aboutJob + " " + aboutElsewhere),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -68,19 +68,17 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 	if addOwn != nil {
 		addOwn(cmd)
 	}
-	find.values.add(cmd, about)
-	cmd.SetFlagErrorFunc(commandFlagError)
+	find.line.add(cmd, about)
 	return cmd
 }
 
 // jobAnd returns the name of the job, and the argument that follows it. The name is empty if flags say which job it is.
 func (f *jobFinder) jobAnd(args []string) (name, other string, ok bool) {
-	_, named := f.values.text(f.here, "rdzv-id")
-	_, elsewhere := f.values.text(f.here, "rdzv-endpoint")
+	v := f.line.values(f.here.lookup)
 	switch {
 	case len(args) == 2:
 		return args[0], args[1], true
-	case len(args) == 1 && (named || elsewhere):
+	case len(args) == 1 && (v.has("rdzv-id") || v.has("rdzv-endpoint")):
 		return "", args[0], true
 	}
 	return "", "", false
@@ -89,11 +87,12 @@ func (f *jobFinder) jobAnd(args []string) (name, other string, ok bool) {
 // job returns the job with this name, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun launch on
 // this machine.
 func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.Agent, error) {
-	o, err := f.values.parse(f.here)
+	v := f.line.values(f.here.lookup)
+	o, err := v.parse(f.here)
 	if err != nil {
 		return nil, nil, err
 	}
-	if id := f.values.named("rdzv-id").texts; id != nil && name != "" && name != o.runID {
+	if v["rdzv-id"].from == "--rdzv-id" && name != "" && name != o.runID {
 		return nil, nil, usagef("%s and %s name two jobs: leave out one of them", quote(name), o.given["rdzv-id"])
 	}
 	if name == "" {

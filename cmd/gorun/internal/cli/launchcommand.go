@@ -58,12 +58,11 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 	own("copy", "", "copy this gorun to ~/.cache/gorun on hosts that do not have it there, and run that one", setTo(&f.copies, parseSwitch))
 	own("connect-timeout", "SECONDS", "how long a host may take to answer (default 30)", setTo(&f.connect, atLeastASecond))
 	own("heartbeat-timeout", "SECONDS", "after how long without a sign of life a host is lost, or, for a host, gorun launch (default 30)", setTo(&f.heartbeat, atLeastASecond))
-	values := newValues(nil)
-	values.add(cmd, func(f *flag) string { return f.launch })
+	line := newCommandLine(nil)
+	line.add(cmd, func(f *flag) string { return f.launch })
 	cmd.Flag("node-rank").Hidden = true // refused
-	cmd.SetFlagErrorFunc(commandFlagError)
 	cmd.RunE = func(cmd *cobra.Command, command []string) error {
-		l, err := newLaunchPlan(here, f, values, withoutDashes(cmd, command), os.Environ())
+		l, err := newLaunchPlan(here, f, line.values(here.lookup), withoutDashes(cmd, command), os.Environ())
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -47,10 +46,7 @@ func (l *launchPlan) show(out io.Writer) error {
 		d.Hosts = append(d.Hosts, p)
 	}
 	if l.options.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(d)
+		return printJSON(out, d)
 	}
 	for _, p := range d.Hosts {
 		if p.Shell != nil {

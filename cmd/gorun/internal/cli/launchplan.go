@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,10 +43,10 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 		return nil, err
 	}
 	l := &launchPlan{flags: f, hosts: hosts, command: command, environ: launch.Environ(environ)}
-	if rank := all.named("node-rank"); rank.texts != nil {
+	if rank := all["node-rank"]; rank.from == "--node-rank" {
 		return nil, usagef("--node-rank=%s: gorun launch numbers the nodes, in the order of the hosts", quote(rank.texts[0]))
 	}
-	l.nproc, _ = all.text(here, "nproc-per-node")
+	l.nproc = all.text("nproc-per-node")
 	if err := l.checkNodes(here, all, source); err != nil {
 		return nil, err
 	}
@@ -66,15 +67,16 @@ func newLaunchPlan(here host, f launchFlags, all values, command, environ []stri
 
 // checkNodes checks that --nnodes, if it is given, fits the number of hosts.
 func (l *launchPlan) checkNodes(here host, all values, source string) error {
-	o := defaults(here)
-	for _, name := range []string{"nnodes", "spares"} {
-		if err := all.named(name).parse(o, here); err != nil {
-			return err
-		}
+	o, err := values{"nnodes": all["nnodes"], "spares": all["spares"]}.parse(here)
+	if err != nil {
+		return err
 	}
 	l.several = len(l.hosts) > 1 || o.nnodes > 1
 	n := len(l.hosts) - o.spares
-	if o.given["nnodes"] == "" || o.minNodes <= n && n <= o.nnodes {
+	switch {
+	case n <= 0 && l.several:
+		return usagef("%s: there are %d hosts, so that none would run workers", o.given["spares"], len(l.hosts))
+	case !all.has("nnodes"), o.minNodes <= n && n <= o.nnodes:
 		return nil
 	}
 	spares := ""
@@ -88,16 +90,17 @@ func (l *launchPlan) checkNodes(here host, all values, source string) error {
 // relative --log-dir or --wdir begins at the current directory of this machine.
 func (l *launchPlan) passOn(all values) {
 	o := l.options
-	for _, v := range all {
-		isSecret := v.flag.name == "rdzv-token-file" && (!l.several || o.hosted() || o.backend == backendStatic) // the token itself is sent
-		if isSecret || v.flag.perNode {
+	sendsToken := !l.several || o.hosted() || o.backend == backendStatic // and so not the name of its file
+	for i := range table {
+		name, g := table[i].name, all[table[i].name]
+		if table[i].perNode || g.from != "--"+name || name == "rdzv-token-file" && sendsToken {
 			continue
 		}
-		for _, text := range v.texts {
-			if v.flag.name == "log-dir" && text != "" && !filepath.IsAbs(text) {
+		for _, text := range g.texts {
+			if name == "log-dir" && text != "" && !filepath.IsAbs(text) {
 				text = filepath.Join(l.dir, text)
 			}
-			l.given = append(l.given, "--"+v.flag.name+"="+text)
+			l.given = append(l.given, g.from+"="+text)
 		}
 	}
 	l.environ = append(l.environ, o.variables...)
@@ -111,47 +114,30 @@ func (l *launchPlan) passOn(all values) {
 
 // nodeOptions checks the flags of the nodes as far as that can be done here: only the hosts know their devices and addresses.
 func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
-	var known values
-	for _, v := range all {
-		text, _ := all.text(here, v.flag.name)
-		onlyThere := v.flag.name == "local-addr" || v.flag.name == "nproc-per-node" && slices.Contains(procKinds, text)
-		if !onlyThere {
-			known = append(known, v)
-		}
+	v := maps.Clone(all)
+	delete(v, "local-addr")
+	if slices.Contains(procKinds, l.nproc) {
+		delete(v, "nproc-per-node")
 	}
-	set := func(name, text string) {
-		if _, given := known.text(here, name); !given {
-			i := slices.Index(known, known.named(name))
-			known[i] = &value{flag: known[i].flag, texts: []string{text}}
-		}
-	}
-	if n := len(l.hosts); l.several {
-		if text, given := all.text(here, "spares"); given {
-			spares, err := strconv.Atoi(text)
-			if err == nil && spares >= n {
-				return nil, usagef("--spares=%s: there are %d hosts, so that none would run workers", quote(text), n)
-			}
-			n -= spares
-		}
+	if l.several {
 		here.lookup = withToken(here.lookup, randomToken())
-		set("nnodes", strconv.Itoa(n))
-		set("node-rank", "0") // of the first
-		_, hasMaster := all.text(here, "master-addr")
-		_, hasEndpoint := all.text(here, "rdzv-endpoint")
-		if hasMaster {
-			set("rdzv-backend", backendStatic)
+		spares, _ := strconv.Atoi(all.text("spares")) // checked
+		v.orElse("nnodes", strconv.Itoa(len(l.hosts)-spares))
+		v.orElse("node-rank", "0") // of the first
+		if all.has("master-addr") {
+			v.orElse("rdzv-backend", backendStatic)
 		}
-		set("rdzv-backend", "embedded")
-		l.backend, _ = known.text(here, "rdzv-backend")
-		l.meets = !hasEndpoint && !hasMaster && slices.Contains([]string{backendStatic, "embedded", "c10d"}, l.backend)
+		v.orElse("rdzv-backend", "embedded")
+		l.backend = v.text("rdzv-backend")
+		l.meets = !all.has("rdzv-endpoint") && !all.has("master-addr") && slices.Contains([]string{backendStatic, "embedded", "c10d"}, l.backend)
 		switch { // this stands for what the hosts will say
 		case l.meets && l.backend == backendStatic:
-			set("master-addr", "127.0.0.1")
+			v.orElse("master-addr", "127.0.0.1")
 		case l.meets:
-			set("rdzv-endpoint", "127.0.0.1")
+			v.orElse("rdzv-endpoint", "127.0.0.1")
 		}
 	}
-	return known.options(here)
+	return v.options(here)
 }
 
 // withToken returns a lookup that finds this token if there is no other.
@@ -163,28 +149,6 @@ func withToken(lookup func(string) (string, bool), token string) func(string) (s
 		}
 		return value, ok
 	}
-}
-
-// named returns the value of a flag.
-func (vs values) named(name string) *value {
-	for _, v := range vs {
-		if v.flag.name == name {
-			return v
-		}
-	}
-	return nil
-}
-
-// text returns what was given for a flag, on the command line or in the environment.
-func (vs values) text(here host, name string) (string, bool) {
-	v := vs.named(name)
-	if v == nil {
-		return "", false
-	}
-	if v.texts != nil {
-		return v.texts[len(v.texts)-1], true
-	}
-	return here.lookup(v.flag.env())
 }
 
 func randomToken() string {

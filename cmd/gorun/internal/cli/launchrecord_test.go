@@ -41,11 +41,9 @@ func TestLaunchRecord(t *testing.T) {
 		"all here":  {"localhost,127.0.0.1", nil, nil},
 		"half here": {"localhost,b", nil, &control.Record{Backend: "embedded", Endpoint: "10.0.0.1:30000,[fd00::1]:30001"}},
 	} {
-		all := newValues(nil)
+		all := make(values)
 		for flag, text := range c.flags {
-			if err := all.named(flag).Set(text); err != nil {
-				t.Fatal(err)
-			}
+			all.orElse(flag, text)
 		}
 		here := bare()
 		here.launched = true

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -42,4 +43,12 @@ func printableLines(text string) string {
 		lines[i] = agent.Printable(line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// printJSON prints a document for programs, and for people who look at it.
+func printJSON(to io.Writer, document any) error {
+	e := json.NewEncoder(to)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(document)
 }

@@ -102,13 +102,13 @@ func newCommand(here host, start startFunc) *cobra.Command {
 		}
 		asked.Print(text)
 	})
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	cmd.SetFlagErrorFunc(flagError)
 	return cmd
 }
 
 // runCommand returns a command that runs a job: gorun itself, or gorun run, which is the same.
 func runCommand(name string, here host, start startFunc) *cobra.Command {
-	values := newValues(nil)
+	line := newCommandLine(nil)
 	cmd := &cobra.Command{
 		Use:               name,
 		Args:              cobra.ArbitraryArgs,
@@ -118,7 +118,7 @@ func runCommand(name string, here host, start startFunc) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // files: the program, and its arguments
 		RunE: func(cmd *cobra.Command, command []string) error {
-			o, err := values.options(here)
+			o, err := line.values(here.lookup).options(here)
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func runCommand(name string, here host, start startFunc) *cobra.Command {
 			return start(cmd.Context(), o, withoutDashes(cmd, command))
 		},
 	}
-	values.register(cmd)
+	line.register(cmd)
 	return cmd
 }
 
@@ -145,7 +145,7 @@ func withoutDashes(cmd *cobra.Command, command []string) []string {
 func addCommands(cmd *cobra.Command, here host, etcd Etcd) {
 	cmd.AddCommand(
 		versionCommand(), envCommand(here), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
-		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(etcd),
+		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(here, etcd),
 	)
 	cmd.AddCommand(jobCommands(here, etcd)...)
 	cmd.SetHelpCommand(helpCommand(cmd))

@@ -56,33 +56,33 @@ var flagNames = sync.OnceValue(func() []flagName {
 	return names
 })
 
-// flagError rewords an error of pflag.
-func flagError(err error) error {
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if shorts := unknown.GetSpecifiedShortnames(); shorts != "" {
-			return unknownShort(unknown.GetSpecifiedName(), shorts)
-		}
+// flagError rewords an error that pflag found in the flags of a command.
+func flagError(cmd *cobra.Command, err error) error {
+	where := cmd.CommandPath() + ": "
+	isJob := !cmd.HasParent() || cmd.Name() == "run" // it has all flags of the table, and no others
+	if isJob {
+		where = ""
+	}
+	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
+	valueless, isValueless := errors.AsType[*pflag.ValueRequiredError](err)
+	switch {
+	case isUnknown && isJob && unknown.GetSpecifiedShortnames() != "":
+		return unknownShort(unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames())
+	case isUnknown && isJob:
 		return unknownFlag(unknown.GetSpecifiedName())
-	}
-	if valueless, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		f := valueless.GetFlag()
-		return usagef("--%s needs a value, as in --%s=%s: %s", f.Name, f.Name, f.Value.Type(), f.Usage)
-	}
-	return usagef("%w", err)
-}
-
-// commandFlagError rewords an error that pflag found in the flags of a command.
-func commandFlagError(cmd *cobra.Command, err error) error {
-	var names []string
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+	case isUnknown:
+		var names []string
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		written := unknown.GetSpecifiedName()
 		if meant := meantShort(unknown.GetSpecifiedShortnames()); cmd.LocalFlags().Lookup(meant) != nil {
 			written = meant
 		}
-		return usagef("%s: %w%s", cmd.CommandPath(), err, didYouMean("--"+written, names))
+		return usagef("%s%w%s", where, err, didYouMean("--"+written, names))
+	case isValueless:
+		f := valueless.GetFlag()
+		return usagef("%s--%s needs a value, as in --%s=%s: %s", where, f.Name, f.Name, f.Value.Type(), f.Usage)
 	}
-	return usagef("%s: %w", cmd.CommandPath(), err)
+	return usagef("%s%w", where, err)
 }
 
 // unknownShort returns the error for a letter that is no flag. shorts is the whole text after the dash. It may be a

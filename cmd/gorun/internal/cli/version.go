@@ -90,6 +90,5 @@ func versionCommand() *cobra.Command {
 		},
 	}
 	ownFlag(cmd, "json", "", "", "print one line of JSON", setTo(&asJSON, parseSwitch))
-	cmd.SetFlagErrorFunc(commandFlagError)
 	return cmd
 }
