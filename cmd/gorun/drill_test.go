@@ -47,7 +47,7 @@ func TestDrill(t *testing.T) {
 		}
 	}
 	if !slices.Equal(documented, all) {
-		t.Errorf("docs/drills.md has the results of %q, where gorun drill would play %q", documented, all)
+		t.Errorf("docs/results/drills.md has the results of %q, where gorun drill would play %q", documented, all)
 	}
 	for name, test := range map[string]func(*testing.T){
 		"json": d.json, "random": d.random, "no picture": d.noPicture,
@@ -104,10 +104,10 @@ func processesOf(t *testing.T, temp string) (list []string) {
 	return list
 }
 
-// documentedDrills returns the lines of the table in docs/drills.md: its head, and one for each scenario.
+// documentedDrills returns the lines of the table in docs/results/drills.md: its head, and one for each scenario.
 func documentedDrills(t *testing.T) (head string, rows []string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "drills.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "results", "drills.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func documentedDrills(t *testing.T) (head string, rows []string) {
 	table, _, _ = strings.Cut(table, "```")
 	lines := strings.Split(normal("SCENARIO "+table), "\n")
 	if len(lines) < 2 {
-		t.Fatal("docs/drills.md has no table")
+		t.Fatal("docs/results/drills.md has no table")
 	}
 	return lines[0], lines[1:]
 }
@@ -135,7 +135,7 @@ func (d driller) list(t *testing.T) (names []string) {
 	return names
 }
 
-// scenario plays one scenario. Its table is the one in docs/drills.md, but for the times.
+// scenario plays one scenario. Its table is the one in docs/results/drills.md, but for the times.
 func (d driller) scenario(t *testing.T, name, policy, want string) {
 	c, stderr, _ := d.command(t, "-v", "--on-failure="+policy, name)
 	out, err := c.Output()
@@ -149,7 +149,7 @@ func (d driller) scenario(t *testing.T, name, policy, want string) {
 		testkit.Cannot(t, "%s", got)
 	}
 	if got != want {
-		t.Errorf("the table is\n%s\nwhere docs/drills.md has\n%s\n%s", got, want, stderr)
+		t.Errorf("the table is\n%s\nwhere docs/results/drills.md has\n%s\n%s", got, want, stderr)
 	}
 }
 
