@@ -146,24 +146,27 @@ func commandHelp(cmd *cobra.Command) string {
 		}
 	}
 	last := ""
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" || f.Hidden {
-			return
-		}
-		group := "Flags"
-		if v, ok := f.Value.(*written); ok {
-			group = v.flag.group
-		}
-		if group != last {
-			fmt.Fprintf(&b, "\n%s:\n", group)
-			last = group
-		}
-		name := "    --" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", --" + f.Name
-		}
-		entry(&b, strings.TrimRight(name+" "+f.Value.Type(), " "), f.Usage)
-	})
+	for _, ofTable := range []bool{false, true} { // the command's own flags come first
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			group := "Flags"
+			w, ok := f.Value.(*written)
+			if f.Name == "help" || f.Hidden || ok != ofTable {
+				return
+			}
+			if ok {
+				group = w.flag.group
+			}
+			if group != last {
+				fmt.Fprintf(&b, "\n%s:\n", group)
+				last = group
+			}
+			name := "    --" + f.Name
+			if f.Shorthand != "" {
+				name = "-" + f.Shorthand + ", --" + f.Name
+			}
+			entry(&b, strings.TrimRight(name+" "+f.Value.Type(), " "), f.Usage)
+		})
+	}
 	return b.String()
 }
 

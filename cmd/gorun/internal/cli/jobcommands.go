@@ -56,9 +56,9 @@ func psCommand(here host, etcd Etcd) *cobra.Command {
 
 func statusCommand(here host, etcd Etcd) *cobra.Command {
 	asJSON, watch := false, false
-	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
+	run := func(cmd *cobra.Command, find *jobFinder) error {
 		look := func(ctx context.Context) (*status.Job, error) {
-			job, _, err := find.job(ctx, jobOf(args))
+			job, _, err := find.job(ctx)
 			return job, err
 		}
 		switch {
@@ -79,34 +79,25 @@ func statusCommand(here host, etcd Etcd) *cobra.Command {
 		_, err = io.WriteString(cmd.OutOrStdout(), jobs.Show(job, time.Now()))
 		return err
 	}
-	return newJobCommand(here, etcd, "status [flags] [JOB]", "Show the nodes, ranks and last events of a running job", "", run, func(cmd *cobra.Command) {
-		ownFlag(cmd, "watch", "w", "", "show it in the terminal, and again every second; q or ^C ends this", setTo(&watch, parseSwitch))
-		ownFlag(cmd, "json", "", "", "print JSON, as docs/status.md describes it", setTo(&asJSON, parseSwitch))
-	})
-}
-
-// jobOf returns the argument that names the job; empty: there is none.
-func jobOf(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
+	cmd := newJobCommand(here, etcd, "status [flags] [JOB]", "Show the nodes, ranks and last events of a running job", "", run)
+	ownFlag(cmd, "watch", "w", "", "show it in the terminal, and again every second; q or ^C ends this", setTo(&watch, parseSwitch))
+	ownFlag(cmd, "json", "", "", "print JSON, as docs/status.md describes it", setTo(&asJSON, parseSwitch))
+	return cmd
 }
 
 func logsCommand(here host, etcd Etcd) *cobra.Command {
 	rank, follow := -1, false
-	run := func(cmd *cobra.Command, find *jobFinder, args []string) error {
-		job, agents, err := find.job(cmd.Context(), jobOf(args))
+	run := func(cmd *cobra.Command, find *jobFinder) error {
+		job, agents, err := find.job(cmd.Context())
 		if err != nil {
 			return err
 		}
 		missing := unanswered(job)
 		if rank >= 0 {
 			missing = nil
-			agents, err = jobs.WithRank(agents, rank)
-		}
-		if err != nil {
-			return err
+			if agents, err = jobs.WithRank(agents, rank); err != nil {
+				return err
+			}
 		}
 		if follow {
 			for _, m := range missing { // nobody should wait for their lines
@@ -115,11 +106,11 @@ func logsCommand(here host, etcd Etcd) *cobra.Command {
 		}
 		return errors.Join(append(missing, logs(cmd.Context(), agents, rank, follow, cmd.OutOrStdout(), cmd.ErrOrStderr()))...)
 	}
-	long := "gorun keeps the last 128 KiB of each worker."
-	return newJobCommand(here, etcd, "logs [flags] [JOB]", "Print the last lines that the workers of a job have written", long, run, func(cmd *cobra.Command) {
-		ownFlag(cmd, "follow", "f", "", "go on with the lines that come, until the job ends", setTo(&follow, parseSwitch))
-		ownFlag(cmd, "rank", "", "R", "only the worker with this rank", setTo(&rank, between(0, rendezvous.WorldLimit-1)))
-	})
+	cmd := newJobCommand(here, etcd, "logs [flags] [JOB]", "Print the last lines that the workers of a job have written",
+		"gorun keeps the last 128 KiB of each worker.", run)
+	ownFlag(cmd, "follow", "f", "", "go on with the lines that come, until the job ends", setTo(&follow, parseSwitch))
+	ownFlag(cmd, "rank", "", "R", "only the worker with this rank", setTo(&rank, between(0, rendezvous.WorldLimit-1)))
+	return cmd
 }
 
 // logs prints the lines of workers: those of stdout on stdout, and those of stderr on stderr.

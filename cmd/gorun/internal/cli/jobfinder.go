@@ -19,19 +19,17 @@ type jobFinder struct {
 	here  host
 	etcd  Etcd
 	line  commandLine
-	named bool // the command changes the job, so it must be named
+	mayBe bool   // without a name, the command is about the only job
+	name  string // of the job; empty: it has none, or flags say it
+	other string // the argument behind the job; empty: the command has none
 }
 
-// A jobFunc is what a command about one job does.
-type jobFunc func(cmd *cobra.Command, find *jobFinder, args []string) error
-
 // newJobCommand returns a command about one job. Its first argument is the job's name, which may be left out if use has it in brackets.
-// addOwn, unless it is nil, adds the command's own flags, which come before those that say where the job is.
-func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, addOwn func(*cobra.Command)) *cobra.Command {
+func newJobCommand(here host, etcd Etcd, use, short, long string, run func(*cobra.Command, *jobFinder) error) *cobra.Command {
 	words := slices.DeleteFunc(strings.Fields(use), func(word string) bool { return word == "[flags]" })
 	name, arguments := words[0], words[1:]
 	about := func(f *flag) string { return f.running }
-	find := &jobFinder{here: here, etcd: etcd, named: !strings.Contains(use, "[JOB]"),
+	find := &jobFinder{here: here, etcd: etcd, mayBe: strings.Contains(use, "[JOB]"),
 		line: newCommandLine(func(f *flag) bool { return about(f) != "" })}
 	cmd := &cobra.Command{
 		Use: use, DisableFlagsInUseLine: true, Short: short, Long: strings.TrimSpace(long + " " + aboutJob + " " + aboutElsewhere),
@@ -51,13 +49,17 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 				return usagef("gorun %s: unexpected argument %s (want gorun %s); to run a program with this name, write gorun -- %s",
 					name, quote(args[len(arguments)]), strings.Join(words, " "), name)
 			}
+			if !find.take(args, len(arguments)) {
+				return usagef("gorun %s: want gorun %s; JOB may be left out if --rdzv-id or --rdzv-endpoint says which it is",
+					name, strings.Join(words, " "))
+			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			cmd.SetContext(ctx)
-			err := run(cmd, find, args)
+			err := run(cmd, find)
 			if is[*jobs.NoJobError](err) || is[*rendezvous.NoJobError](err) || is[*usageError](err) && !strings.HasPrefix(err.Error(), "gorun ") {
 				return usagef("gorun %s: %w", name, err)
 			}
@@ -65,29 +67,28 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run jobFunc, a
 		},
 	}
 	cmd.Flags().SortFlags = false
-	if addOwn != nil {
-		addOwn(cmd)
-	}
 	find.line.add(cmd, about)
 	return cmd
 }
 
-// jobAnd returns the name of the job, and the argument that follows it. The name is empty if flags say which job it is.
-func (f *jobFinder) jobAnd(args []string) (name, other string, ok bool) {
-	v := f.line.values(f.here.lookup)
-	switch {
-	case len(args) == 2:
-		return args[0], args[1], true
-	case len(args) == 1 && (v.has("rdzv-id") || v.has("rdzv-endpoint")):
-		return "", args[0], true
+// take takes the arguments of the command, which has so many. It returns false if one is missing.
+func (f *jobFinder) take(args []string, count int) bool {
+	if count == 2 {
+		v := f.line.values(f.here.lookup)
+		if len(args) == 0 || len(args) == 1 && !v.has("rdzv-id") && !v.has("rdzv-endpoint") {
+			return false
+		}
+		f.other, args = args[len(args)-1], args[:len(args)-1]
 	}
-	return "", "", false
+	if len(args) > 0 {
+		f.name = args[0]
+	}
+	return true
 }
 
-// job returns the job with this name, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun launch on
-// this machine.
-func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.Agent, error) {
-	v := f.line.values(f.here.lookup)
+// job returns the job, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun launch on this machine.
+func (f *jobFinder) job(ctx context.Context) (*status.Job, []jobs.Agent, error) {
+	v, name := f.line.values(f.here.lookup), f.name
 	o, err := v.parse(f.here)
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +100,7 @@ func (f *jobFinder) job(ctx context.Context, name string) (*status.Job, []jobs.A
 		name = o.runID
 	}
 	if o.endpoint == "" {
-		if name == "" && f.named {
+		if name == "" && !f.mayBe {
 			return nil, nil, usagef("which job? Name one, as gorun ps lists them")
 		}
 		agents, err := jobs.Local(ctx)

@@ -8,18 +8,23 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-func setNnodes(o *options, s string) error {
+func setNnodes(o *options, s string) (err error) {
+	o.minNodes, o.nnodes, err = parseNnodes(s)
+	return err
+}
+
+// parseNnodes reads N or MIN:MAX.
+func parseNnodes(s string) (least, most int, err error) {
 	low, high, isRange := strings.Cut(s, ":")
 	if !isRange {
 		high = low
 	}
-	lowest, err1 := number(low, 1, maxNodes)
+	least, err1 := number(low, 1, maxNodes)
 	most, err2 := number(high, 1, maxNodes)
-	if err := errors.Join(err1, err2); err != nil || lowest > most {
-		return fmt.Errorf("want a number of nodes from 1 to %d, or MIN:MAX with MIN at most MAX", maxNodes)
+	if err := errors.Join(err1, err2); err != nil || least > most {
+		return 0, 0, fmt.Errorf("want a number of nodes from 1 to %d, or MIN:MAX with MIN at most MAX", maxNodes)
 	}
-	o.minNodes, o.nnodes = lowest, most
-	return nil
+	return least, most, nil
 }
 
 var procKinds = []string{"auto", "cpu", "gpu", "xpu"}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -127,20 +128,18 @@ func WithRank(agents []Agent, rank int) ([]Agent, error) {
 }
 
 // ShowStacks shows what the workers of a node were doing: a line for each, and where the files are.
-func ShowStacks(host string, r *control.Reply) string {
+func ShowStacks(of Result) string {
 	var b strings.Builder
+	line := func(format string, args ...any) { b.WriteString(agent.Printable(fmt.Sprintf(format, args...)) + "\n") }
+	r, host := of.Reply, of.Node.Host
 	for _, s := range r.Stacks {
-		doing := s.Doing
-		if doing == "" {
-			doing = "nothing is known of it"
-		}
-		b.WriteString(agent.Printable(fmt.Sprintf("rank %d (local rank %d, pid %d) on %s: %s", s.Rank, s.LocalRank, s.Pid, host, doing)) + "\n")
+		line("rank %d (local rank %d, pid %d) on %s: %s", s.Rank, s.LocalRank, s.Pid, host, cmp.Or(s.Doing, "nothing is known of it"))
 	}
 	if r.Files != "" {
-		b.WriteString(agent.Printable(fmt.Sprintf("files on %s: %s", host, r.Files)) + "\n")
+		line("files on %s: %s", host, r.Files)
 	}
 	if r.Hint != "" {
-		b.WriteString(agent.Printable(fmt.Sprintf("more on %s: %s", host, r.Hint)) + "\n")
+		line("more on %s: %s", host, r.Hint)
 	}
 	return b.String()
 }

@@ -68,7 +68,9 @@ train17  b     17   -       -         joining                       1h1m30s  0 o
 }
 
 func TestShowStacks(t *testing.T) {
-	compare(t, ShowStacks("a", &control.Reply{Files: "/tmp/*/stacks.txt", Stacks: []agent.WorkerStacks{{Rank: 4, LocalRank: 1, Pid: 9, Doing: "it was in main.step"}, {Pid: 7}}}),
+	compare(t, ShowStacks(Result{Node: status.Node{Host: "a"}, Reply: &control.Reply{
+		Files:  "/tmp/*/stacks.txt",
+		Stacks: []agent.WorkerStacks{{Rank: 4, LocalRank: 1, Pid: 9, Doing: "it was in main.step"}, {Pid: 7}}}}),
 		`rank 4 (local rank 1, pid 9) on a: it was in main.step
 rank 0 (local rank 0, pid 7) on a: nothing is known of it
 files on a: /tmp/*/stacks.txt
