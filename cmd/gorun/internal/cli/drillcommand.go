@@ -23,6 +23,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
+	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
 )
 
 const aboutDrill = "gorun drill runs the scenarios that you name, or all of them; --list shows what they are. " +
@@ -222,7 +223,7 @@ func (o *drillFlags) drill(ctx context.Context, scenarios []*drill.Scenario, out
 	}()
 
 	if logger, err := newLogger(o.Log, "", false); err == nil {
-		chooseTempDir(logger)
+		scratch.ChooseTempDir(logger)
 	}
 	results, runErr := drill.Run(ctx, o.Options, scenarios, o.policies)
 	if runErr != nil && len(results) == 0 {

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/inventory"
 )
 
 // envCommand is gorun env.
@@ -15,9 +16,9 @@ func envCommand(here host) *cobra.Command {
 		Long: "What gorun cannot find out, it leaves out, and says so at the end. docs/environment.md explains the names in the JSON.",
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f := find(cmd.Context(), here)
+			f := inventory.Find(cmd.Context(), here.root, here.lookup)
 			if !asJSON {
-				_, err := fmt.Fprint(cmd.OutOrStdout(), f.text())
+				_, err := fmt.Fprint(cmd.OutOrStdout(), f.Text())
 				return err
 			}
 			return printJSON(cmd.OutOrStdout(), f)
@@ -25,12 +26,4 @@ func envCommand(here host) *cobra.Command {
 	}
 	ownFlag(cmd, "json", "", "", "print JSON", setTo(&asJSON, parseSwitch))
 	return cmd
-}
-
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return name
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -67,15 +68,15 @@ func etcdCommand(here host, etcd Etcd) *cobra.Command {
 
 // serveTemporarily hosts an etcd with its data in a temporary directory, which is removed however this process ends.
 func serveTemporarily(ctx context.Context, etcd Etcd, a rendezvous.Access, logger *slog.Logger) (err error) {
-	temp, err := newScratch("etcd", logger)
+	temp, err := scratch.New("etcd", logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, temp.close(false)) }()
-	if err := temp.keep(); err != nil {
+	defer func() { err = errors.Join(err, temp.Close(false)) }()
+	if err := temp.Keep(); err != nil {
 		return err
 	}
-	return etcd.Serve(ctx, a, filepath.Join(temp.dir, "data"), logger)
+	return etcd.Serve(ctx, a, filepath.Join(temp.Path, "data"), logger)
 }
 
 // hostedOptions reads the flags of gorun etcd in the same way as those of a node.

@@ -2,9 +2,6 @@ package cli
 
 import (
 	"io/fs"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -72,38 +69,6 @@ func TestDevices(t *testing.T) {
 		d, err := o.devices()
 		if c.want == nil && exitCode(err) != 2 || c.want != nil && (err != nil || d.Variable != "CUDA_VISIBLE_DEVICES" || !slices.Equal(d.Names, c.want)) {
 			t.Errorf("%s: %+v, %v", c.name, d, err)
-		}
-	}
-}
-
-func TestScratch(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	for _, keep := range []bool{false, true} {
-		s, err := newScratch("a/b", slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		report := filepath.Join(s.dir, "attempt_0", "1", "error.json")
-		for _, name := range []string{report, filepath.Join(s.dir, "train"), filepath.Join(s.dir, "attempt_1", "0", "none")} {
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.close(keep); err != nil {
-			t.Fatal(err)
-		}
-		var left []string
-		_ = filepath.WalkDir(os.Getenv("TMPDIR"), func(path string, d fs.DirEntry, _ error) error {
-			if !d.IsDir() {
-				left = append(left, path)
-			}
-			return nil
-		})
-		if keep && !slices.Equal(left, []string{report}) || !keep && left != nil {
-			t.Errorf("keep %t: left are %q", keep, left)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
 	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
@@ -66,24 +67,24 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if note := o.threadsNote(program); note != "" {
 		logger.Warn(note)
 	}
-	temp, err := newScratch(o.runID, logger)
+	temp, err := scratch.New(o.runID, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { temp.closeAfter(err, logger) }()
+	defer func() { temp.CloseAfter(err, logger) }()
 	if o.elastic() || program.Source != "" || o.onFailure == replaceFailed { // it may be long without workers, whose guard would do this
-		if err := temp.keep(); err != nil {
+		if err := temp.Keep(); err != nil {
 			return err
 		}
 	}
-	if err := o.build(ctx, program, temp.bin(), stderr, interrupts.passed); err != nil {
+	if err := o.build(ctx, program, temp.Bin(), stderr, interrupts.passed); err != nil {
 		return err
 	}
 	defer guard.ReapAsInit()() // the build, the only child so far, has ended
 
 	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
 	config.Logger, config.Spec.Warn = logger, func(msg string) { logger.Warn(msg) }
-	config.Spec.TempDir, config.ErrorDir, config.ProgressDir = temp.dir, temp.dir, temp.progress()
+	config.Spec.TempDir, config.ErrorDir, config.ProgressDir = temp.Path, temp.Path, temp.Progress()
 	o.setStreams(&config, std, stdout, stderr)
 	config.Spec.Pty = o.ptyFor(isTerminal(stdout), program.Python)
 	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
@@ -128,13 +129,13 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			page.Publish(n)
 		}
 	}
-	if config.Rendezvous, err = o.rendezvous(met, temp.dir, server, logger); err != nil {
+	if config.Rendezvous, err = o.rendezvous(met, temp.Path, server, logger); err != nil {
 		return err
 	}
 	o.setSignals(&config, interrupts, signals)
 	config.Start = start
 	if config.Replace {
-		defer o.replace(&config, temp.dir, logger)()
+		defer o.replace(&config, temp.Path, logger)()
 	}
 	config.Health, config.Cooldown = o.health(config.Spec, stderr), o.healthCooldown
 	if o.elastic() {

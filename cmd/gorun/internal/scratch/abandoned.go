@@ -1,4 +1,4 @@
-package cli
+package scratch
 
 import (
 	"errors"
@@ -30,12 +30,12 @@ func lockName() string {
 }
 
 // takeLock locks the directory until this process ends or removes the lock. A machine or a file system without locks does without.
-func (s *scratch) takeLock() error {
+func (s *Dir) takeLock() error {
 	name := lockName()
 	if name == "" {
 		return nil
 	}
-	f, err := os.CreateTemp(s.dir, "new-"+lockPrefix+"*") // under another name until it is locked
+	f, err := os.CreateTemp(s.Path, "new-"+lockPrefix+"*") // under another name until it is locked
 	if err != nil {
 		return err
 	}
@@ -43,16 +43,16 @@ func (s *scratch) takeLock() error {
 		return errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	s.lock = f
-	s.lockPath = filepath.Join(s.dir, name)
+	s.lockPath = filepath.Join(s.Path, name)
 	return os.Rename(f.Name(), s.lockPath)
 }
 
 // sweep removes the directories that have been abandoned beside s, as far as it comes.
-func (s *scratch) sweep() {
+func (s *Dir) sweep() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		removeAbandoned(filepath.Dir(s.dir))
+		removeAbandoned(filepath.Dir(s.Path))
 	}()
 	select {
 	case <-done:
@@ -67,7 +67,7 @@ func removeAbandoned(in string) {
 		return
 	}
 	for _, e := range entries {
-		if dir := filepath.Join(in, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), scratchPrefix) && isAbandoned(dir, lock, e) {
+		if dir := filepath.Join(in, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), prefix) && isAbandoned(dir, lock, e) {
 			_ = removeBeforeLock(dir, lock) // or the next gorun does
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package scratch
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package cli
+package inventory
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/agent"
 )
 
-// text returns the findings for people.
-func (f *findings) text() string {
+// Text returns the findings for people.
+func (f *Findings) Text() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-15s %s\n", name, agent.Printable(fmt.Sprintf(format, args...)))
@@ -51,7 +51,7 @@ func (f *findings) text() string {
 	return b.String()
 }
 
-func (f *findings) gpus() string {
+func (f *Findings) gpus() string {
 	if len(f.GPUs) == 0 && f.Visible.Count == 0 {
 		return "none"
 	}

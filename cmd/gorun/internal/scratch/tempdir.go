@@ -1,14 +1,15 @@
-package cli
+package scratch
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 )
 
-// chooseTempDir sets $TMPDIR of this process to the first directory of tempDirs that can be used, if the one that Go would use cannot:
+// ChooseTempDir sets $TMPDIR of this process to the first directory of tempDirs that can be used, if the one that Go would use cannot:
 // clusters set TMPDIR for all nodes, and some of them lack it. Workers get it as it was.
-func chooseTempDir(logger *slog.Logger) {
+func ChooseTempDir(logger *slog.Logger) {
 	first := os.TempDir()
 	why := tryTempDir(first)
 	if why == nil {
@@ -16,7 +17,7 @@ func chooseTempDir(logger *slog.Logger) {
 	}
 	for _, dir := range tempDirs() {
 		if tryTempDir(dir) == nil && os.Setenv("TMPDIR", dir) == nil {
-			logger.Warn(fmt.Sprintf("$TMPDIR, %s, cannot be used on this node (%v): temporary files of gorun are in %s", first, cause(why), dir))
+			logger.Warn(fmt.Sprintf("$TMPDIR, %s, cannot be used on this node (%v): temporary files of gorun are in %s", first, why, dir))
 			return
 		}
 	}
@@ -37,9 +38,12 @@ func tempDirs() (dirs []string) {
 }
 
 func tryTempDir(dir string) error {
-	made, err := os.MkdirTemp(dir, scratchPrefix+"*")
+	made, err := os.MkdirTemp(dir, prefix+"*")
 	if err == nil {
 		err = os.Remove(made)
+	}
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		return failed.Err
 	}
 	return err
 }

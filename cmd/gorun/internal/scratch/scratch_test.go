@@ -1,10 +1,12 @@
-package cli
+package scratch
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +29,7 @@ func TestTempDir(t *testing.T) {
 		t.Setenv("TMPDIR", c.tmpdir)
 		t.Setenv("TEMP", c.temp)
 		var said strings.Builder
-		chooseTempDir(testkit.LogLines(&said, slog.LevelInfo))
+		ChooseTempDir(testkit.LogLines(&said, slog.LevelInfo))
 		if got := os.TempDir(); got != c.want || !strings.Contains(said.String(), c.why) || (said.Len() == 0) != (c.why == "") {
 			t.Errorf("TMPDIR=%s TEMP=%s: %s, and says %s; want %s, and %s", c.tmpdir, c.temp, got, said.String(), c.want, c.why)
 		}
@@ -38,39 +40,39 @@ func TestTempDir(t *testing.T) {
 func TestAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	make := func(name string) *scratch {
-		s, err := newScratch(name, slog.New(slog.DiscardHandler))
+	create := func(name string) *Dir {
+		s, err := New(name, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(s.dir, "error"), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Path, "error"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	running, failed, killed, last := make("running"), make("failed"), make("killed"), make("last")
-	mine, elsewhere, part := filepath.Join(dir, scratchPrefix+"mine"), make("elsewhere"), make("part")
+	running, failed, killed, last := create("running"), create("failed"), create("killed"), create("last")
+	mine, elsewhere, part := filepath.Join(dir, prefix+"mine"), create("elsewhere"), create("part")
 	if err := os.Mkdir(mine, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_ = elsewhere.lock.Close() // as it looks from here, if the file system keeps locks within each machine
-	if err := os.Rename(elsewhere.lockPath, filepath.Join(elsewhere.dir, lockPrefix+"0b5f9d39-4d2c-4d4f-a0f1-51d3d1b5c1d0")); err != nil {
+	if err := os.Rename(elsewhere.lockPath, filepath.Join(elsewhere.Path, lockPrefix+"0b5f9d39-4d2c-4d4f-a0f1-51d3d1b5c1d0")); err != nil {
 		t.Fatal(err)
 	}
-	stuck := filepath.Join(part.dir, "stuck")
+	stuck := filepath.Join(part.Path, "stuck")
 	if err := errors.Join(os.MkdirAll(filepath.Join(stuck, "of"), 0o700), os.Chmod(stuck, 0o500)); err != nil { //nolint:gosec // a directory
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(stuck, 0o700) }) //nolint:gosec // a directory
 	_ = part.lock.Close()
-	if err := failed.close(true); err != nil {
+	if err := failed.Close(true); err != nil {
 		t.Fatal(err)
 	}
 	_ = killed.lock.Close() // as the kernel does
-	if err := last.close(false); err != nil {
+	if err := last.Close(false); err != nil {
 		t.Fatal(err)
 	}
-	for path, there := range map[string]bool{running.dir: true, elsewhere.dir: true, failed.dir: true, killed.dir: false, last.dir: false, mine: true} {
+	for path, there := range map[string]bool{running.Path: true, elsewhere.Path: true, failed.Path: true, killed.Path: false, last.Path: false, mine: true} {
 		if _, err := os.Stat(path); (err == nil) != there {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -78,7 +80,39 @@ func TestAbandoned(t *testing.T) {
 	if _, err := os.Stat(part.lockPath); err != nil && os.Getuid() != 0 { // root can remove all of it
 		t.Error("what is left of a removal has no lock for the next gorun:", err)
 	}
-	if err := running.close(false); err != nil {
+	if err := running.Close(false); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, keep := range []bool{false, true} {
+		s, err := New("a/b", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := filepath.Join(s.Path, "attempt_0", "1", "error.json")
+		for _, name := range []string{report, filepath.Join(s.Path, "train"), filepath.Join(s.Path, "attempt_1", "0", "none")} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(keep); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		_ = filepath.WalkDir(os.Getenv("TMPDIR"), func(path string, d fs.DirEntry, _ error) error {
+			if !d.IsDir() {
+				left = append(left, path)
+			}
+			return nil
+		})
+		if keep && !slices.Equal(left, []string{report}) || !keep && left != nil {
+			t.Errorf("keep %t: left are %q", keep, left)
+		}
 	}
 }

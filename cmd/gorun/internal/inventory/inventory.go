@@ -1,4 +1,5 @@
-package cli
+// Package inventory finds what there is on this machine: what gorun env prints.
+package inventory
 
 import (
 	"context"
@@ -6,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path"
 	"strconv"
@@ -13,25 +15,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/release"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/cgroup"
 	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// findings is what gorun finds on this machine. The JSON names are documented in docs/environment.md. Numbers that are not known or have
+// Findings is what gorun finds on this machine. The JSON names are documented in docs/environment.md. Numbers that are not known or have
 // no limit are absent.
-type findings struct {
-	Gorun   build   `json:"gorun"`
-	Host    string  `json:"host"`
-	Kernel  string  `json:"kernel"`
-	CPUs    cpus    `json:"cpus"`
-	GPUs    []gpu   `json:"gpus"`
-	Visible devices `json:"visible_devices"`
-	Memory  memory  `json:"memory"`
-	Limits  limits  `json:"limits"`
-	Network network `json:"network"`
-	Manager string  `json:"manager,omitempty"` // and its job, such as Slurm step 17.0
+type Findings struct {
+	Gorun   release.Build `json:"gorun"`
+	Host    string        `json:"host"`
+	Kernel  string        `json:"kernel"`
+	CPUs    cpus          `json:"cpus"`
+	GPUs    []gpu         `json:"gpus"`
+	Visible devices       `json:"visible_devices"`
+	Memory  memory        `json:"memory"`
+	Limits  limits        `json:"limits"`
+	Network network       `json:"network"`
+	Manager string        `json:"manager,omitempty"` // and its job, such as Slurm step 17.0
 
 	Problems []string `json:"problems,omitempty"` // what gorun could not find out
 }
@@ -84,16 +87,20 @@ type netInterface struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// find finds out what there is. It changes nothing, and sends nothing.
-func find(ctx context.Context, h host) *findings {
-	f := &findings{Gorun: thisBuild(), Host: hostName(), GPUs: []gpu{}}
-	f.Kernel = read(h.root, "proc/sys/kernel/osrelease")
-	f.findCPUs(h)
-	f.findDevices(h)
-	f.findMemory(h.root)
-	f.findLimits(ctx, h.root)
+// Find finds out what there is. It changes nothing, and sends nothing. root is the file system from /, and lookup finds variables.
+func Find(ctx context.Context, root fs.FS, lookup func(string) (string, bool)) *Findings {
+	f := &Findings{Gorun: release.ThisBuild(), GPUs: []gpu{}}
+	var err error
+	if f.Host, err = os.Hostname(); err != nil {
+		f.problem("the name of the host", err)
+	}
+	f.Kernel = read(root, "proc/sys/kernel/osrelease")
+	f.findCPUs(root)
+	f.findDevices(root, lookup)
+	f.findMemory(root)
+	f.findLimits(ctx, root)
 	f.findNetwork(ctx)
-	switch task, err := manager.Find(h.lookup); {
+	switch task, err := manager.Find(lookup); {
 	case err != nil:
 		f.problem("the resource manager", err)
 	case task != nil:
@@ -102,16 +109,16 @@ func find(ctx context.Context, h host) *findings {
 	return f
 }
 
-func (f *findings) problem(what string, err error) {
+func (f *Findings) problem(what string, err error) {
 	f.Problems = append(f.Problems, fmt.Sprintf("%s: %v", what, err))
 }
 
-func (f *findings) findCPUs(h host) {
+func (f *Findings) findCPUs(root fs.FS) {
 	var err error
-	if f.CPUs.Usable, err = topology.CPUCount(h.root); err != nil {
+	if f.CPUs.Usable, err = topology.CPUCount(root); err != nil {
 		f.problem("the number of CPUs", err)
 	}
-	machine, err := topology.Usable(h.root)
+	machine, err := topology.Usable(root)
 	if err != nil {
 		f.problem("the CPUs", err)
 		return
@@ -131,9 +138,9 @@ func (f *findings) findCPUs(h host) {
 	}
 }
 
-func (f *findings) findDevices(h host) {
+func (f *Findings) findDevices(root fs.FS, lookup func(string) (string, bool)) {
 	for _, kind := range []string{"gpu", "xpu"} {
-		d, err := topology.Accelerators(h.root, kind, h.lookup)
+		d, err := topology.Accelerators(root, kind, lookup)
 		if err != nil {
 			f.problem("the devices that workers see", err)
 			return
@@ -145,7 +152,7 @@ func (f *findings) findDevices(h host) {
 	}
 }
 
-func (f *findings) findMemory(root fs.FS) {
+func (f *Findings) findMemory(root fs.FS) {
 	for line := range strings.Lines(read(root, "proc/meminfo")) {
 		fields := strings.Fields(line)
 		if len(fields) < 2 {
@@ -175,7 +182,7 @@ func (f *findings) findMemory(root fs.FS) {
 
 const openFilesLimit = "the limit of open files"
 
-func (f *findings) findLimits(ctx context.Context, root fs.FS) {
+func (f *Findings) findLimits(ctx context.Context, root fs.FS) {
 	var files, processes, locked unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		f.problem(openFilesLimit, err)
@@ -190,7 +197,7 @@ func (f *findings) findLimits(ctx context.Context, root fs.FS) {
 }
 
 // openFiles returns the limit of open files that a child of this process has, as a worker does. Go raises that of this process.
-func (f *findings) openFiles(ctx context.Context) uint64 {
+func (f *Findings) openFiles(ctx context.Context) uint64 {
 	said, err := exec.CommandContext(ctx, "sh", "-c", "ulimit -Sn").Output()
 	if err != nil {
 		f.problem(openFilesLimit, err)
@@ -207,7 +214,7 @@ func bounded(limit uint64) uint64 {
 	return limit
 }
 
-func (f *findings) findNetwork(ctx context.Context) {
+func (f *Findings) findNetwork(ctx context.Context) {
 	list, err := addr.Interfaces()
 	if err != nil {
 		f.problem("the network interfaces", err)

@@ -1,4 +1,4 @@
-package cli
+package inventory
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/release"
 )
 
 // TestFind: what the files of a machine say.
@@ -30,7 +32,7 @@ func TestFind(t *testing.T) {
 		root[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	variables := map[string]string{"CUDA_VISIBLE_DEVICES": "1", "SLURM_JOB_ID": "17", "SLURM_JOB_NUM_NODES": "x"}
-	f := find(t.Context(), host{root: root, lookup: func(name string) (string, bool) { v, ok := variables[name]; return v, ok }})
+	f := Find(t.Context(), root, func(name string) (string, bool) { v, ok := variables[name]; return v, ok })
 	if f.Kernel != "6.1.0-test" || f.Visible.Count != 1 || f.Visible.Variable != "CUDA_VISIBLE_DEVICES" || f.CPUs.Usable < 1 || f.Limits.OpenFiles == 0 {
 		t.Errorf("%+v", f)
 	}
@@ -49,7 +51,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("%q, %q", f.Manager, f.Problems)
 	}
 	variables["SLURM_JOB_NUM_NODES"] = "1"
-	if f = find(t.Context(), host{root: root, lookup: func(name string) (string, bool) { v, ok := variables[name]; return v, ok }}); f.Manager != "Slurm job 17" || f.Problems != nil {
+	if f = Find(t.Context(), root, func(name string) (string, bool) { v, ok := variables[name]; return v, ok }); f.Manager != "Slurm job 17" || f.Problems != nil {
 		t.Errorf("%q, %q", f.Manager, f.Problems)
 	}
 }
@@ -57,7 +59,7 @@ func TestFind(t *testing.T) {
 // TestCgroupLimitV1: version 1 says by a huge number that there is no limit.
 func TestCgroupLimitV1(t *testing.T) {
 	for text, want := range map[string]uint64{"9223372036854771712": 0, "65536": 65536} {
-		f := findings{}
+		f := Findings{}
 		f.findMemory(fstest.MapFS{
 			"proc/meminfo":        {Data: []byte("MemTotal: 1024 kB\n")},
 			"proc/self/cgroup":    {Data: []byte("4:memory:/job\n")},
@@ -72,8 +74,8 @@ func TestCgroupLimitV1(t *testing.T) {
 
 func TestFindingsText(t *testing.T) {
 	node := 1
-	f := findings{
-		Gorun: build{Version: "1.2", Go: "go1.26", OS: "linux", Arch: "amd64"}, Host: "n\x1b1", Kernel: "6.1",
+	f := Findings{
+		Gorun: release.Build{Version: "1.2", Go: "go1.26", OS: "linux", Arch: "amd64"}, Host: "n\x1b1", Kernel: "6.1",
 		CPUs: cpus{Usable: 4, Allowed: "0-7", Cores: 4, Sockets: 1, NUMANodes: 2},
 		GPUs: []gpu{{Vendor: "NVIDIA", NUMANode: &node}, {Vendor: "AMD"}, {Vendor: "NVIDIA"}}, Visible: devices{2, "CUDA_VISIBLE_DEVICES"},
 		Memory:  memory{Total: 3 << 29, Available: 1 << 29, Limit: 1 << 29, Shared: 1 << 19},
@@ -98,15 +100,15 @@ interface       eth2: no address
 started by      Slurm step 17.0
 not known       the CPUs: lost
 `
-	if got := f.text(); got != want {
+	if got := f.Text(); got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
 	f.Limits.OpenFiles = 0
-	if got := f.text(); !strings.Contains(got, "\nopen files      no limit, at most 4096\n") {
+	if got := f.Text(); !strings.Contains(got, "\nopen files      no limit, at most 4096\n") {
 		t.Errorf("without a limit:\n%s", got)
 	}
 	f.problem(openFilesLimit, errors.New("no shell"))
-	if got := f.text(); !strings.Contains(got, "\nopen files      not known, at most 4096\n") {
+	if got := f.Text(); !strings.Contains(got, "\nopen files      not known, at most 4096\n") {
 		t.Errorf("without a shell:\n%s", got)
 	}
 }
