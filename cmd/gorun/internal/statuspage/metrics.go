@@ -22,7 +22,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("gorun_"+name, help, labels, nil)
 }
 
-// The metrics of a node. docs/status.md has a table of them.
+// The metrics of a node.
 var (
 	descBuild    = desc("build_info", "Version of gorun and of Go. The value is 1.", "version", "goversion")
 	descJob      = desc("job_info", "Name of the job, and its program. The value is 1.", "job", "program")
