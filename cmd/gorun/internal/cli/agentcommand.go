@@ -45,10 +45,12 @@ func runNode(here host, args []string, stdout, stderr *os.File, etcd Etcd) int {
 	}()
 	byStop := false // also if all workers then exit 0, of which the error says nothing
 	cmd := newCommand(here, func(ctx context.Context, o *options, command []string) error {
-		o.launchedOn = args[1]
-		o.scaled = func(need int) { _, _ = report.Write(frame.AppendScaled(nil, need)) }
-		o.published = func(n *status.Node) { byStop = byStop || n.Stopped }
-		return run(ctx, o, command, stdout, stderr, etcd)
+		node := launchedNode{
+			host:      args[1],
+			scaled:    func(need int) { _, _ = report.Write(frame.AppendScaled(nil, need)) },
+			published: func(n *status.Node) { byStop = byStop || n.Stopped },
+		}
+		return run(ctx, o, command, node, stdout, stderr, etcd)
 	})
 	cmd.SetArgs(args[2:])
 	cmd.SetOut(stdout)

@@ -62,10 +62,15 @@ func dryRun(ctx context.Context, o *options, command []string, out io.Writer) er
 	if o.elastic() {
 		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
-	if o.json {
+	return printPlan(out, p, o.json)
+}
+
+// printPlan prints the plan of one node or of all hosts: as JSON, or as text for people.
+func printPlan(out io.Writer, p interface{ text() string }, asJSON bool) error {
+	if asJSON {
 		return printJSON(out, p)
 	}
-	_, err = io.WriteString(out, p.text())
+	_, err := io.WriteString(out, p.text())
 	return err
 }
 

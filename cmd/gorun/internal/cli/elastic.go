@@ -114,7 +114,7 @@ func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.
 		Settings: map[string]string{
 			"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS), "on_failure": o.onFailure, "hang_timeout": o.hangTimeout.String(),
 		},
-		Scaled: o.scaled, Reserve: reserve, ExitCode: exitCode, Logger: logger,
+		Reserve: reserve, ExitCode: exitCode, Logger: logger,
 	}
 }
 

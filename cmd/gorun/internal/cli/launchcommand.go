@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +65,11 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 			return err
 		}
 		if l.options.dryRun {
-			return l.show(cmd.OutOrStdout())
+			d, err := l.document()
+			if err != nil {
+				return err
+			}
+			return printPlan(cmd.OutOrStdout(), d, l.options.json)
 		}
 		c, err := l.config()
 		if err != nil {
@@ -162,31 +164,24 @@ func readHosts(name string, parse func(string, io.Reader) ([]hostfile.Host, erro
 
 // runLaunch launches a job.
 func runLaunch(ctx context.Context, c launch.Config, l *launchPlan, stdout, stderr *os.File) error {
-	o := l.options
-	std := newStdio(stdout, stderr)
-	logger, err := newLogger(std.err, "", std.color)
+	s, err := l.options.begin(l.command, launchedNode{}, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	o.warn(logger, l.command)
-	interrupts := o.catchInterrupts(logger)
-	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
-		std.watch(logger, interrupts.caught)
-	}
-	c.Stdin, c.Stdout, c.Stderr = o.input(), std.out, std.err
-	c.Interrupts, c.Signals = interrupts.passed, notify(o.forwards())
-	c.Warn = func(text string) { logger.Warn(text) }
+	c.Stdin, c.Stdout, c.Stderr = l.options.input(), s.std.out, s.std.err
+	c.Interrupts, c.Signals = s.interrupts.passed, notify(l.options.forwards())
+	c.Warn = func(text string) { s.logger.Warn(text) }
 	removeRecord := func() {}
 	c.Begin = func(endpoints []launch.Endpoint) {
 		if remove, err := l.leaveRecord(c.IsSelf, endpoints); err != nil {
-			logger.Warn("gorun status on this machine will not find this job: it has no record", "error", err)
+			s.logger.Warn("gorun status on this machine will not find this job: it has no record", "error", err)
 		} else {
 			removeRecord = remove
 		}
 	}
 	err = launchError(launch.Run(ctx, c))
 	removeRecord()
-	return std.finish(err, drainTimeouts(err), interrupts.passed)
+	return s.finish(err)
 }
 
 // A launchedError is how a launched job has failed.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
@@ -22,17 +20,17 @@ type launchHostPlan struct {
 	Argv  []string `json:"argv"`         // of gorun there
 }
 
-// show prints what would be launched.
-func (l *launchPlan) show(out io.Writer) error {
+// document returns what --dry-run prints.
+func (l *launchPlan) document() (d launchDocument, err error) {
 	c, err := l.config()
 	if err != nil {
-		return err
+		return d, err
 	}
 	endpoints := []launch.Endpoint(nil)
 	if l.meets {
 		endpoints = []launch.Endpoint{{Addr: later}}
 	}
-	d := launchDocument{RunID: l.runID, Dir: l.dir}
+	d = launchDocument{RunID: l.runID, Dir: l.dir}
 	for i, h := range c.Hosts {
 		p := launchHostPlan{Host: h.Name, Argv: append([]string{"gorun"}, l.nodeArgs(i, endpoints)...)}
 		if !c.IsSelf[i] {
@@ -45,18 +43,17 @@ func (l *launchPlan) show(out io.Writer) error {
 		}
 		d.Hosts = append(d.Hosts, p)
 	}
-	if l.options.json {
-		return printJSON(out, d)
-	}
+	return d, nil
+}
+
+// text returns the command lines for people.
+func (d launchDocument) text() string {
+	var b strings.Builder
 	for _, p := range d.Hosts {
 		if p.Shell != nil {
-			if _, err := fmt.Fprintf(out, "%s\n", shell(p.Shell)); err != nil {
-				return err
-			}
+			b.WriteString(shell(p.Shell) + "\n")
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", p.Host, shell(p.Argv)); err != nil {
-			return err
-		}
+		b.WriteString(p.Host + ": " + shell(p.Argv) + "\n")
 	}
-	return nil
+	return b.String()
 }

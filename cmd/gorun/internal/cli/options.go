@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -70,10 +69,6 @@ type options struct {
 
 	dryRun, json bool
 	outside      bool // a command about a running job, which is not a node of it
-
-	launchedOn string             // the name of this host for gorun launch, which has started this node; empty: it has not
-	published  func(*status.Node) // gets each snapshot of this node, for gorun launch; nil: it has not started this node
-	scaled     func(need int)     // tells gorun launch how many nodes the job needs, if that has changed; nil: it has not started this node
 }
 
 // autoThreads stands for each worker's share of the cores.

@@ -25,7 +25,7 @@ import (
 func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	here := host{lookup: os.LookupEnv, root: os.DirFS("/"), hostname: os.Hostname, hasProgram: hasProgram}
 	start := func(ctx context.Context, o *options, command []string) error {
-		return run(ctx, o, command, stdout, stderr, etcd)
+		return run(ctx, o, command, launchedNode{}, stdout, stderr, etcd)
 	}
 	if len(args) > 2 && args[0] == remote.NodeCommand {
 		return runNode(here, args[1:], stdout, stderr, etcd)

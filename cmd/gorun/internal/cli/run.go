@@ -19,41 +19,70 @@ import (
 	"github.com/gorun/gorun/launcher/guard"
 )
 
+// A session is what a command that carries a job has to do with beside its options.
+type session struct {
+	node           launchedNode
+	stdout, stderr *os.File
+	std            *stdio
+	logger         *slog.Logger
+	interrupts     *interrupts
+}
+
+// A launchedNode is how gorun launch learns of a node that it has started. Its zero value is that of another node.
+type launchedNode struct {
+	host      string             // its name for gorun launch
+	published func(*status.Node) // gets each snapshot
+	scaled    func(need int)     // learns how many nodes the job needs, if that has changed
+}
+
+// begin begins a session, and warns about the options. Signals are caught as long as this process lives: they must not leave temporary
+// files behind or change the exit code.
+func (o *options) begin(command []string, node launchedNode, stdout, stderr *os.File) (*session, error) {
+	s := &session{node: node, stdout: stdout, stderr: stderr, std: newStdio(stdout, stderr)}
+	s.std.silent = node.host != ""
+	var err error
+	if s.logger, err = newLogger(s.std.err, node.host, s.std.color); err != nil {
+		return nil, err
+	}
+	o.warn(s.logger, command, node)
+	s.interrupts = o.catchInterrupts(s.logger)
+	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
+		s.std.watch(s.logger, s.interrupts.caught)
+	}
+	return s, nil
+}
+
+// finish says how the job has ended, when all output has been read.
+func (s *session) finish(err error) error {
+	return s.std.finish(err, drainTimeouts(err), s.interrupts.passed)
+}
+
 // run runs the job, or prints its plan. command is the program and its arguments.
-func run(ctx context.Context, o *options, command []string, stdout, stderr *os.File, etcd Etcd) error {
+func run(ctx context.Context, o *options, command []string, node launchedNode, stdout, stderr *os.File, etcd Etcd) error {
 	if err := o.enterWorkDir(); err != nil {
 		return err
 	}
 	if o.dryRun {
-		logger, err := newLogger(stderr, o.launchedOn, wantsColor(stderr))
+		logger, err := newLogger(stderr, node.host, wantsColor(stderr))
 		if err != nil {
 			return err
 		}
-		o.warn(logger, command)
+		o.warn(logger, command, node)
 		return dryRun(ctx, o, command, stdout)
 	}
-	std := newStdio(stdout, stderr)
-	std.silent = o.launchedOn != ""
-	logger, err := newLogger(std.err, o.launchedOn, std.color)
+	s, err := o.begin(command, node, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	o.warn(logger, command)
-	o.note(logger)
-	// Signals are caught as long as this process lives. They must not leave temporary files behind or change the exit code.
-	interrupts := o.catchInterrupts(logger)
-	if !slices.Contains(o.stopSignals, os.Signal(syscall.SIGPIPE)) {
-		std.watch(logger, interrupts.caught)
-	}
-	ctx, done := o.withTimeout(ctx, logger)
+	o.note(s.logger)
+	ctx, done := o.withTimeout(ctx, s.logger)
 	defer done()
-	err = o.orTimeout(ctx, runJob(ctx, o, command, std, stdout, stderr, interrupts, logger, etcd))
-	return std.finish(err, drainTimeouts(err), interrupts.passed)
+	return s.finish(o.orTimeout(ctx, s.runJob(ctx, o, command, etcd)))
 }
 
 // runJob wires the parts together.
-func runJob(ctx context.Context, o *options, command []string, std *stdio, stdout, stderr *os.File, interrupts *interrupts,
-	logger *slog.Logger, etcd Etcd) (err error) {
+func (s *session) runJob(ctx context.Context, o *options, command []string, etcd Etcd) (err error) {
+	logger, interrupts := s.logger, s.interrupts
 	ahead, err := guard.Start(o.nproc) // it starts while the rest is worked out
 	if err != nil {
 		return err
@@ -77,7 +106,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 			return err
 		}
 	}
-	if err := o.build(ctx, program, temp.Bin(), stderr, interrupts.passed); err != nil {
+	if err := o.build(ctx, program, temp.Bin(), s.stderr, interrupts.passed); err != nil {
 		return err
 	}
 	defer guard.ReapAsInit()() // the build, the only child so far, has ended
@@ -85,8 +114,8 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	config.Spec.Argv, config.Spec.Guard = program.Argv, ahead
 	config.Logger, config.Spec.Warn = logger, func(msg string) { logger.Warn(msg) }
 	config.Spec.TempDir, config.ErrorDir, config.ProgressDir = temp.Path, temp.Path, temp.Progress()
-	o.setStreams(&config, std, stdout, stderr)
-	config.Spec.Pty = o.ptyFor(isTerminal(stdout), program.Python)
+	o.setStreams(&config, s)
+	config.Spec.Pty = o.ptyFor(isTerminal(s.stdout), program.Python)
 	config.Spec.Logs, err = interruptible(interrupts.passed, func() (launcher.LogSpec, error) { return o.logs(logger) })
 	if err != nil {
 		return err
@@ -98,7 +127,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	server := o.control(&config, logger)
 	defer server.Close()
-	events, err := interruptible(interrupts.passed, func() (*eventLog, error) { return o.eventLogTo(std.spool, logger) })
+	events, err := interruptible(interrupts.passed, func() (*eventLog, error) { return o.eventLogTo(s.std.spool, logger) })
 	if err != nil {
 		return err
 	}
@@ -121,15 +150,15 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	}
 	config.Publish = func(n *status.Node) {
 		server.Publish(n)
-		if o.published != nil {
-			o.published(n)
+		if s.node.published != nil {
+			s.node.published(n)
 		}
 		notifier.Publish(n)
 		if page != nil {
 			page.Publish(n)
 		}
 	}
-	if config.Rendezvous, err = o.rendezvous(met, temp.Path, server, logger); err != nil {
+	if config.Rendezvous, err = o.rendezvous(met, temp.Path, server, s); err != nil {
 		return err
 	}
 	o.setSignals(&config, interrupts, signals)
@@ -137,7 +166,7 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 	if config.Replace {
 		defer o.replace(&config, temp.Path, logger)()
 	}
-	config.Health, config.Cooldown = o.health(config.Spec, stderr), o.healthCooldown
+	config.Health, config.Cooldown = o.health(config.Spec, s.stderr), o.healthCooldown
 	if o.elastic() {
 		config.Lease = o.conf.ttl()
 	}
@@ -145,9 +174,10 @@ func runJob(ctx context.Context, o *options, command []string, std *stdio, stdou
 }
 
 // setStreams says what the workers read, and where their output goes.
-func (o *options) setStreams(c *agent.Config, std *stdio, stdout, stderr *os.File) {
-	c.Spec.Stdin, c.Spec.Stdout, c.Spec.Stderr, c.Spec.Spool = o.input(), stdout, stderr, std.spool
-	c.Spec.Color, c.Spec.Live = wantsColor(stdout) && wantsColor(stderr), isTerminal(stdout) && isTerminal(stderr)
+func (o *options) setStreams(c *agent.Config, s *session) {
+	c.Spec.Stdin, c.Spec.Stdout, c.Spec.Stderr, c.Spec.Spool = o.input(), s.stdout, s.stderr, s.std.spool
+	c.Spec.Color = wantsColor(s.stdout) && wantsColor(s.stderr)
+	c.Spec.Live = isTerminal(s.stdout) && isTerminal(s.stderr)
 	c.Spec.Timestamps = o.timestamps
 }
 
@@ -159,11 +189,11 @@ func (o *options) setSignals(c *agent.Config, interrupts *interrupts, forwarded 
 }
 
 // warn logs warnings about the options, and about the program and its arguments.
-func (o *options) warn(logger *slog.Logger, command []string) {
+func (o *options) warn(logger *slog.Logger, command []string, node launchedNode) {
 	for _, w := range o.warnings(os.Environ()) {
 		logger.Warn(w)
 	}
-	if w := o.misplaced(command); w != "" && o.launchedOn == "" { // gorun launch has said it
+	if w := o.misplaced(command); w != "" && node.host == "" { // gorun launch has said it
 		logger.Warn(w)
 	}
 }

@@ -24,25 +24,25 @@ import (
 type storeHost func(token string) (addr string, store io.Closer, err error)
 
 // rendezvous returns the job's rendezvous. server learns what it waits for, and gets the connections of people who ask over the network.
-func (o *options) rendezvous(etcd Etcd, tempDir string, server *control.Server, logger *slog.Logger) (rendezvous.Rendezvous, error) {
+func (o *options) rendezvous(etcd Etcd, tempDir string, server *control.Server, s *session) (rendezvous.Rendezvous, error) {
 	switch {
 	case o.elastic():
-		said := newWaiting(logger)
+		said := newWaiting(s.logger)
 		waiting := func(reason string) {
 			said.set(reason)
 			server.SetWaiting(reason)
 		}
-		c := o.elasticConfig(tempDir, logger)
-		c.Waiting, c.Control = waiting, server.ServeConn
+		c := o.elasticConfig(tempDir, s.logger)
+		c.Waiting, c.Control, c.Scaled = waiting, server.ServeConn, s.node.scaled
 		if o.inferred != nil && o.inferred.meeting {
 			c.Successive = true
 			if o.usesMunge() {
-				c.Token = o.mungeToken(waiting, logger)
+				c.Token = o.mungeToken(waiting, s.logger)
 			}
 		}
 		return etcd.Rendezvous(c), nil
 	case o.nnodes == 1:
-		return o.local(reserve, hostStore(logger)), nil
+		return o.local(reserve, hostStore(s.logger)), nil
 	default:
 		return o.static(reserve)
 	}
