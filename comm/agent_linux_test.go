@@ -28,8 +28,8 @@ import (
 // over, and begins the next one. It does so when the test says it, and not by itself.
 type testAgent struct {
 	t         *testing.T
-	net       string                  // how ranks reach each other: shm, tcp, tls, mixed or far
-	environ   func(rank int) []string // of a worker, besides
+	net       string   // how ranks reach each other: shm, tcp, tls, mixed or far
+	environ   []string // of a worker, besides
 	dir       string
 	hosts     *hosttest.Network // nil: all are on this one
 	hostCount int
@@ -70,11 +70,7 @@ func (b *lockedBuffer) String() string {
 // newTestAgent starts size survivors in round 1.
 func newTestAgent(t *testing.T, network string, size int, environ ...string) *testAgent {
 	t.Helper()
-	return newTestAgentWith(t, network, size, func(int) []string { return environ })
-}
-
-func newTestAgentWith(t *testing.T, network string, size int, environ func(rank int) []string) *testAgent {
-	t.Helper()
+	testkit.Once(t)
 	dir, err := os.MkdirTemp("", "comm") //nolint:usetesting // t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +181,7 @@ func (a *testAgent) start(of env.Worker) *testWorker {
 		a.t.Fatal(err)
 	}
 	w.cmd = exec.CommandContext(a.t.Context(), os.Args[0])
-	w.cmd.Env = slices.Concat(os.Environ(), []string{asSurvivor + "=" + a.net}, of.Environ(), a.environ(of.Rank))
+	w.cmd.Env = slices.Concat(os.Environ(), []string{asSurvivor + "=" + a.net}, of.Environ(), a.environ)
 	w.cmd.Stderr = &w.stderr
 	if w.stdin, err = w.cmd.StdinPipe(); err != nil {
 		a.t.Fatal(err)

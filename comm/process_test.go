@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -173,6 +174,7 @@ func startProcesses(t *testing.T, program string, size int) []*process {
 // is skipped.
 func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*process {
 	t.Helper()
+	testkit.WithoutRace(t)
 	host, port, err := net.SplitHostPort(testkit.ReservedAddr(t))
 	if err != nil {
 		t.Fatal(err)
@@ -201,8 +203,21 @@ func startProcessesAs(t *testing.T, program string, size int, change func(rank i
 }
 
 func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
-	const victim = 2
-	ps := startProcesses(t, "loop", 4)
+	for _, program := range []string{"loop", "shared loop"} {
+		t.Run(program, func(t *testing.T) {
+			wantKilledNamed(t, startProcesses(t, program, 4), "died")
+		})
+	}
+	if left, err := filepath.Glob("/dev/shm/*gorun*"); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// wantKilledNamed kills one of the processes, which have the program "loop" or one that says the same, and wants all others to say at once
+// what has happened to it.
+func wantKilledNamed(t *testing.T, ps []*process, what string) {
+	t.Helper()
+	victim := len(ps) / 2
 	if line, err := ps[victim].stdout.ReadString('\n'); line != "running\n" {
 		t.Fatalf("rank %d says %q, %v", victim, line, err)
 	}
@@ -216,8 +231,9 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 		if r == victim {
 			continue
 		}
-		want := fmt.Sprintf(": rank %d (pid %d on %s): died\n", victim, ps[victim].cmd.Process.Pid, hostname(t))
-		if got := p.stderr.String(); err == nil || !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "comm: AllReduce #") || strings.Count(got, "\n") != 1 {
+		want := fmt.Sprintf(": rank %d (pid %d on %s): %s\n", victim, ps[victim].cmd.Process.Pid, hostname(t), what)
+		got := p.stderr.String()
+		if err == nil || !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "comm: AllReduce #") || strings.Count(got, "\n") != 1 {
 			t.Errorf("rank %d ended with %v and said %q, want one line with %q", r, err, got, want)
 		}
 	}
@@ -248,7 +264,7 @@ func TestAKilledProcessIsNamedAcrossGroups(t *testing.T) {
 }
 
 func TestProcessesThatForgetToClose(t *testing.T) {
-	for range 5 {
+	for range testkit.UnlessShort(5, 2) {
 		for r, p := range startProcesses(t, "silent", 5) {
 			out, _ := io.ReadAll(p.stdout)
 			if err := p.cmd.Wait(); string(out) != "sum 10\n" || err != nil {

@@ -135,6 +135,7 @@ func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string)
 
 // Each configure is called with what a rank knows when ranks have met.
 func newConfiguredWorld(t testing.TB, cfg config, trs []transport.Transport, machines []string, configure ...func(*bootstrap.World)) *testWorld {
+	testkit.Once(t)
 	w := &testWorld{t: t, shared: len(machines) > 0}
 	peers, acceptors := make([]core.Peer, len(trs)), make([]*acceptor.Acceptor, len(trs))
 	for r := range peers {
@@ -216,6 +217,7 @@ func sizesOn(transport string) []int {
 
 // inWorldsOfEverySize runs program in one world of each size of sizesOn, on every transport.
 func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Group) error) {
+	testkit.WithoutRace(t)
 	for _, transport := range []string{"mem", "tcp", "shm", "mixed", "chunks"} {
 		t.Run(transport, func(t *testing.T) {
 			for _, size := range sizesOn(transport) {

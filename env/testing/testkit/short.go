@@ -3,6 +3,8 @@ package testkit
 import (
 	"math/rand/v2"
 	"os"
+	"path"
+	"sync"
 	"testing"
 )
 
@@ -29,13 +31,35 @@ func UnlessShort[T any](all, few T) T {
 // Seed returns a new seed, or under -short always the same.
 func Seed() uint64 { return UnlessShort(rand.Uint64(), 1) }
 
-// WithoutRace skips a test that does something many times: the race detector makes it slow, and sees the same code in other tests.
-// scripts/check runs it without the detector.
+// raced is set by scripts/check where it runs tests without the race detector that it runs with it, too.
+const raced = "TESTKIT_RACED"
+
+// withoutRace has the names of tests that have called WithoutRace.
+var withoutRace sync.Map
+
+// WithoutRace skips a test under the race detector: it computes a lot, or starts processes, which makes it slow there, and the detector
+// sees the same code in other tests. scripts/check runs it without the detector.
 func WithoutRace(t testing.TB) {
 	t.Helper()
 	if Race {
 		t.Skip("it takes long with the race detector")
 	}
+	withoutRace.Store(t.Name(), true)
+}
+
+// Once lets scripts/check run a test once: without the race detector, if the test or the one that it is a part of has called WithoutRace,
+// and with it otherwise. What tests of a package have in common calls it.
+func Once(t testing.TB) {
+	t.Helper()
+	if Race || os.Getenv(raced) == "" {
+		return
+	}
+	for name := t.Name(); name != "."; name = path.Dir(name) {
+		if _, ok := withoutRace.Load(name); ok {
+			return
+		}
+	}
+	t.Skip("it has run with the race detector")
 }
 
 // Cannot ends a test that cannot run here. CI counts on it, so it fails there; elsewhere it is skipped.
