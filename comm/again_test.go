@@ -12,12 +12,13 @@ import (
 
 // Case 58: buffers are used again at once, for calls of every short length, as fast as they go.
 func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
+	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(3)
 		defer w.close()
 		w.run(func(ctx context.Context, g *Group) error {
 			buf := make([]uint8, 70)
-			for i := range testkit.UnlessShort(5_000, 1_000) {
+			for i := range testkit.UnlessShort(5_000, 500) {
 				v := buf[:1+i%len(buf)]
 				for k := range v {
 					v[k] = uint8(i + k + g.Rank())
@@ -31,32 +32,6 @@ func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
 	})
 }
 
-// Case 59 of gloo's suite: numbers of ranks that are hard to halve, with short and long vectors and blocks.
-func TestNumbersOfRanksThatAreHardToHalve(t *testing.T) {
-	testkit.WithoutRace(t)
-	for _, size := range testkit.UnlessShort([]int{13, 24, 31}, []int{13, 24}) {
-		inMemory(t, size, func(ctx context.Context, g *Group) error {
-			for _, n := range []int{0, 1, size - 1, 100, 10_000} {
-				v := make([]float64, n)
-				for k := range v {
-					v[k] = float64(k*size + g.Rank())
-				}
-				want := func(k int) float64 { return float64(k*size*size + size*(size-1)/2) }
-				if err := same("AllReduce", AllReduce(ctx, g, v, Sum), v, want); err != nil {
-					return err
-				}
-			}
-			for n := range 34 { // with a root of its own each, and up to what is too long for a tree
-				m := newMoves(g, n, func(v int) int64 { return int64(v) })
-				if err := errors.Join(m.toRoot(ctx), m.fromRoot(ctx), m.allToAll(ctx)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-}
-
 // Case 97 of ULFM's suite: a group is aborted with everything under way in it, and the next one made of the same
 // parent.
 func TestAbortedGroupsAreReplaced(t *testing.T) {
@@ -65,7 +40,7 @@ func TestAbortedGroupsAreReplaced(t *testing.T) {
 		defer w.close()
 		reason := errors.New("enough")
 		before := 0
-		for i := range 100 {
+		for i := range testkit.UnlessShort(100, 20) {
 			w.run(func(ctx context.Context, g *Group) error {
 				part, err := NewGroup(ctx, g, []int{0, 1, 2, 3})
 				if err != nil {

@@ -9,69 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/pipeline"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
-
-// A blocking Send or Recv, and a step of a collective, allocate nothing once there have been some.
-func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if testkit.Race {
-		t.Skip("the race detector lets pools forget")
-	}
-	sendAndReceive := func(ctx context.Context, g *Group, buf []byte) func() error {
-		return func() error { return pingPong(ctx, g, buf) }
-	}
-	step := func(ctx context.Context, g *Group, buf []byte) func() error {
-		c := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: 1, Caller: aMinute{ctx}}
-		if err := g.core.Comm.Begin(c.Seq, c.Call, 0); err != nil {
-			return func() error { return err }
-		}
-		in, peer, all := make([]byte, len(buf)), 1-g.Rank(), plan.Range{Hi: len(buf)}
-		t := &pipeline.Task{
-			Plan: plan.Plan{{To: peer, Send: all, From: peer, Recv: all}}, Src: pipeline.Vector{Buf: buf}, Dst: pipeline.Vector{Buf: in},
-		}
-		return func() error { return g.core.Pipeline.Run(c, t) }
-	}
-	for name, of := range map[string]func(context.Context, *Group, []byte) func() error{"send and receive": sendAndReceive, "step": step} {
-		for _, transport := range []string{"tcp", "shm"} {
-			for _, n := range []int{0, 8, 1 << 10, 64 << 10, 1 << 20} { // sent ahead, and asked for
-				t.Run(fmt.Sprintf("%s of %d over %s", name, n, transport), func(t *testing.T) {
-					w := worldOver(t, transport, 2)
-					defer w.close()
-					measureAllocs(t, w, n, of)
-				})
-			}
-		}
-	}
-}
-
-// measureAllocs counts what both ranks of a world allocate while each carries out an operation, again and again.
-func measureAllocs(t *testing.T, w *testWorld, n int, of func(context.Context, *Group, []byte) func() error) {
-	const rounds = 200
-	w.run(func(ctx context.Context, g *Group) error {
-		operation := of(ctx, g, make([]byte, n))
-		var err error
-		repeat := func() {
-			if err == nil {
-				err = operation()
-			}
-		}
-		for range rounds {
-			repeat()
-		}
-		if g.Rank() == 1 {
-			for range rounds + 1 { // AllocsPerRun begins with one that it does not count
-				repeat()
-			}
-		} else if allocs := testing.AllocsPerRun(rounds, repeat); allocs >= 1 {
-			t.Errorf("%v allocations", allocs)
-		}
-		return err
-	})
-}
 
 // Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by
 // whatever plan, of whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless

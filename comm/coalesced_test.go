@@ -47,21 +47,6 @@ func TestCoalescedAllReduce(t *testing.T) {
 	})
 }
 
-func TestCoalescedArguments(t *testing.T) {
-	inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
-		for want, err := range map[string]error{
-			"comm: AllReduceCoalesced: no buffers given: want at least one":             AllReduceCoalesced[int](ctx, g, nil, Sum),
-			"comm: AllReduceCoalesced: MinLoc: len(bufs[0]) is 1: want a multiple of 2": AllReduceCoalesced(ctx, g, [][]int{{1}, {2}}, MinLoc),
-			"comm: AllReduceCoalesced: BitOr has no meaning for float64":                AllReduceCoalesced(ctx, g, [][]float64{{1}}, BitOr),
-		} {
-			if err == nil || err.Error() != want {
-				return fmt.Errorf("got %w, want %s", err, want)
-			}
-		}
-		return Barrier(ctx, g) // nothing was sent
-	})
-}
-
 func TestCoalescedCallsThatDiffer(t *testing.T) {
 	for want, bufs := range map[string][2][][]float32{
 		"rank 0 AllReduceCoalesced(float32 × 3 in buffers: 2, Sum) with checksum ": {{{1}, {2, 3}}, {{1, 2}, {3}}}, // as many elements
@@ -175,24 +160,5 @@ func TestBucketsStartWhenTheyAreFull(t *testing.T) {
 			return fmt.Errorf("got %w", err)
 		}
 		return Barrier(ctx, g)
-	})
-}
-
-// Ranks that add other buffers find out, whichever bucket it is in.
-func TestBucketsThatDiffer(t *testing.T) {
-	inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
-		b := NewBucketer[float64](g, Sum, 64)
-		for i := range 20 {
-			n := 3
-			if i == 13 && g.Rank() == 1 {
-				n = 2
-			}
-			b.Add(make([]float64, n))
-		}
-		var m *MismatchError
-		if err := b.Flush(ctx); !errors.As(err, &m) {
-			return fmt.Errorf("got %w", err)
-		}
-		return nil
 	})
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package comm_test
 
 import (
@@ -48,7 +50,7 @@ func ExampleMismatchError() {
 
 func ExampleDeadlockError() {
 	inWorld(2, func(ctx context.Context, world *comm.Group) error {
-		group, err := comm.NewGroup(ctx, world, []int{0, 1}, comm.WithTimeout(5*time.Second))
+		group, err := comm.NewGroup(ctx, world, []int{0, 1}, comm.WithTimeout(3*time.Second))
 		if err != nil {
 			return err
 		}

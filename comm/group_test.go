@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestGroupRanks(t *testing.T) {
@@ -76,79 +74,5 @@ func TestGroupsOfOne(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-func TestGroupsRunSideBySide(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		w := world(8)
-		defer w.close()
-		w.run(func(ctx context.Context, g *Group) error {
-			// tp × dp of 4 × 2: every rank in two groups, used from two goroutines at once.
-			var mine []*Group
-			for _, ranks := range [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}, {0, 4}, {1, 5}, {2, 6}, {3, 7}} {
-				sub, err := NewGroup(ctx, g, ranks)
-				if err != nil {
-					return err
-				}
-				if sub != nil {
-					mine = append(mine, sub)
-				}
-			}
-			errs := make(chan error, len(mine))
-			for _, sub := range mine {
-				go func() {
-					for i := range 100 {
-						v := []int{i}
-						if err := AllReduce(ctx, sub, v, Sum); err != nil || v[0] != i*sub.Size() {
-							errs <- fmt.Errorf("%v: got %d, %w", sub, v[0], err)
-							return
-						}
-					}
-					errs <- nil
-				}()
-			}
-			return errors.Join(<-errs, <-errs)
-		})
-	})
-}
-
-func TestManyGroupsOneAfterTheOther(t *testing.T) {
-	testkit.WithoutRace(t)
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		w := world(3)
-		defer w.close()
-		w.run(func(ctx context.Context, g *Group) error {
-			for i := range testkit.UnlessShort(1000, 300) {
-				sub, err := NewGroup(ctx, g, []int{0, 1, 2})
-				if err != nil {
-					return err
-				}
-				v := []int{i}
-				if err := errors.Join(AllReduce(ctx, sub, v, Sum), sub.Close()); err != nil || v[0] != 3*i {
-					return fmt.Errorf("group %d: got %d, %w", i, v[0], err)
-				}
-			}
-			return nil
-		})
-	})
-}
-
-func TestNewGroupArguments(t *testing.T) {
-	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		w := world(2)
-		defer w.close()
-		w.run(func(ctx context.Context, g *Group) error {
-			for want, ranks := range map[string][]int{
-				"comm: NewGroup: no rank 2 in a group of 2":                {0, 2},
-				"comm: NewGroup: rank 1 is named twice in [1 0 1]":         {1, 0, 1},
-				"comm: NewGroup: no ranks given: a group has at least one": nil,
-			} {
-				if _, err := NewGroup(ctx, g, ranks); err == nil || err.Error() != want {
-					return fmt.Errorf("got %w, want %q", err, want)
-				}
-			}
-			return Barrier(ctx, g)
-		})
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // keptBuffers makes buffers, and counts those that the garbage collector has not taken yet.
@@ -53,6 +55,7 @@ var usesOfBuffers = map[string]func(ctx context.Context, g *Group, buf func(n in
 
 // A group keeps no buffers of a call that is over. Who has moved bytes last may know of one until the next call.
 func TestGroupsKeepNoBuffers(t *testing.T) {
+	testkit.WithoutRace(t)
 	const ranks = 4
 	onTransports(t, []string{"mem", "shm", "mixed", "one apart"}, func(t *testing.T, world func(int) *testWorld) {
 		for name, use := range usesOfBuffers {

@@ -54,6 +54,7 @@ func TestWhoComesLateNamesTheFirstFailure(t *testing.T) {
 				for _, late := range failure.late {
 					first := size - 1 - late
 					t.Run(fmt.Sprintf("%s/rank %d %s, others %s, rank %d is late", name, first, what, how, late), func(t *testing.T) {
+						t.Parallel()
 						transport, machines := name, machinesOf(name, size)
 						if len(machines) > 0 {
 							transport = "mem"

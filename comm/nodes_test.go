@@ -58,6 +58,7 @@ func TestTeamsOnSeveralMachines(t *testing.T) {
 // call.
 func TestAllNameTheRankThatDoesNotCallOnSeveralMachines(t *testing.T) {
 	testkit.WithoutRace(t)
+	t.Parallel()
 	const size = 5
 	var all sync.WaitGroup // at the same time: they do little but wait
 	for _, placement := range onSeveralMachines {
@@ -138,6 +139,7 @@ func TestBroadcastBetweenMachinesGoesByTheChosenWay(t *testing.T) {
 
 // A call that comes again goes the same way, between other buffers.
 func TestCallsThatComeAgainOnSeveralMachines(t *testing.T) {
+	testkit.WithoutRace(t)
 	onTransports(t, onSeveralMachines, func(t *testing.T, world func(int) *testWorld) {
 		w := world(5)
 		defer w.close()

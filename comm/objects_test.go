@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A shard is an object that tests send.
@@ -43,7 +41,6 @@ func wantEqual(what string, got, want any, err error) error {
 }
 
 func TestObjectsOfEveryRankAtEveryRoot(t *testing.T) {
-	testkit.WithoutRace(t)
 	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
 		want := make([]shard, g.Size())
 		for r := range want {
@@ -193,30 +190,6 @@ func TestObjectsThatCannotBeDecoded(t *testing.T) {
 			_, err = ScatterObject(ctx, g, []string{"a", "b", "c"}, 1)
 		}
 		return errors.Join(decodes(err, 1), Barrier(ctx, g))
-	})
-}
-
-func TestObjectArguments(t *testing.T) {
-	inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
-		_, gather := GatherObject(ctx, g, 1, 2)
-		_, scatter := ScatterObject(ctx, g, make([]int, 3), g.Rank())
-		_, recv := RecvObjects(ctx, g, []any{(*int)(nil)}, 0)
-		_, limit := NewGroup(ctx, g, []int{0}, WithObjectLimit(-1))
-		for want, err := range map[string]error{
-			"comm: GatherObject: no rank 2 in a group of 2":                             gather,
-			"comm: ScatterObject: len(in) is 3: want Size = 2":                          scatter,
-			"comm: RecvObjects: objs[0] is *int: want a pointer that is not nil":        recv,
-			"comm: BroadcastObjects: objs[1] is string: want a pointer that is not nil": BroadcastObjects(ctx, g, []any{new(int), "x"}, 0),
-			"comm: SendObjects: no rank -1 in a group of 2":                             SendObjects(ctx, g, []any{1}, AnySource),
-			"comm: NewGroup: object limit -1: want 0 to 2147483647 bytes":               limit,
-			"comm: BroadcastObjects: no rank 5 in a group of 2":                         BroadcastObjects(ctx, g, nil, 5),
-		} {
-			var argument *ArgumentError
-			if !errors.As(err, &argument) || err.Error() != want {
-				return fmt.Errorf("got %w, want %s", err, want)
-			}
-		}
-		return Barrier(ctx, g)
 	})
 }
 

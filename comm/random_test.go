@@ -17,7 +17,8 @@ import (
 // Case 112 of the reference: a random program gives on every rank what a sequential model gives.
 func TestRandomPrograms(t *testing.T) {
 	always := func(step, *Group) (bool, error) { return false, nil }
-	for seed := range uint64(40) {
+	each := testkit.UnlessShort(uint64(8), 4) // on each transport
+	for seed := range 5 * each {
 		size := 1 + int(seed%8)
 		p := newProgram(seed, size, 40)
 		run := func(t *testing.T, transport string) {
@@ -25,8 +26,8 @@ func TestRandomPrograms(t *testing.T) {
 			defer w.close()
 			w.run(func(ctx context.Context, g *Group) error { return p.run(ctx, g, always) })
 		}
-		if seed < 32 {
-			transport := []string{"tcp", "tls", "shm", onSeveralMachines[seed%uint64(len(onSeveralMachines))]}[seed/8]
+		if seed < 4*each {
+			transport := []string{"tcp", "tls", "shm", onSeveralMachines[seed%uint64(len(onSeveralMachines))]}[seed/each]
 			t.Run(fmt.Sprintf("seed %d over %s", seed, transport), func(t *testing.T) { run(t, transport) })
 			continue
 		}
@@ -38,6 +39,7 @@ func TestRandomPrograms(t *testing.T) {
 
 // The same holds if groups are tuned: by any way of each operation.
 func TestRandomProgramsOfAnyWay(t *testing.T) {
+	testkit.WithoutRace(t)
 	for seed := range testkit.UnlessShort(uint64(96), 24) {
 		size := 2 + int(seed%6)
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -91,7 +93,7 @@ var faults = map[string]func(ctx context.Context, w *testWorld, g *Group) error{
 // of it: a rank that fails leaves.
 func TestRandomProgramsWithFaults(t *testing.T) {
 	for name, fault := range faults {
-		for seed := range testkit.UnlessShort(uint64(12), 6) {
+		for seed := range testkit.UnlessShort(uint64(12), 3) {
 			t.Run(fmt.Sprintf("%s, seed %d", name, seed), func(t *testing.T) {
 				const size = 5
 				rng := rand.New(rand.NewPCG(seed, 1))

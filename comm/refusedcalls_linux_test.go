@@ -152,19 +152,7 @@ func wantEverything(t *testing.T, ps []*process) {
 // TestDeathWithoutPidfds: a rank whose process cannot be looked at is known to be lost, if not that it has died.
 func TestDeathWithoutPidfds(t *testing.T) {
 	t.Setenv(refuseCalls, fmt.Sprintf("%d %d", unix.EPERM, unix.SYS_PIDFD_OPEN))
-	ps := startProcesses(t, "loop", 2)
-	if line, err := ps[1].stdout.ReadString('\n'); line != "running\n" {
-		t.Fatalf("rank 1 says %q, %v", line, err)
-	}
-	if err := ps[1].cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, ps[0].stdout)
-	err := ps[0].cmd.Wait()
-	want := fmt.Sprintf(": rank 1 (pid %d on %s): the connection to it was lost (closed without goodbye)\n", ps[1].cmd.Process.Pid, hostname(t))
-	if said := ps[0].stderr.String(); err == nil || !strings.HasSuffix(said, want) {
-		t.Errorf("rank 0 ended with %v and said %q, want %q", err, said, want)
-	}
+	wantKilledNamed(t, startProcesses(t, "loop", 2), "the connection to it was lost (closed without goodbye)")
 }
 
 // TestFullDevShm: what ranks share takes no room of /dev/shm, which has only 64 MB in containers.

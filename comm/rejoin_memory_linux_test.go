@@ -77,10 +77,11 @@ func TestMemoryOutlivesARound(t *testing.T) {
 // that memory when it goes on.
 func TestAStoppedRankWritesNothingLater(t *testing.T) {
 	testkit.WithoutRace(t)
+	t.Parallel()
 	a := newTestAgent(t, "shm", 3)
 	a.join()
 	odd := a.workers[2]
-	for range testkit.UnlessShort(10, 2) {
+	for range testkit.UnlessShort(10, 1) {
 		for _, w := range a.workers {
 			w.joined = true
 		}

@@ -44,6 +44,7 @@ func TestRejoinTwiceAtOnce(t *testing.T) {
 // TestRejoinWithoutNeed: nothing has failed. Rejoin asks the agent to end the round, the others learn who has, and nobody takes the end of
 // that rank's world for the cause. All join the next round when there is one.
 func TestRejoinWithoutNeed(t *testing.T) {
+	t.Parallel()
 	a := newTestAgent(t, "shm", 3)
 	a.join()
 	for _, r := range []int{1, 2} {

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -362,27 +360,6 @@ func TestNothingIsAllocatedWhereAFailureWas(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// Processes that share memory learn of one that is killed.
-func TestAKilledProcessThatShares(t *testing.T) {
-	ps := startProcesses(t, "shared loop", 3)
-	if line, err := ps[1].stdout.ReadString('\n'); line != "running\n" {
-		t.Fatalf("rank 1 says %q, %v", line, err)
-	}
-	if err := ps[1].cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []*process{ps[0], ps[2]} {
-		_, _ = io.Copy(io.Discard, p.stdout)
-		err := p.cmd.Wait()
-		if got := p.stderr.String(); err == nil || !strings.Contains(got, fmt.Sprintf("rank 1 (pid %d on ", ps[1].cmd.Process.Pid)) || !strings.Contains(got, "): died\n") {
-			t.Errorf("ended with %v and said %q", err, got)
-		}
-	}
-	if left, err := filepath.Glob("/dev/shm/*gorun*"); len(left) > 0 || err != nil {
-		t.Errorf("left behind: %q, %v", left, err)
-	}
 }
 
 // Every rank gets the same bits, and the same as without shared buffers.

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // inBubble runs body with a world in virtual time. Whatever its ranks do, they end and leave nothing.
 func inBubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 	t.Helper()
+	testkit.Once(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newTestWorld(t, transports["mem"](t, size))
 		defer w.close()
@@ -73,6 +75,7 @@ func TestAllNameTheRankThatDoesNotCall(t *testing.T) {
 
 // With more ranks in a row than there are questions in the time, the reason still gets to the last.
 func TestAReasonTravelsFar(t *testing.T) {
+	testkit.WithoutRace(t)
 	const size, culprit = 60, 30
 	inBubble(t, size, func(t *testing.T, w *testWorld) {
 		for r, err := range w.results(func(ctx context.Context, g *Group) error {
@@ -298,6 +301,7 @@ func TestTagsThatNobodySends(t *testing.T) {
 
 // A stopped rank says nothing, nor do the ranks that wait for it know more than that.
 func TestAStoppedRankIsNamedByAll(t *testing.T) {
+	testkit.WithoutRace(t)
 	const victim = 2
 	for name, operation := range operations {
 		t.Run(name, func(t *testing.T) {

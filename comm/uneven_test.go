@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Case 28 of torch's suite, for every call whose lengths may differ: two ranks do not agree on how much one sends to
@@ -96,6 +98,7 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 // A rank takes block 0 to be shorter and block 1 to be longer than the others do. Where both travel as one message, its
 // length is the same.
 func TestARankWithOtherLengthsGetsNoWrongResult(t *testing.T) {
+	testkit.WithoutRace(t)
 	for _, ranks := range []int{3, 4, 5} {
 		for _, block := range []int{2, 300, 60_000} {
 			for other := range ranks {

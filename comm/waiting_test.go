@@ -52,6 +52,8 @@ func TestInitSaysForWhomItWaits(t *testing.T) {
 
 // A master that does not answer, and a name that means nothing, are told after a second.
 func TestInitSaysThatTheMasterIsNotThere(t *testing.T) {
+	testkit.Once(t)
+	t.Parallel()
 	host, port, err := net.SplitHostPort(testkit.ReservedAddr(t))
 	if err != nil {
 		t.Fatal(err)
