@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/recent"
 	"github.com/gorun/gorun/launcher/spool"
 )
 
@@ -63,7 +62,7 @@ type Spec struct {
 	// Logs are the files of this attempt.
 	Logs LogSpec
 	// Recent, if set, gets all bytes that workers write, and keeps the last ones. The stream is its Std.
-	Recent *recent.Workers
+	Recent *Recent
 	// Guard, if set, is a guard that was started early (see guard.Start). The first Start takes it.
 	Guard *guard.Guard
 	// TempDir, if set, is a directory that the guard removes if the agent dies before it can do so. It may hold

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gorun/gorun/launcher/recent"
 	"github.com/gorun/gorun/launcher/spool"
 )
 
@@ -43,12 +42,12 @@ type stream struct {
 	stamped  bool   // lines on the console have a time stamp
 	stamp    []byte // of the lines that are being passed on; empty: not stamped
 	lines    lines
-	batch    []byte          // whole lines that the console has yet to get
-	filtered []byte          // whole lines that the filter has yet to get
-	tail     *tail           // nil: not kept
-	recent   *recent.Workers // gets all bytes; nil: nobody wants them
-	local    int             // rank of the worker, for recent
-	inLine   bool            // the last byte that recent got has not ended a line
+	batch    []byte  // whole lines that the console has yet to get
+	filtered []byte  // whole lines that the filter has yet to get
+	tail     *tail   // nil: not kept
+	recent   *Recent // gets all bytes; nil: nobody wants them
+	local    int     // rank of the worker, for recent
+	inLine   bool    // the last byte that recent got has not ended a line
 
 	isStopping atomic.Bool   // its worker is being stopped
 	isBlocked  atomic.Bool   // a destination has no room
@@ -175,7 +174,7 @@ func (s *stream) catchUp(buf []byte) error {
 // take passes on b: raw to the file and the recent bytes, and as whole lines to the console, the filter and the tail.
 func (s *stream) take(b []byte) {
 	if s.recent != nil && len(b) > 0 {
-		s.recent.Add(s.local, byte(s.which), b)
+		s.recent.Add(s.local, s.which, b)
 		s.inLine = b[len(b)-1] != '\n'
 	}
 	if s.file != nil && !s.stored.Put(b) {
@@ -273,7 +272,7 @@ func (s *stream) last() []string {
 func (s *stream) end() {
 	s.finishLine()
 	if s.recent != nil && s.inLine { // another worker may go on
-		s.recent.Add(s.local, byte(s.which), []byte("\n"))
+		s.recent.Add(s.local, s.which, []byte("\n"))
 	}
 	if s.filter != nil {
 		s.filter.release()

@@ -8,13 +8,13 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
-	"github.com/gorun/gorun/launcher/recent"
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // control makes config let people see and steer the job. It listens while the job starts, which does not wait for it.
 func (o *options) control(config *agent.Config, logger *slog.Logger) *control.Server {
-	config.Spec.Recent = recent.New(o.nproc)
+	config.Spec.Recent = launcher.NewRecent(o.nproc)
 	server := control.New(control.Config{Recent: config.Spec.Recent})
 	config.Commands, config.Publish = server.Commands(), server.Publish
 	config.Status = status.Node{Gorun: version, Pid: os.Getpid(), Endpoint: o.meetingPoint()}

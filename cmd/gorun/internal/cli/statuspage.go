@@ -17,7 +17,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
 	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth/tokenfile"
-	"github.com/gorun/gorun/launcher/recent"
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -77,7 +77,7 @@ func (e *etcdMemory) contacts(ctx context.Context) (rendezvous.Contacts, error) 
 }
 
 // statusPage serves the status page, if the user wants it. nil: it does not.
-func (o *options) statusPage(server *control.Server, written *recent.Workers, etcd *etcdMemory, logger *slog.Logger) (*statuspage.Server, error) {
+func (o *options) statusPage(server *control.Server, written *launcher.Recent, etcd *etcdMemory, logger *slog.Logger) (*statuspage.Server, error) {
 	if o.statusAddr == "" {
 		return nil, nil
 	}

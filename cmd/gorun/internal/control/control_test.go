@@ -21,7 +21,6 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
-	"github.com/gorun/gorun/launcher/recent"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +34,7 @@ func startServer(t *testing.T, c Config) (*Server, *Client, string) {
 	}
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	if c.Recent == nil {
-		c.Recent = recent.New(1)
+		c.Recent = launcher.NewRecent(1)
 	}
 	s := New(c)
 	t.Cleanup(s.Close)
@@ -155,15 +154,15 @@ func TestCommands(t *testing.T) {
 
 // TestLogs: people get the last lines of workers, in whole lines, and those that come while they follow.
 func TestLogs(t *testing.T) {
-	lines := recent.New(2)
+	lines := launcher.NewRecent(2)
 	s, c, _ := startServer(t, Config{Recent: lines})
 	n := node()
 	n.Workers = append(n.Workers, status.Worker{Rank: 5, LocalRank: 1, Pid: 8, State: status.WorkerRunning})
 	s.Publish(n)
-	lines.Add(0, byte(launcher.Stdout), []byte("one\ntw"))
-	lines.Add(0, byte(launcher.Stderr), []byte("bad \x1b[31mnews\r\n"))
-	lines.Add(0, byte(launcher.Stdout), []byte("o\nthree"))
-	lines.Add(1, byte(launcher.Stdout), []byte("other\n"))
+	lines.Add(0, launcher.Stdout, []byte("one\ntw"))
+	lines.Add(0, launcher.Stderr, []byte("bad \x1b[31mnews\r\n"))
+	lines.Add(0, launcher.Stdout, []byte("o\nthree"))
+	lines.Add(1, launcher.Stdout, []byte("other\n"))
 	var got []string
 	collect := func(l Line) { got = append(got, fmt.Sprintf("%d %s %s", l.Rank, l.Stream, l.Text)) }
 	want := func(list ...string) {
@@ -195,11 +194,11 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%q, want %q", l.Text, text)
 		}
 	}
-	lines.Add(0, byte(launcher.Stdout), []byte(" and four\n"))
+	lines.Add(0, launcher.Stdout, []byte(" and four\n"))
 	if l := <-seen; l.Text != "three and four" {
 		t.Errorf("%q follows", l.Text)
 	}
-	lines.Add(0, byte(launcher.Stdout), []byte("the end"))
+	lines.Add(0, launcher.Stdout, []byte("the end"))
 	go s.Close()
 	if l := <-seen; l.Text != "the end" {
 		t.Errorf("%q at the end", l.Text)
@@ -208,8 +207,8 @@ func TestLogs(t *testing.T) {
 		t.Error(err)
 	}
 
-	long := recent.New(1)
-	for i := range 3 * recent.Size / 1000 {
+	long := launcher.NewRecent(1)
+	for i := range 3 * launcher.RecentSize / 1000 {
 		long.Add(0, 1, []byte(strings.Repeat("x", 990)+fmt.Sprintf("%09d\n", i)))
 	}
 	var r lineReader
@@ -234,15 +233,15 @@ func TestLinesOfTerminals(t *testing.T) {
 		{"question", []string{"name? ", "", "me\nok\n"}, []string{"~name? ", "name? me", "ok"}},
 		{"colors", []string{"\x1b[31m1%\x1b[0m\x1b[K\r", "\x1b[?25h\n"}, []string{"~1%", ""}},
 		{"long bar", []string{bar(3 * maxLine / 2), "\n"}, []string{"~8%", "8%"}},
-		{"bar whose beginning is not kept", []string{"0%" + bar(recent.Size), "\r9%\n"}, []string{"~8%", "9%"}},
-		{"line whose beginning is not kept", []string{strings.Repeat("x", 2*recent.Size), "x\r\ny\n"}, []string{"y"}},
+		{"bar whose beginning is not kept", []string{"0%" + bar(launcher.RecentSize), "\r9%\n"}, []string{"~8%", "9%"}},
+		{"line whose beginning is not kept", []string{strings.Repeat("x", 2*launcher.RecentSize), "x\r\ny\n"}, []string{"y"}},
 	} {
-		written, r, got := recent.New(1), lineReader{unfinished: true}, []string(nil)
+		written, r, got := launcher.NewRecent(1), lineReader{unfinished: true}, []string(nil)
 		for _, text := range c.pieces {
 			for ; len(text) > 4096; text = text[4096:] {
-				written.Add(0, byte(launcher.Stdout), []byte(text[:4096]))
+				written.Add(0, launcher.Stdout, []byte(text[:4096]))
 			}
-			written.Add(0, byte(launcher.Stdout), []byte(text))
+			written.Add(0, launcher.Stdout, []byte(text))
 			for line := range strings.Lines(string(r.read(nil, written, Line{}, false))) {
 				l, err := parseLine([]byte(line))
 				if err != nil {
@@ -362,7 +361,7 @@ func TestNextRemoves(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	next := New(Config{Recent: recent.New(1)})
+	next := New(Config{Recent: launcher.NewRecent(1)})
 	defer next.Close()
 	if err := next.Listen("next"); err != nil {
 		t.Fatal(err)

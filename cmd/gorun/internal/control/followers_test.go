@@ -11,7 +11,6 @@ import (
 
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
-	"github.com/gorun/gorun/launcher/recent"
 )
 
 // overPipes returns a client whose connections the server gets as those that others have accepted.
@@ -25,8 +24,8 @@ func overPipes(s *Server) *Client {
 
 // TestManyFollow: clients that follow the output do not keep out those who ask for something else.
 func TestManyFollow(t *testing.T) {
-	lines := recent.New(1)
-	lines.Add(0, byte(launcher.Stdout), []byte("line\n"))
+	lines := launcher.NewRecent(1)
+	lines.Add(0, launcher.Stdout, []byte("line\n"))
 	s := New(Config{Recent: lines})
 	s.Publish(node())
 	c := overPipes(s)
@@ -65,7 +64,7 @@ func TestManyFollow(t *testing.T) {
 
 // TestManyAsk: of many clients who ask at the same time, none is turned away.
 func TestManyAsk(t *testing.T) {
-	s := New(Config{Recent: recent.New(1), Ask: func(context.Context, string) *progress.Status { time.Sleep(100 * time.Millisecond); return nil }})
+	s := New(Config{Recent: launcher.NewRecent(1), Ask: func(context.Context, string) *progress.Status { time.Sleep(100 * time.Millisecond); return nil }})
 	defer s.Close()
 	s.Publish(node())
 	errs := make(chan error)

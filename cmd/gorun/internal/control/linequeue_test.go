@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/launcher"
-	"github.com/gorun/gorun/launcher/recent"
 )
 
 // TestLineQueue: lines come out in the order in which they came. If there are too many, the oldest are forgotten, and the line of the same
@@ -60,7 +59,7 @@ func TestLineQueue(t *testing.T) {
 // TestPausedFollower: a client reads while its user does not, so that nobody takes the connection for dead.
 func TestPausedFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lines := recent.New(1)
+		lines := launcher.NewRecent(1)
 		s := New(Config{Recent: lines})
 		s.Publish(node())
 		c := NewClient(func(context.Context) (net.Conn, error) {
@@ -79,7 +78,7 @@ func TestPausedFollower(t *testing.T) {
 		}()
 		const count = 200
 		for i := range count {
-			lines.Add(0, byte(launcher.Stdout), []byte(fmt.Sprintf("%d%s\n", i, strings.Repeat("x", 8<<10))))
+			lines.Add(0, launcher.Stdout, []byte(fmt.Sprintf("%d%s\n", i, strings.Repeat("x", 8<<10))))
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Hour)

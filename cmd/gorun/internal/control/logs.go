@@ -11,7 +11,6 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/launcher"
-	"github.com/gorun/gorun/launcher/recent"
 )
 
 // A Line is a line that a worker has written.
@@ -135,7 +134,7 @@ func (p *partialLine) add(text []byte) {
 }
 
 // read appends the lines that have come since the last call, as JSON. With last, lines that have not ended count as lines.
-func (l *lineReader) read(out []byte, from *recent.Workers, like Line, last bool) []byte {
+func (l *lineReader) read(out []byte, from *launcher.Recent, like Line, last bool) []byte {
 	pieces, next, missed := from.Since(like.LocalRank, l.next)
 	l.next = next
 	if missed {
@@ -172,8 +171,8 @@ func (l *lineReader) read(out []byte, from *recent.Workers, like Line, last bool
 
 var streamNames = [2]string{"stdout", "stderr"}
 
-func streamIndex(stream byte) int {
-	if stream == byte(launcher.Stderr) {
+func streamIndex(stream launcher.Std) int {
+	if stream == launcher.Stderr {
 		return 1
 	}
 	return 0

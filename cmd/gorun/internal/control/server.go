@@ -15,7 +15,7 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/progress"
-	"github.com/gorun/gorun/launcher/recent"
+	"github.com/gorun/gorun/launcher"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // Config is what New needs.
 type Config struct {
-	Recent *recent.Workers // the last lines of the workers
+	Recent *launcher.Recent // the last lines of the workers
 	// Ask asks a worker with this progress file what it does; nil: hang.Ask.
 	Ask func(ctx context.Context, file string) *progress.Status
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
-	"github.com/gorun/gorun/launcher/recent"
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -51,7 +50,7 @@ var (
 // metrics implements prometheus.Collector.
 type metrics struct {
 	version string
-	recent  *recent.Workers
+	recent  *launcher.Recent
 	own     *control.Client // of the agent of this node
 
 	mu       sync.Mutex
@@ -112,8 +111,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 	}
 	gauge(descBuild, 1, m.version, runtime.Version())
-	count(descOutput, float64(m.recent.Bytes(byte(launcher.Stdout))), "stdout")
-	count(descOutput, float64(m.recent.Bytes(byte(launcher.Stderr))), "stderr")
+	count(descOutput, float64(m.recent.Bytes(launcher.Stdout)), "stdout")
+	count(descOutput, float64(m.recent.Bytes(launcher.Stderr)), "stderr")
 	for rank, c := range m.collectives() {
 		gauge(descCalls, c.PerSecond, rank)
 		gauge(descSent, c.SentPerSecond, rank)

@@ -17,7 +17,7 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/env/auth/admission"
-	"github.com/gorun/gorun/launcher/recent"
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -37,8 +37,8 @@ const (
 
 // Config is what New needs.
 type Config struct {
-	Own    *control.Client // of this node's agent
-	Recent *recent.Workers // what its workers have written
+	Own    *control.Client  // of this node's agent
+	Recent *launcher.Recent // what its workers have written
 	// Contacts finds the agents of all nodes; nil: this node knows of no other.
 	Contacts func(context.Context) (rendezvous.Contacts, error)
 	RunID    string

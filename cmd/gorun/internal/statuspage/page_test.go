@@ -22,7 +22,7 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/env/progress"
-	"github.com/gorun/gorun/launcher/recent"
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -36,14 +36,14 @@ type bed struct {
 	t      *testing.T
 	agent  *control.Server
 	page   *Server
-	recent *recent.Workers
+	recent *launcher.Recent
 	addr   string
 	node   status.Node
 }
 
 func newBed(t *testing.T, change func(*Config)) *bed {
 	t.Helper()
-	written := recent.New(2)
+	written := launcher.NewRecent(2)
 	b := &bed{t: t, recent: written, agent: control.New(control.Config{Recent: written, Ask: func(context.Context, string) *progress.Status {
 		return &progress.Status{Collectives: &progress.Collectives{PerSecond: 2, SentPerSecond: 3e9, ReceivedPerSecond: 1e9}}
 	}})}

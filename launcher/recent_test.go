@@ -1,4 +1,4 @@
-package recent
+package launcher
 
 import (
 	"bytes"
@@ -7,46 +7,46 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBuffer: a buffer has the last pieces that were added, in order, whole, and as many as fit.
-func TestBuffer(t *testing.T) {
+// TestRecentBuffer: a buffer has the last pieces that were added, in order, whole, and as many as fit.
+func TestRecentBuffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var b Buffer
+		var b recentBuffer
 		var all []Piece
 		var next uint64
 		taken := 0
 		for range rapid.IntRange(0, 60).Draw(t, "pieces") {
-			size := rapid.OneOf(rapid.IntRange(1, 200), rapid.IntRange(1, 2*Size)).Draw(t, "size")
-			p := Piece{Stream: byte(rapid.IntRange(1, 2).Draw(t, "stream")), Text: bytes.Repeat([]byte{byte(len(all))}, size)}
-			b.Add(p.Stream, p.Text)
-			p.Text = p.Text[:min(size, Size-headerSize)]
+			size := rapid.OneOf(rapid.IntRange(1, 200), rapid.IntRange(1, 2*RecentSize)).Draw(t, "size")
+			p := Piece{Stream: Std(rapid.IntRange(1, 2).Draw(t, "stream")), Text: bytes.Repeat([]byte{byte(len(all))}, size)}
+			b.add(p.Stream, p.Text)
+			p.Text = p.Text[:min(size, RecentSize-headerSize)]
 			all = append(all, p)
 			if rapid.IntRange(0, 3).Draw(t, "read") > 0 {
 				continue
 			}
-			pieces, now, missed := b.Since(next)
+			pieces, now, missed := b.since(next)
 			if !missed && len(pieces) != len(all)-taken {
 				t.Fatalf("%d pieces since the last look, want %d", len(pieces), len(all)-taken)
 			}
-			compare(t, pieces, all)
+			comparePieces(t, pieces, all)
 			next, taken = now, len(all)
 		}
-		pieces, _, _ := b.Since(0)
-		compare(t, pieces, all)
+		pieces, _, _ := b.since(0)
+		comparePieces(t, pieces, all)
 		used := 0
 		for _, p := range pieces {
 			used += headerSize + len(p.Text)
 		}
-		if len(pieces) < len(all) && used+headerSize+len(all[len(all)-len(pieces)-1].Text) <= Size {
+		if len(pieces) < len(all) && used+headerSize+len(all[len(all)-len(pieces)-1].Text) <= RecentSize {
 			t.Fatalf("%d of %d pieces are kept, and one more had room", len(pieces), len(all))
 		}
-		if used > Size || len(b.ring) > Size {
+		if used > RecentSize || len(b.ring) > RecentSize {
 			t.Fatalf("%d bytes are kept in %d", used, len(b.ring))
 		}
 	})
 }
 
-// compare wants pieces to be the last ones of all.
-func compare(t *rapid.T, pieces, all []Piece) {
+// comparePieces wants pieces to be the last ones of all.
+func comparePieces(t *rapid.T, pieces, all []Piece) {
 	for i, p := range pieces {
 		want := all[len(all)-len(pieces)+i]
 		if p.Stream != want.Stream || !bytes.Equal(p.Text, want.Text) {
@@ -55,9 +55,9 @@ func compare(t *rapid.T, pieces, all []Piece) {
 	}
 }
 
-// TestChanged: who waits learns of the next piece, of whichever worker.
-func TestChanged(t *testing.T) {
-	w := New(2)
+// TestRecentChanged: who waits learns of the next piece, of whichever worker.
+func TestRecentChanged(t *testing.T) {
+	w := NewRecent(2)
 	_, next, _ := w.Since(1, 0)
 	changed := w.Changed()
 	select {
