@@ -2,10 +2,7 @@
 // their output, reports how each of them ended, and stops them. It knows nothing about rounds, ranks on other
 // machines or restarts, which are the agent's business.
 //
-// Use it in four steps. The first is needed because the launcher executes its own binary again as the
-// guard (see package guard):
-//
-//	import _ "github.com/gorun/gorun/launcher/guard/reexec"
+// Use it in three steps. The launcher executes its own binary again as the guard (see package guard), in which main never runs:
 //
 //	func main() {
 //		program, err := launcher.Resolve("./train", args)

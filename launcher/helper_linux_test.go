@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/death"
-	_ "github.com/gorun/gorun/launcher/guard/reexec" // the test binary is also the guard
 	"github.com/gorun/gorun/launcher/proc"
 	"github.com/gorun/gorun/launcher/spool"
 )
@@ -26,6 +25,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("LAUNCHER_TEST_WORKER") != "" {
 		behaviours[os.Args[1]](os.Args[2:])
 		exit(0)
+	}
+	if os.Getenv(asAgent) != "" {
+		exit(agent())
 	}
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" "+raceExitsAtOnce)) // a guard gets it
 	goleak.VerifyTestMain(m)

@@ -19,9 +19,6 @@ import (
 // says why (NotFoundError and NotExecutableError for the program itself) and nothing is left running. ctx
 // limits only the start: the gang runs until its workers exit or it is stopped.
 func Start(ctx context.Context, spec Spec) (*Gang, error) {
-	if guard.Is() {
-		return nil, errors.New("launcher: this process is a guard: its program must import launcher/guard/reexec")
-	}
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
@@ -123,8 +120,7 @@ func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("the guard of the workers ended before it started them: %s",
-			cmp.Or(g.guard.Stderr(), "the program must import launcher/guard/reexec"))
+		return fmt.Errorf("the guard of the workers ended before it started them: %s", cmp.Or(g.guard.Stderr(), "it said nothing"))
 	case first.NotStarted != nil:
 		if first.NotStarted.Worker >= len(g.workers) {
 			return fmt.Errorf("launcher: the guard reports worker %d of %d", first.NotStarted.Worker, len(g.workers))

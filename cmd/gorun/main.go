@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
-	_ "github.com/gorun/gorun/launcher/guard/reexec" // this binary is also the parent of the workers
 	"github.com/gorun/gorun/rendezvous/elastic"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )

@@ -184,7 +184,7 @@ func TestImportsOnPage(t *testing.T) {
 
 // TestGuardIsLight: what imports these packages is initialised late, and a guard would wait for it.
 func TestGuardIsLight(t *testing.T) {
-	const light = "launcher/guard/reexec"
+	const light = "launcher/guard"
 	all := list(t)
 	i := slices.IndexFunc(all, func(p pkg) bool { return path(p.ImportPath) == light })
 	if i < 0 {

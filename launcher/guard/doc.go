@@ -3,6 +3,6 @@
 // the guard and is found in /proc. A socket connects agent and guard; when the agent is gone, the guard reads an end of
 // file.
 //
-// A guard is the agent's own binary, executed again: a program that starts one must import package reexec, below this one.
-// The agent's side is Start and the Guard that it returns. The package imports little, so that a guard starts fast.
+// A guard is the agent's own binary, executed again: it branches off in an init function of this package. The agent's side is Start and
+// the Guard that it returns. The package imports little, so that a guard starts fast.
 package guard

@@ -13,13 +13,7 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// The test binary is also the guard of its tests.
-func TestMain(m *testing.M) {
-	if Is() {
-		syscall.Exit(Main()) // without the second that the race detector takes for os.Exit
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestGuardThatIsNotNeeded(t *testing.T) {
 	for range 20 { // also before its main has begun

@@ -17,11 +17,16 @@ import (
 // argv0 is the name that tells a process that it is a guard.
 const argv0 = "gorun-guard"
 
-// Is reports whether this process was started as a guard.
-func Is() bool { return len(os.Args) > 0 && os.Args[0] == argv0 }
+// A guard branches off here, so main never runs in it. This package imports little, so Go initialises it before most other packages, and a
+// guard does not wait for those: etcd's packages take several times as long as everything that a guard needs.
+func init() {
+	if len(os.Args) > 0 && os.Args[0] == argv0 {
+		os.Exit(run()) //nolint:forbidigo // a guard has no other main
+	}
+}
 
-// Main is the main function of a guard. It returns the exit code when nothing is left of the gang.
-func Main() int {
+// run is the main function of a guard. It returns the exit code when nothing is left of the gang.
+func run() int {
 	// A worker's parent-death signal comes when the thread that forked it ends: this one never does.
 	runtime.LockOSThread()
 	signals, err := shield()

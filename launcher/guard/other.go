@@ -9,13 +9,7 @@ import (
 	"time"
 )
 
-// Is returns false: what a guard needs (subreapers, parent-death signals, /proc) exists only on Linux.
-func Is() bool { return false }
-
-// Main does nothing on this system.
-func Main() int { return 1 }
-
-// A Guard does not exist on this system.
+// A Guard does not exist on this system: what it needs (subreapers, parent-death signals, /proc) exists only on Linux.
 type Guard struct{}
 
 // Start fails on this system.
@@ -40,9 +34,6 @@ func (g *Guard) Pid() int { return 0 }
 
 // Signal does nothing on this system.
 func (g *Guard) Signal(syscall.Signal) {}
-
-// Words is empty on this system.
-func (g *Guard) Words() string { return "" }
 
 // Suspend does nothing on this system.
 func (g *Guard) Suspend() {}

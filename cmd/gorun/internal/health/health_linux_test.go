@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/launcher"
-	_ "github.com/gorun/gorun/launcher/guard/reexec" // the test binary is also the guard of a command
 	"github.com/gorun/gorun/launcher/spool"
 )
 

@@ -1,4 +1,4 @@
-package reexec_test
+package launcher
 
 import (
 	"context"
@@ -8,30 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/gorun/gorun/launcher"
-	_ "github.com/gorun/gorun/launcher/guard/reexec"
 	"github.com/gorun/gorun/launcher/spool"
 )
 
 // asAgent makes this test binary an agent.
-const asAgent = "REEXEC_TEST_AGENT"
-
-const patience = time.Minute // when a test gives up
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asAgent) != "" {
-		os.Exit(agent())
-	}
-	os.Exit(m.Run())
-}
+const asAgent = "LAUNCHER_TEST_AGENT"
 
 // agent runs one worker, which says what its parent is, and exits as that does.
 func agent() int {
 	console := spool.New()
-	gang, err := launcher.Start(context.Background(), launcher.Spec{
-		Argv: []string{"/bin/sh", "-c", "read parent </proc/$PPID/comm; echo a worker of $parent"}, Workers: make([]launcher.WorkerSpec, 1),
+	gang, err := Start(context.Background(), Spec{
+		Argv: []string{"/bin/sh", "-c", "read parent </proc/$PPID/comm; echo a worker of $parent"}, Workers: make([]WorkerSpec, 1),
 		Grace: patience, Stdout: os.Stdout, Spool: console, Stderr: os.Stderr, Warn: func(text string) { fmt.Fprintln(os.Stderr, text) },
 	})
 	if err != nil {
