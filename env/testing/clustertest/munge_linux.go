@@ -40,11 +40,10 @@ func StartMUNGE(t *testing.T) (socket string) {
 	start(t, exec.Command(munged, "--foreground", "--force", "--key-file="+key, "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"),
 		"--log-file="+filepath.Join(dir, "log"), "--seed-file="+filepath.Join(dir, "seed"), "--num-threads=2"))
 	t.Setenv("PATH", MUNGEPrograms(t, socket)+":"+os.Getenv("PATH"))
-	for range 100 {
+	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // nobody tells
 		if exec.Command("munge", "--no-input").Run() == nil {
 			return socket
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	log, _ := os.ReadFile(filepath.Join(dir, "log"))
 	t.Fatalf("munged does not answer: %s", log)

@@ -34,8 +34,8 @@ type Slurm struct {
 	slurmd []*exec.Cmd
 }
 
-// slurmBound is how long a cluster may take to come up, and to see a change of a node.
-const slurmBound = time.Minute
+// bound is how long the software of a cluster may take to come up, and to see a change.
+const bound = time.Minute
 
 // StartSlurm starts a cluster and returns when all its nodes are idle.
 func StartSlurm(t testing.TB, c SlurmConfig) *Slurm {
@@ -169,7 +169,7 @@ func (s *Slurm) AwaitJob(t testing.TB, id, state string) {
 // awaitWords waits until a command prints so many words. Nothing in Slurm tells of changes.
 func (s *Slurm) awaitWords(t testing.TB, words int, name string, args ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(slurmBound); ; {
+	for deadline := time.Now().Add(bound); ; {
 		cmd := s.Command(name, args...)
 		var list strings.Builder
 		cmd.Stdout = &list
@@ -181,7 +181,7 @@ func (s *Slurm) awaitWords(t testing.TB, words int, name string, args ...string)
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v, %s %s: %q, want %d", slurmBound, name, strings.Join(args, " "), list.String(), words)
+			t.Fatalf("after %v, %s %s: %q, want %d", bound, name, strings.Join(args, " "), list.String(), words)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

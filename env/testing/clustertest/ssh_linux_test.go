@@ -29,11 +29,11 @@ func TestShells(t *testing.T) {
 func TestLostHosts(t *testing.T) {
 	t.Parallel()
 	h := StartHosts(t, HostsConfig{Hosts: 2, MaxStartups: "2:100:2"})
-	ssh := func(host string) string {
-		return h.Client.Run(t, "sh", "-c", "ssh -o ConnectTimeout=1 "+host+" true 2>&1; echo exit $?")
+	ssh := func(host string, options ...string) string {
+		return h.Client.Run(t, "sh", "-c", "ssh "+strings.Join(options, " ")+" "+host+" true 2>&1; echo exit $?")
 	}
 	h.List[0].Cut()
-	if got := ssh("h1"); !strings.Contains(got, "timed out") {
+	if got := ssh("h1", "-o ConnectTimeout=1"); !strings.Contains(got, "timed out") {
 		t.Errorf("a host that is cut off: %s", got)
 	}
 	h.List[0].Heal()
