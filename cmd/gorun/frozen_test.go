@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -13,26 +11,26 @@ import (
 // TestFrozenJob: nobody hangs because gorun has been stopped, alone or with all its processes, for longer than --hang-timeout.
 func TestFrozenJob(t *testing.T) {
 	t.Parallel()
-	for _, alone := range []bool{true, false} {
-		dir := t.TempDir()
-		end := filepath.Join(dir, "end")
-		n := startNode(t, "--nproc-per-node=2", "--hang-timeout=3", "sh", "-c",
-			`touch "$GORUN_PROGRESS_FILE"; echo up; until test -e `+end+`; do touch "$GORUN_PROGRESS_FILE"; sleep 0.02; done`)
-		n.expect(" up$")
-		n.expect(" up$")
-		all := proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Pid == n.cmd.Process.Pid })
-		if alone {
-			all = all[:1]
-		}
-		signalAll(all, syscall.SIGSTOP)
-		awaitSuspended(t, n.cmd.Process.Pid, true)
-		time.Sleep(5 * time.Second) // it is the passing of time that must do nothing
-		signalAll(all, syscall.SIGCONT)
-		time.Sleep(4 * time.Second)
-		if err := os.WriteFile(end, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		n.end(0)
+	for name, alone := range map[string]bool{"alone": true, "all": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			release := newRelease(t)
+			n := startNode(t, "--nproc-per-node=2", "--hang-timeout=3", "sh", "-c",
+				`touch "$GORUN_PROGRESS_FILE"; echo up; until test -e `+string(release)+`; do touch "$GORUN_PROGRESS_FILE"; sleep 0.02; done`)
+			n.expect(" up$")
+			n.expect(" up$")
+			all := proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Pid == n.cmd.Process.Pid })
+			if alone {
+				all = all[:1]
+			}
+			signalAll(all, syscall.SIGSTOP)
+			awaitSuspended(t, n.cmd.Process.Pid, true)
+			time.Sleep(5 * time.Second) // it is the passing of time that must do nothing
+			signalAll(all, syscall.SIGCONT)
+			time.Sleep(4 * time.Second)
+			release.create(t)
+			n.end(0)
+		})
 	}
 }
 
