@@ -35,6 +35,7 @@ type server struct {
 
 func startServer(t *testing.T) *server {
 	t.Helper()
+	testkit.Once(t)
 	c := embed.NewConfig()
 	c.Dir = t.TempDir()
 	c.TickMs, c.ElectionMs = 10, 100
