@@ -245,7 +245,10 @@ func lines(text string) (list []string) {
 	return list
 }
 
-// unknownVariables returns a warning for each PET_ variable that belongs to no flag but looks like a misspelling of one that does.
+// removedVariables are the defaults of flags that gorun has no more: a job that was started with one would run otherwise without a word.
+var removedVariables = []string{"PET_CONFIG", "PET_EVENT_LOG_HANDLER", "PET_PREFLIGHT"}
+
+// unknownVariables returns a warning for each PET_ variable that belongs to no flag but did once, or looks like a misspelling of one that does.
 func unknownVariables(environ []string) (warnings []string) {
 	var names []string
 	for i := range table {
@@ -254,6 +257,10 @@ func unknownVariables(environ []string) (warnings []string) {
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")
 		if !strings.HasPrefix(name, "PET_") {
+			continue
+		}
+		if slices.Contains(removedVariables, name) {
+			warnings = append(warnings, name+" is ignored: gorun has no such flag any more")
 			continue
 		}
 		if near := nearest(name, names); near != "" && near != name {

@@ -333,8 +333,11 @@ func TestOneNodeMeetsNobody(t *testing.T) {
 }
 
 func TestStrays(t *testing.T) {
-	got := unknownVariables([]string{"PET_NPROC_PER_NDOE=4", "PET_NNODES=1", "PET_SHOP=open", "NNODES=3"})
-	want := []string{"PET_NPROC_PER_NDOE is not the default of any flag: did you mean PET_NPROC_PER_NODE?"}
+	got := unknownVariables([]string{"PET_NPROC_PER_NDOE=4", "PET_NNODES=1", "PET_SHOP=open", "NNODES=3", "PET_CONFIG=job.toml"})
+	want := []string{
+		"PET_NPROC_PER_NDOE is not the default of any flag: did you mean PET_NPROC_PER_NODE?",
+		"PET_CONFIG is ignored: gorun has no such flag any more",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
