@@ -110,7 +110,7 @@ func TestLaunchEnds(t *testing.T) {
 		"interrupt":       {func(_ *clustertest.Hosts, n *node) { n.signal(syscall.SIGINT) }, 130, "gorun: stopped by signal 2 (SIGINT)"},
 		"killed launcher": {func(_ *clustertest.Hosts, n *node) { n.signal(syscall.SIGKILL) }, -1, ""},
 		"dead host":       {func(h *clustertest.Hosts, _ *node) { h.List[2].Kill() }, 1, "gorun: host h3: running the job: the host is lost: the connection has ended"},
-		"cut host":        {func(h *clustertest.Hosts, _ *node) { h.List[2].Cut() }, 1, "gorun: host h3: running the job: the host is lost: no sign of life for 2s"},
+		"cut host":        {func(h *clustertest.Hosts, _ *node) { h.List[2].Cut() }, 1, "gorun: host h3: running the job: the host is lost: no sign of life for 5s"},
 		"killed agent": {func(h *clustertest.Hosts, _ *node) {
 			killProcess(t, h.List[1], "KILL", "gorun agent $")
 		}, 1, "gorun: host h2: running the job: the host is lost: the connection has ended"},
@@ -121,7 +121,7 @@ func TestLaunchEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 3})
-			n := launch(t, h, "--heartbeat-timeout=2", "--hosts=h[1-3]:2", "sh", "-c", "echo ready; exec "+worker)
+			n := launch(t, h, "--heartbeat-timeout=5", "--hosts=h[1-3]:2", "sh", "-c", "echo ready; exec "+worker)
 			for range 6 {
 				n.expect("ready")
 			}
@@ -146,7 +146,7 @@ func TestLaunchElastic(t *testing.T) {
 	t.Parallel()
 	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
 	release := newRelease(t)
-	n := launch(t, h, "--heartbeat-timeout=2", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
+	n := launch(t, h, "--heartbeat-timeout=5", "--nnodes=3:4", "--rdzv-conf=last_call_timeout=1", "--hosts=h[1-4]", "sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
 	for range 4 {
 		n.expect("ready 4")
 	}
@@ -185,7 +185,7 @@ func TestLaunchBadHosts(t *testing.T) {
 	}{
 		{"no such host", []string{"--hosts=h1,nowhere.invalid"}, 75, "host nowhere.invalid: connecting: ssh: Could not resolve hostname nowhere.invalid: .*: correct the name, or add it to ~/.ssh/config"},
 		{"refused", []string{"--hosts=h1,h3"}, 75, "host h3: connecting: ssh: connect to host h3 port 22: Connection refused: start an sshd there, or correct the port"},
-		{"silent host", []string{"--hosts=h1,h4", "--connect-timeout=10"}, 75, "host h4: connecting: (ssh: connect to host h4 port 22: Connection timed out: check that the host is up, and the firewall|ssh: connect to host h4 port 22: No route to host: check that the host is up, and the network|no answer within 10s: .*)"},
+		{"silent host", []string{"--hosts=h1,h4", "--connect-timeout=20"}, 75, "host h4: connecting: (ssh: connect to host h4 port 22: Connection timed out: check that the host is up, and the firewall|ssh: connect to host h4 port 22: No route to host: check that the host is up, and the network|no answer within 20s: .*)"},
 		{"password", []string{"--hosts=h1,nobody"}, 2, "host nobody: connecting: nobody@h2: Permission denied \\(publickey\\).: gorun does not ask for passwords: let ssh log in with a key \\(ssh-copy-id, ssh-agent\\)"},
 		{"unknown key", []string{"--hosts=h1,stranger"}, 2, "host stranger: connecting: Host key verification failed.: check the host's key and accept it once: run ssh stranger true"},
 		{"no gorun, sh", []string{"--hosts=h1", "--remote-path=/opt/gorun"}, 2, "host h1: starting gorun: no gorun at /opt/gorun there: install it, say where it is with --remote-path, or let --copy copy it"},

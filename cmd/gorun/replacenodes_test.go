@@ -133,7 +133,7 @@ func TestLeaderIsReplaced(t *testing.T) {
 // TestSilentNodeComesBack: an agent is stopped until the others have given it up. Its workers live on as well, and join the next round.
 func TestSilentNodeComesBack(t *testing.T) {
 	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=2,join_timeout=60,last_call_timeout=2")
+	j := newReplacingJob(t, "1:2", "ttl=4,join_timeout=60,last_call_timeout=2")
 	a, b, before, others := j.join()
 	b.signal(syscall.SIGSTOP)
 	a.expect(gone(2, b, "is lost"))

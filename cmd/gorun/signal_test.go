@@ -179,7 +179,7 @@ func TestTermTwiceIsOne(t *testing.T) {
 // TestTermAfterTimeout: a manager's time may end soon after that of --timeout. Workers still have theirs.
 func TestTermAfterTimeout(t *testing.T) {
 	t.Parallel()
-	j := startJob(t, `trap 'echo stopping; sleep 0.3; echo saved; exit 0' TERM; `+forever, "--timeout=1")
+	j := startJob(t, `trap 'echo stopping; sleep 0.3; echo saved; exit 0' TERM; `+forever, "--timeout=4")
 	j.expect("stopping")
 	j.signal(syscall.SIGTERM)
 	j.expect("saved")
