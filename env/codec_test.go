@@ -208,3 +208,10 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestMerge(t *testing.T) {
+	got := Merge([]string{"A=1", "B=2", "A=3", "C"}, []string{"B=4=5", "D="})
+	if want := []string{"A=3", "C", "B=4=5", "D="}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
@@ -160,24 +157,13 @@ func parsePolicies(text string) ([]drill.Policy, error) {
 	}
 }
 
-// parseNewFile takes the name of a file that can be written. There need not be one, but a directory for it.
+// parseNewFile takes the name of a file that can be written, and makes it, so that a scenario does not run in vain.
 func parseNewFile(name string) (string, error) {
-	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("want the name of a file in a directory that exists: %s is none", quote(filepath.Dir(name)))
-	}
-	info, err := os.Stat(name)
-	switch {
-	case err == nil && info.IsDir():
-		return "", errors.New("want the name of a file: this is a directory")
-	case err == nil:
-		err = unix.Access(name, unix.W_OK)
-	case errors.Is(err, fs.ErrNotExist):
-		err = unix.Access(filepath.Dir(name), unix.W_OK|unix.X_OK)
-	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
 		return "", fmt.Errorf("cannot write %s: %w", quote(name), cause(err))
 	}
-	return name, nil
+	return name, f.Close()
 }
 
 func positiveDuration(text string) (time.Duration, error) {

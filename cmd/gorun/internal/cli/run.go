@@ -15,6 +15,7 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
 	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
 )
@@ -254,7 +255,7 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		HangTimeout: o.hangTimeout,
-		Environ:     o.withCommAddr(o.environ(o.withVariables(systemd.WithoutVariables(os.Environ())), procs.threads)), Prefix: o.prefix, Show: o.show,
+		Environ:     o.withCommAddr(o.environ(env.Merge(systemd.WithoutVariables(os.Environ()), o.variables), procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs, Shares: procs.shares,
 		Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,

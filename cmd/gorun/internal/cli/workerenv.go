@@ -114,27 +114,3 @@ func (o *options) lookup(name string) (string, bool) {
 	}
 	return o.host.lookup(name)
 }
-
-// withVariables returns the environment with the variables of --env and --env-file in place of those with the same name.
-func (o *options) withVariables(environ []string) []string {
-	if o.variables == nil {
-		return environ
-	}
-	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
-	last := make(map[string]int)
-	for i, kv := range o.variables {
-		last[name(kv)] = i
-	}
-	var all []string
-	for _, kv := range environ {
-		if _, replaced := last[name(kv)]; !replaced {
-			all = append(all, kv)
-		}
-	}
-	for i, kv := range o.variables {
-		if last[name(kv)] == i {
-			all = append(all, kv)
-		}
-	}
-	return all
-}

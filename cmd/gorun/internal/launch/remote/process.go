@@ -5,11 +5,11 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env"
 )
 
 // NodeCommand is the command of gorun that runs one node of a launched job. The time between two of its Heartbeats and the name of its host
@@ -32,7 +32,7 @@ func start(job frame.Job, said func(report)) (*Process, error) {
 		return nil, err
 	}
 	argv := append([]string{"gorun", NodeCommand, job.Heartbeat.String()}, texts(job.Args)...)
-	attr := os.ProcAttr{Env: environ(os.Environ(), texts(job.Env)), Dir: string(job.Dir), Sys: attributes()}
+	attr := os.ProcAttr{Env: env.Merge(os.Environ(), texts(job.Env)), Dir: string(job.Dir), Sys: attributes()}
 	var theirs, ours []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -105,23 +105,6 @@ func start(job frame.Job, said func(report)) (*Process, error) {
 		return o
 	}
 	return p, nil
-}
-
-// environ returns the variables of own and more. Of one that occurs several times, the last value counts.
-func environ(own, more []string) []string {
-	all := append(own, more...)
-	last := make(map[string]int, len(all))
-	name := func(kv string) string { n, _, _ := strings.Cut(kv, "="); return n }
-	for i, kv := range all {
-		last[name(kv)] = i
-	}
-	var out []string
-	for i, kv := range all {
-		if last[name(kv)] == i {
-			out = append(out, kv)
-		}
-	}
-	return out
 }
 
 func texts(list [][]byte) (out []string) {

@@ -447,10 +447,3 @@ func TestEndings(t *testing.T) {
 		_, _, _ = b.to.Close(), b.stdout.Close(), b.stderr.Close()
 	})
 }
-
-func TestEnviron(t *testing.T) {
-	got := environ([]string{"A=1", "B=2", "A=3", "C"}, []string{"B=4=5", "D="})
-	if want := []string{"A=3", "C", "B=4=5", "D="}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
