@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/gorun/gorun/comm/store"
 )
@@ -14,7 +16,6 @@ import (
 // process may be killed at any moment without harm to the others.
 type Store struct {
 	dir    *dir
-	files  sync.RWMutex  // is held for reading while a call uses dir
 	turn   chan struct{} // full while a goroutine writes: a mutex whose Lock can be cancelled
 	closed chan struct{}
 	once   sync.Once
@@ -25,6 +26,9 @@ type Store struct {
 // as they are.
 func Open(path string) (*Store, error) {
 	d, err := openDir(path)
+	for errors.Is(err, errRemoved) {
+		d, err = openDir(path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -33,169 +37,160 @@ func Open(path string) (*Store, error) {
 
 // Set implements [store.Store].
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
-	if err := store.CheckCall(ctx, "set", key, value); err != nil {
+	if err := s.lock(ctx, "set", key, value); err != nil {
 		return err
 	}
-	return s.update(ctx, "set", key, func([]byte, bool) (change, error) { return change{write: true, value: value}, nil })
-}
-
-// Get implements [store.Store].
-func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := store.CheckWait(ctx, key); err != nil {
-		return nil, err
-	}
-	return s.await(ctx, key)
+	defer s.unlock()
+	return s.dir.write(key, value)
 }
 
 // Add implements [store.Store].
-func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
-	if err := store.CheckCall(ctx, "add", key); err != nil {
+func (s *Store) Add(ctx context.Context, key string, n int64) (int64, error) {
+	if err := s.lock(ctx, "add", key); err != nil {
 		return 0, err
 	}
-	err = s.update(ctx, "add", key, func(value []byte, exists bool) (_ change, err error) {
-		if sum, err = store.Sum(value, exists, n); err != nil {
-			return change{}, store.CallError("add", key, err)
-		}
-		return change{write: true, value: store.FormatNumber(sum)}, nil
-	})
-	return sum, err
+	defer s.unlock()
+	value, exists, err := s.dir.read(key)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := store.Sum(value, exists, n)
+	if err != nil {
+		return 0, store.CallError("add", key, err)
+	}
+	return sum, s.dir.write(key, store.FormatNumber(sum))
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old, new []byte) (result []byte, err error) {
-	if err := store.CheckCall(ctx, "compare and swap", key, old, new); err != nil {
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old, new []byte) ([]byte, error) {
+	if err := s.lock(ctx, "compare and swap", key, old, new); err != nil {
 		return nil, err
 	}
-	err = s.update(ctx, "compare and swap", key, func(value []byte, exists bool) (c change, _ error) {
-		result, c.write = store.Swap(value, exists, old, new)
-		c.value = result
-		return c, nil
-	})
+	defer s.unlock()
+	value, exists, err := s.dir.read(key)
+	if err != nil {
+		return nil, err
+	}
+	result, write := store.Swap(value, exists, old, new)
+	if write {
+		err = s.dir.write(key, result)
+	}
 	return bytes.Clone(result), err
-}
-
-// Wait implements [store.Store].
-func (s *Store) Wait(ctx context.Context, keys ...string) error {
-	if err := store.CheckWait(ctx, keys...); err != nil {
-		return err
-	}
-	for i, key := range keys {
-		if _, err := s.await(ctx, key); err != nil {
-			missing, ok := errors.AsType[*store.MissingKeysError](err)
-			if !ok {
-				return err
-			}
-			for _, later := range keys[i+1:] { // it may be there
-				if _, exists, err := s.read(later); err == nil && !exists {
-					missing.Keys = append(missing.Keys, later)
-				}
-			}
-			return missing
-		}
-	}
-	return nil
 }
 
 // Delete implements [store.Store].
 func (s *Store) Delete(ctx context.Context, key string) (existed bool, err error) {
-	if err := store.CheckCall(ctx, "delete", key); err != nil {
+	if err := s.lock(ctx, "delete", key); err != nil {
 		return false, err
 	}
-	err = s.update(ctx, "delete", key, func(_ []byte, exists bool) (change, error) {
-		existed = exists
-		return change{remove: exists}, nil
-	})
-	return existed, err
+	defer s.unlock()
+	return s.dir.remove(key)
+}
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) { return s.await(ctx, key) }
+
+// Wait implements [store.Store].
+func (s *Store) Wait(ctx context.Context, keys ...string) error {
+	_, err := s.await(ctx, keys...)
+	return err
 }
 
 // Close implements [store.Store]. The last handle to be closed removes the directory.
 func (s *Store) Close() (err error) {
 	s.once.Do(func() {
 		close(s.closed)
-		s.files.Lock()
-		defer s.files.Unlock()
+		s.turn <- struct{}{} // stays, for no call uses the directory any more
 		err = s.dir.leave()
 	})
 	return err
 }
 
-// A change is what a call does to its key.
-type change struct {
-	write  bool
-	value  []byte
-	remove bool
-}
-
-// begin begins to use the directory. It returns an error if the store is closed; else end must be called.
-func (s *Store) begin() error {
-	s.files.RLock()
+// lock begins a call of op that changes what key holds: it checks the arguments, and waits until nobody else writes.
+func (s *Store) lock(ctx context.Context, op, key string, values ...[]byte) error {
+	if err := store.CheckCall(ctx, op, key, values...); err != nil {
+		return err
+	}
 	select {
 	case <-s.closed:
-		s.files.RUnlock()
 		return store.ErrClosed
-	default:
-		return nil
-	}
-}
-
-func (s *Store) end() { s.files.RUnlock() }
-
-// update makes the change on which decide decides by what the key holds.
-func (s *Store) update(ctx context.Context, op, key string, decide func(value []byte, exists bool) (change, error)) error {
-	select {
-	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return store.CallError(op, key, ctx.Err())
+	case s.turn <- struct{}{}:
+	}
+	for pause := shortestPause; ; {
+		locked, err := s.dir.tryLock()
+		if locked {
+			return nil
+		}
+		if err == nil {
+			err = s.sleep(ctx, &pause)
+		}
+		if err != nil {
+			<-s.turn
+			if ctx.Err() != nil {
+				return store.CallError(op, key, err)
+			}
+			return err
+		}
+	}
+}
+
+func (s *Store) unlock() {
+	s.dir.unlock()
+	<-s.turn
+}
+
+// await waits until all keys exist, and returns the value of one of them.
+func (s *Store) await(ctx context.Context, keys ...string) (value []byte, err error) {
+	if err := store.CheckWait(ctx, keys...); err != nil {
+		return nil, err
+	}
+	missing := slices.Clone(keys)
+	for pause := shortestPause; ; {
+		missing = slices.DeleteFunc(missing, func(key string) (exists bool) {
+			if err == nil {
+				value, exists, err = s.dir.read(key)
+			}
+			return exists
+		})
+		if isClosed(s.closed) {
+			return nil, store.ErrClosed
+		}
+		if err != nil || len(missing) == 0 {
+			return value, err
+		}
+		if err := s.sleep(ctx, &pause); err != nil {
+			if errors.Is(err, store.ErrClosed) {
+				return nil, err
+			}
+			return nil, &store.MissingKeysError{Keys: missing, Err: err}
+		}
+	}
+}
+
+const shortestPause, longestPause = 100 * time.Microsecond, 10 * time.Millisecond
+
+// sleep sleeps for a pause, and makes it longer for the next time.
+func (s *Store) sleep(ctx context.Context, pause *time.Duration) error {
+	again := time.NewTimer(*pause)
+	defer again.Stop()
+	*pause = min(2**pause, longestPause)
+	select {
+	case <-again.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	case <-s.closed:
 		return store.ErrClosed
 	}
-	defer func() { <-s.turn }()
-	if err := s.begin(); err != nil {
-		return err
-	}
-	defer s.end()
-	if err := s.dir.lockWrites(ctx, s.closed); err != nil {
-		if ctx.Err() != nil {
-			return store.CallError(op, key, err)
-		}
-		return err
-	}
-	defer s.dir.unlockWrites()
-	value, exists, err := s.dir.read(key)
-	if err != nil {
-		return err
-	}
-	c, err := decide(value, exists)
-	switch {
-	case err != nil:
-		return err
-	case c.write:
-		return s.dir.write(key, c.value)
-	case c.remove:
-		return s.dir.remove(key)
-	}
-	return nil
 }
 
-func (s *Store) read(key string) (value []byte, exists bool, err error) {
-	if err := s.begin(); err != nil {
-		return nil, false, err
-	}
-	defer s.end()
-	return s.dir.read(key)
-}
-
-// await waits until a key exists, and returns its value.
-func (s *Store) await(ctx context.Context, key string) ([]byte, error) {
-	for pause := shortestPause; ; {
-		value, exists, err := s.read(key)
-		if exists || err != nil {
-			return value, err
-		}
-		if err := sleep(ctx, s.closed, &pause); errors.Is(err, store.ErrClosed) {
-			return nil, err
-		} else if err != nil {
-			return nil, &store.MissingKeysError{Keys: []string{key}, Err: err}
-		}
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
