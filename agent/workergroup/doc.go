@@ -5,5 +5,6 @@
 // do not notice. For the agent, [Group.Start] takes the place of launcher.Start. It sends the new round to the survivors (see package rounds),
 // starts the other workers, and returns a [Gang] of all. [Gang.Revoke] ends the round, but not the workers that take part.
 //
-// A mutex guards the state of the Group. Nothing waits while it is held.
+// A mutex guards the state of the Group. Nothing waits while it is held. Whether a worker is late is decided without a
+// clock (see answers); one timer is set for the first deadline of all workers.
 package workergroup

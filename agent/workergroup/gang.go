@@ -152,6 +152,7 @@ func (g *Gang) Resume(passed time.Duration) {
 	for _, w := range g.group.workers {
 		w.extend(passed)
 	}
+	g.group.schedule()
 }
 
 // each calls do for all workers of which something is left, at the same time, and waits until all calls have returned.

@@ -54,6 +54,7 @@ type Group struct {
 	notified bool          // the workers know that it is over
 
 	suspended bool
+	timer     *time.Timer // for the first deadline of a worker; nil: there was none yet
 }
 
 // New returns a Group without workers.
@@ -240,6 +241,43 @@ func (g *Group) notifyOver(why string, died ...death.Death) {
 			w.socket.send(g.over())
 		}
 	}
+}
+
+// schedule sets the timer. It is called when a deadline has changed.
+func (g *Group) schedule() {
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	var first time.Time
+	for _, w := range g.workers {
+		if w == nil || w.isEnding() {
+			continue
+		}
+		if at := w.deadline(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if !first.IsZero() && !g.suspended {
+		g.timer = time.AfterFunc(time.Until(first), g.checkAnswers)
+	}
+}
+
+// checkAnswers kills the workers that have not entered a round in time.
+func (g *Group) checkAnswers() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.suspended {
+		return
+	}
+	for _, w := range g.workers {
+		if w == nil || w.isEnding() {
+			continue
+		}
+		if fault := w.check(time.Now(), w.socket.isConnected(), g.Timeout); fault != "" {
+			w.fail("%s", fault)
+		}
+	}
+	g.schedule()
 }
 
 // left records that nothing is left of a worker.

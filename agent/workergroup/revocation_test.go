@@ -87,40 +87,6 @@ func TestRevocationWhileOthersAreStarted(t *testing.T) {
 	}
 }
 
-// TestRoundsGiveNoMoreTime: others revoke round after round, because a worker does not enter it. That worker is killed all the same. One that
-// answers each round when the next one has been formed lives.
-func TestRoundsGiveNoMoreTime(t *testing.T) {
-	b := newTestbed(t, 2)
-	b.Timeout = 400 * time.Millisecond
-	gang, first := b.mustBegin(1)
-	first[0].connect(t)
-	late := first[1].connect(t)
-	limit := time.After(20 * b.Timeout)
-	for round := 2; ; round++ {
-		gang.Revoke(syscall.SIGTERM, "a rank is missing", nil)
-		await(t, gang.Revoked())
-		gang, _ = b.mustBegin(round)
-		if round > 2 {
-			if err := late.Enter(round - 1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		select {
-		case x := <-gang.Exits():
-			if x.LocalRank != 0 || x.Why != "did not enter round 2 within 400ms" {
-				t.Errorf("exit %+v", x)
-			}
-			gang.Kill()
-			for range gang.Exits() {
-			}
-			return
-		case <-time.After(b.Timeout / 4):
-		case <-limit:
-			t.Fatal("it is not killed")
-		}
-	}
-}
-
 // TestMissing: a worker revokes a round because ranks have not come. One that has not entered it is killed instead, unless it has lived on
 // for longer: then it has more in memory.
 func TestMissing(t *testing.T) {

@@ -194,29 +194,6 @@ func TestSuspendedWorkerIsNotLate(t *testing.T) {
 	b.wantWarnings()
 }
 
-// TestOnlyJustLate: a worker that answers just after its deadline lives: it may have been stopped together with its agent until then. One
-// that does not answer is killed a moment later.
-func TestOnlyJustLate(t *testing.T) {
-	b := newTestbed(t, 1)
-	b.Timeout = 10 * time.Millisecond
-	gang, first := b.mustBegin(1)
-	conn := first[0].connect(t)
-	for round := 2; round <= 3; round++ {
-		gang.Revoke(syscall.SIGTERM, "", nil)
-		await(t, gang.Revoked())
-		gang, _ = b.mustBegin(round)
-		time.Sleep(5 * b.Timeout) // until the deadline has passed
-		if round == 2 {
-			if err := conn.Enter(2); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if x, _ := await(t, gang.Exits()); x.Why != "did not enter round 3 within 10ms" {
-		t.Errorf("exit %+v", x)
-	}
-}
-
 // TestLongPath: nobody could connect to a socket with such a path.
 func TestLongPath(t *testing.T) {
 	b := newTestbed(t, 1)

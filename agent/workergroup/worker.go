@@ -29,26 +29,9 @@ type worker struct {
 	failed   bool         // it is being killed for a fault, or because it hangs
 	fault    string       // what it did wrong on its socket; empty: nothing
 	livedOn  int          // the first round that was sent to it after the one in which it was started; 0: there was none
-	pending  []pending    // rounds that were sent to it and that it has not answered
-	overdue  bool         // the deadline of the first of pending has been moved, because it had passed
-	timer    *time.Timer  // ends at that deadline; nil: no round has been sent to it yet
 	revoked  *death.Death // its failure, if it has revoked the last round that was sent to it; nil: it has not
+	answers
 }
-
-// A pending is a round that a worker has to answer. Each has a deadline of its own: if another round comes before the answer, the deadline of
-// the first one stays.
-type pending struct {
-	round    int
-	deadline time.Time
-}
-
-// awakeTolerance is how late a deadline may be noticed. If it takes longer, this process was stopped, and perhaps the worker with it. It is
-// also how much longer a worker gets when its deadline has passed: both may have been stopped until a moment ago.
-const awakeTolerance = time.Second
-
-// exitDelay is how long a worker may live after its connection has ended, and its connection after it has ended. If a worker ends in that
-// time, its exit says why its connection has ended.
-const exitDelay = time.Second
 
 // follow follows the worker to its end.
 func (w *worker) follow() {
@@ -80,8 +63,11 @@ func (w *worker) isSurvivor() bool {
 
 // canSurvive reports whether it takes part, and may do so after its round.
 func (w *worker) canSurvive() bool {
-	return w.exit == nil && !w.stopped && !w.failed && w.socket.isConnected()
+	return !w.isEnding() && w.socket.isConnected()
 }
+
+// isEnding reports whether it has ended, or will soon.
+func (w *worker) isEnding() bool { return w.exit != nil || w.stopped || w.failed }
 
 func (w *worker) stop(sig syscall.Signal) {
 	if !w.stopped {
@@ -93,33 +79,13 @@ func (w *worker) stop(sig syscall.Signal) {
 // enter sends it a round, which it has to enter in time.
 func (w *worker) enter(r rounds.Round) {
 	w.survives, w.revoked, w.livedOn = false, nil, cmp.Or(w.livedOn, r.Round)
-	w.pending = append(w.pending, pending{r.Round, time.Now().Add(w.group.Timeout)})
+	w.sent(r.Round, time.Now(), w.group.Timeout)
 	w.socket.send(r)
-	if len(w.pending) == 1 {
-		w.startTimer()
-	}
 	w.failIfEndedEarly()
 	if !w.socket.isConnected() {
-		w.disconnected()
+		w.cut = time.Now()
 	}
-}
-
-// startTimer starts the timer for the first round that it has to answer, if there is one.
-func (w *worker) startTimer() {
-	if w.overdue = false; w.timer != nil {
-		w.timer.Stop()
-	}
-	if len(w.pending) > 0 {
-		w.timer = time.AfterFunc(time.Until(w.pending[0].deadline), w.late)
-	}
-}
-
-// entering is the last round that was sent to it, if it has not entered that round; otherwise 0.
-func (w *worker) entering() int {
-	if len(w.pending) == 0 {
-		return 0
-	}
-	return w.pending[len(w.pending)-1].round
+	w.group.schedule()
 }
 
 // failIfEndedEarly makes it a failure if it has ended with exit code 0 and has not entered the round that it has to enter. The others wait
@@ -128,16 +94,6 @@ func (w *worker) failIfEndedEarly() {
 	if x := w.exit; x != nil && w.entering() > 0 && !x.Failed() && !x.Stopped {
 		x.ExitCode, x.Cause = 1, death.Fault
 		x.Why = fmt.Sprintf("ended with exit code 0 before it had entered round %d", w.entering())
-	}
-}
-
-// extend moves the deadlines by the time for which the job was suspended.
-func (w *worker) extend(passed time.Duration) {
-	for i := range w.pending {
-		w.pending[i].deadline = w.pending[i].deadline.Add(passed)
-	}
-	if len(w.pending) > 0 {
-		w.timer.Reset(time.Until(w.pending[0].deadline))
 	}
 }
 
@@ -152,14 +108,12 @@ func (w *worker) receive(m rounds.Message) {
 	}
 }
 
-// enters handles its answer to a round. The answer counts for all rounds before, too. The round may be over by now: the worker may not have
-// known that when it answered.
+// enters handles its answer to a round. The round may be over by now: the worker may not have known that when it answered.
 func (w *worker) enters(round int) {
-	switch i := slices.IndexFunc(w.pending, func(p pending) bool { return p.round == round }); {
-	case i >= 0:
-		w.pending = w.pending[i+1:]
-		w.startTimer()
-	case len(w.pending) > 0:
+	switch {
+	case w.entered(round):
+		w.group.schedule()
+	case w.entering() > 0:
 		w.fail("enters round %d, and is in round %d", round, w.entering())
 	default:
 		w.fail("enters round %d, and has nothing to enter: it is in round %d", round, w.group.round)
@@ -207,38 +161,11 @@ func (w *worker) killMissing(ranks []int) (found bool) {
 func (w *worker) isOlderThan(round int) bool { return w.livedOn > 0 && w.livedOn <= round }
 
 // disconnected is called when its connection has ended. Perhaps the worker has ended, too: then its exit follows.
-func (w *worker) disconnected() { time.AfterFunc(exitDelay, w.failIfDisconnected) }
-
-// failIfDisconnected kills it if it cannot enter the round that it has to enter.
-func (w *worker) failIfDisconnected() {
+func (w *worker) disconnected() {
 	w.group.mu.Lock()
 	defer w.group.mu.Unlock()
-	if w.entering() > 0 && !w.group.suspended && !w.socket.isConnected() {
-		w.fail("disconnected from its agent, and has not entered round %d", w.entering())
-	}
-}
-
-// late kills it if it has not entered a round in time.
-func (w *worker) late() {
-	w.group.mu.Lock()
-	defer w.group.mu.Unlock()
-	if len(w.pending) == 0 || w.group.suspended {
-		return
-	}
-	first := &w.pending[0]
-	late := time.Since(first.deadline)
-	switch {
-	case late < 0:
-		return
-	case late > awakeTolerance:
-		first.deadline, w.overdue = time.Now().Add(w.group.Timeout), false
-	case !w.overdue:
-		first.deadline, w.overdue = time.Now().Add(awakeTolerance), true
-	default:
-		w.fail("did not enter round %d within %v", first.round, w.group.Timeout)
-		return
-	}
-	w.timer.Reset(time.Until(first.deadline))
+	w.cut = time.Now()
+	w.group.schedule()
 }
 
 // warn logs something about the worker.
@@ -251,7 +178,7 @@ func (w *worker) warn(what string) {
 
 // fail kills it for a fault. Its exit follows.
 func (w *worker) fail(format string, args ...any) {
-	if w.exit == nil && !w.stopped && !w.failed {
+	if !w.isEnding() {
 		w.failed, w.fault = true, fmt.Sprintf(format, args...)
 		w.group.Warn(fmt.Sprintf("rank %d (local rank %d) is killed: it %s", w.rank, w.local, w.fault))
 		w.gang.Kill()
