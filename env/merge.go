@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Merge returns the variables ("NAME=value") of an environment and more. Of one that occurs several times, the last value counts.
+// Merge returns the variables ("NAME=value") of an environment and more. Of one that occurs several times, the last
+// value counts.
 func Merge(environ, more []string) (merged []string) {
 	name := func(kv string) string { n, _, _ := strings.Cut(kv, "="); return n }
 	all := slices.Concat(environ, more)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A flag is one row of the table (flagtable.go): a flag of the command line, and the variable that holds its default. Help,
-// completions, the manual page and tests are made from the table.
+// A flag is one row of the table (flagtable.go): a flag of the command line, and the variable that holds its default.
+// Help, completions, the manual page and tests are made from the table.
 type flag struct {
 	group   string   // heading in the help
 	name    string   // --name; every - may be written _
@@ -56,8 +56,8 @@ func (f *flag) env() string {
 	return "PET_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
 }
 
-// A commandLine is the flags that a command has, in the order of the table, and what its user has written for them. They are parsed only
-// when all are known, so that an error can say where a value came from.
+// A commandLine is the flags that a command has, in the order of the table, and what its user has written for them.
+// They are parsed only when all are known, so that an error can say where a value came from.
 type commandLine []*written
 
 // A written is a pflag.Value that only remembers.
@@ -193,8 +193,8 @@ func (v values) options(h host) (*options, error) {
 	return o, nil
 }
 
-// parse parses every value. It does not check whether they are compatible. The variables of workers come first, because some of them say
-// which devices workers see.
+// parse parses every value. It does not check whether they are compatible. The variables of workers come first,
+// because some of them say which devices workers see.
 func (v values) parse(h host) (*options, error) {
 	o := defaults(h)
 	for _, first := range []bool{true, false} {
@@ -245,10 +245,12 @@ func lines(text string) (list []string) {
 	return list
 }
 
-// removedVariables are the defaults of flags that gorun has no more: a job that was started with one would run otherwise without a word.
+// removedVariables are the defaults of flags that gorun has no more: a job that was started with one would run
+// otherwise without a word.
 var removedVariables = []string{"PET_CONFIG", "PET_EVENT_LOG_HANDLER", "PET_PREFLIGHT"}
 
-// unknownVariables returns a warning for each PET_ variable that belongs to no flag but did once, or looks like a misspelling of one that does.
+// unknownVariables returns a warning for each PET_ variable that belongs to no flag but did once, or looks like a
+// misspelling of one that does.
 func unknownVariables(environ []string) (warnings []string) {
 	var names []string
 	for i := range table {

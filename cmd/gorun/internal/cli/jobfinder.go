@@ -24,7 +24,8 @@ type jobFinder struct {
 	other string // the argument behind the job; empty: the command has none
 }
 
-// newJobCommand returns a command about one job. Its first argument is the job's name, which may be left out if use has it in brackets.
+// newJobCommand returns a command about one job. Its first argument is the job's name, which may be left out if use
+// has it in brackets.
 func newJobCommand(here host, etcd Etcd, use, short, long string, run func(*cobra.Command, *jobFinder) error) *cobra.Command {
 	words := slices.DeleteFunc(strings.Fields(use), func(word string) bool { return word == "[flags]" })
 	name, arguments := words[0], words[1:]
@@ -86,7 +87,8 @@ func (f *jobFinder) take(args []string, count int) bool {
 	return true
 }
 
-// job returns the job, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun launch on this machine.
+// job returns the job, and those of its agents that answer. Without an endpoint, it looks for agents and for gorun
+// launch on this machine.
 func (f *jobFinder) job(ctx context.Context) (*status.Job, []jobs.Agent, error) {
 	v, name := f.line.values(f.here.lookup), f.name
 	o, err := v.parse(f.here)

@@ -86,8 +86,8 @@ func (l *launchPlan) checkNodes(here host, all values, source string) error {
 	return usagef("%s and %s: want as many nodes as there are hosts%s, which is %d, or a range", o.given["nnodes"], source, spares, n)
 }
 
-// passOn sets what all nodes get as the user gave it: flags, variables, and the directory of the workers. Files are those of the hosts. A
-// relative --log-dir or --wdir begins at the current directory of this machine.
+// passOn sets what all nodes get as the user gave it: flags, variables, and the directory of the workers. Files are
+// those of the hosts. A relative --log-dir or --wdir begins at the current directory of this machine.
 func (l *launchPlan) passOn(all values) {
 	o := l.options
 	sendsToken := !l.several || o.hosted() || o.backend == backendStatic // and so not the name of its file
@@ -112,7 +112,8 @@ func (l *launchPlan) passOn(all values) {
 	}
 }
 
-// nodeOptions checks the flags of the nodes as far as that can be done here: only the hosts know their devices and addresses.
+// nodeOptions checks the flags of the nodes as far as that can be done here: only the hosts know their devices and
+// addresses.
 func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 	v := maps.Clone(all)
 	delete(v, "local-addr")

@@ -36,8 +36,8 @@ type launchedNode struct {
 	scaled    func(need int)     // learns how many nodes the job needs, if that has changed
 }
 
-// begin begins a session, and warns about the options. Signals are caught as long as this process lives: they must not leave temporary
-// files behind or change the exit code.
+// begin begins a session, and warns about the options. Signals are caught as long as this process lives: they must
+// not leave temporary files behind or change the exit code.
 func (o *options) begin(command []string, node launchedNode, stdout, stderr *os.File) (*session, error) {
 	s := &session{node: node, stdout: stdout, stderr: stderr, std: newStdio(stdout, stderr)}
 	s.std.silent = node.host != ""
@@ -241,8 +241,8 @@ func (o *options) find(command []string) (*launcher.Program, error) {
 	return program, suggestProgram(err)
 }
 
-// config returns the program, and the part of the job's configuration that a dry run needs: the workers, their environment and
-// their processors.
+// config returns the program, and the part of the job's configuration that a dry run needs: the workers, their
+// environment and their processors.
 func (o *options) config(command []string) (program *launcher.Program, c agent.Config, err error) {
 	if program, err = o.find(command); err != nil {
 		return nil, c, err
@@ -251,11 +251,12 @@ func (o *options) config(command []string) (program *launcher.Program, c agent.C
 	if err != nil {
 		return nil, c, err
 	}
+	inherited := env.Merge(systemd.WithoutVariables(os.Environ()), o.variables)
 	c = agent.Config{
 		Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 		ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 		HangTimeout: o.hangTimeout,
-		Environ:     o.withCommAddr(o.environ(env.Merge(systemd.WithoutVariables(os.Environ()), o.variables), procs.threads)), Prefix: o.prefix, Show: o.show,
+		Environ:     o.withCommAddr(o.environ(inherited, procs.threads)), Prefix: o.prefix, Show: o.show,
 		Args: len(command) - 1, LocalRankArg: !o.useEnv,
 		MaxProcs: procs.maxProcs, Shares: procs.shares,
 		Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,

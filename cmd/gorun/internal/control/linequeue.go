@@ -2,11 +2,13 @@ package control
 
 import "sync"
 
-// maxQueue is how many bytes of lines a client keeps that its user has not read yet. The last lines of 2,000 workers are fewer.
+// maxQueue is how many bytes of lines a client keeps that its user has not read yet. The last lines of 2,000 workers
+// are fewer.
 const maxQueue = 256 << 20
 
-// A lineQueue has the lines that have come and have not been shown yet, so that the client goes on reading while its user does not: the
-// connection would break otherwise. A queue that is full forgets the oldest lines. The next line of the same worker says that.
+// A lineQueue has the lines that have come and have not been shown yet, so that the client goes on reading while its
+// user does not: the connection would break otherwise. A queue that is full forgets the oldest lines. The next line
+// of the same worker says that.
 type lineQueue struct {
 	limit int           // bytes
 	came  chan struct{} // has an entry if a line has come, or none will come any more

@@ -14,8 +14,8 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
-// TestLineQueue: lines come out in the order in which they came. If there are too many, the oldest are forgotten, and the line of the same
-// worker behind a gap says so.
+// TestLineQueue: lines come out in the order in which they came. If there are too many, the oldest are forgotten, and
+// the line of the same worker behind a gap says so.
 func TestLineQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := newLineQueue(rapid.IntRange(200, 2000).Draw(t, "limit"))

@@ -22,8 +22,8 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// Findings is what gorun finds on this machine. The JSON names are documented in docs/environment.md. Numbers that are not known or have
-// no limit are absent.
+// Findings is what gorun finds on this machine. The JSON names are documented in docs/environment.md. Numbers that
+// are not known or have no limit are absent.
 type Findings struct {
 	Gorun   release.Build `json:"gorun"`
 	Host    string        `json:"host"`
@@ -87,7 +87,8 @@ type netInterface struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// Find finds out what there is. It changes nothing, and sends nothing. root is the file system from /, and lookup finds variables.
+// Find finds out what there is. It changes nothing, and sends nothing. root is the file system from /, and lookup
+// finds variables.
 func Find(ctx context.Context, root fs.FS, lookup func(string) (string, bool)) *Findings {
 	f := &Findings{Gorun: release.ThisBuild(), GPUs: []gpu{}}
 	var err error
@@ -196,7 +197,8 @@ func (f *Findings) findLimits(ctx context.Context, root fs.FS) {
 	f.Limits = limits{f.openFiles(ctx), bounded(files.Max), bounded(processes.Cur), cgroupLimit(root, "pids", "pids.max", "pids.max"), bounded(locked.Cur)}
 }
 
-// openFiles returns the limit of open files that a child of this process has, as a worker does. Go raises that of this process.
+// openFiles returns the limit of open files that a child of this process has, as a worker does. Go raises that of
+// this process.
 func (f *Findings) openFiles(ctx context.Context) uint64 {
 	said, err := exec.CommandContext(ctx, "sh", "-c", "ulimit -Sn").Output()
 	if err != nil {
@@ -228,7 +230,8 @@ func (f *Findings) findNetwork(ctx context.Context) {
 	}
 }
 
-// cgroupLimit returns the least limit of this process's cgroup and of those above it, from the file of either version; 0: there is none.
+// cgroupLimit returns the least limit of this process's cgroup and of those above it, from the file of either
+// version; 0: there is none.
 func cgroupLimit(root fs.FS, controller, fileV1, fileV2 string) (least uint64) {
 	for _, g := range cgroup.Groups(read(root, "proc/self/cgroup"), read(root, "proc/self/mountinfo"), controller) {
 		file := fileV2

@@ -29,7 +29,8 @@ func ThisBuild() Build {
 	return buildOf(info)
 }
 
-// pseudoVersion matches the end of a version that go install has made of a commit: its time, and the first digits of its hash.
+// pseudoVersion matches the end of a version that go install has made of a commit: its time, and the first digits of
+// its hash.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+dirty)?$`)
 
 func buildOf(info *debug.BuildInfo) Build {

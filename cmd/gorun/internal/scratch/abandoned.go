@@ -10,16 +10,18 @@ import (
 	"time"
 )
 
-// Who kills all processes of a job at once, as Slurm does, leaves nobody to remove its temporary files. So gorun locks its directory as
-// long as it lives, and removes at its end those directories of the same user and machine whose locks nobody holds. Another machine may
-// not see the locks: many a shared file system can keep them within each machine. So a lock's name says which machine it is of.
+// Who kills all processes of a job at once, as Slurm does, leaves nobody to remove its temporary files. So gorun
+// locks its directory as long as it lives, and removes at its end those directories of the same user and machine
+// whose locks nobody holds. Another machine may not see the locks: many a shared file system can keep them within
+// each machine. So a lock's name says which machine it is of.
 
 const (
 	lockPrefix = "lock-"
 	sweepTime  = time.Second // for the removal of what others have left: it goes on when the next gorun ends
 )
 
-// lockName is the name of a lock of this machine, until it boots again; empty if the machine cannot be told from others.
+// lockName is the name of a lock of this machine, until it boots again; empty if the machine cannot be told from
+// others.
 func lockName() string {
 	boot, err := bootID()
 	boot = strings.TrimSpace(boot)
@@ -29,7 +31,8 @@ func lockName() string {
 	return lockPrefix + boot
 }
 
-// takeLock locks the directory until this process ends or removes the lock. A machine or a file system without locks does without.
+// takeLock locks the directory until this process ends or removes the lock. A machine or a file system without locks
+// does without.
 func (s *Dir) takeLock() error {
 	name := lockName()
 	if name == "" {

@@ -18,9 +18,10 @@ import (
 	"github.com/gorun/gorun/launcher/guard"
 )
 
-// A Dir has the built program, in a subdirectory because the user chose its name; the files by which workers report progress; the sockets
-// of workers that may outlive a round; and, if there is no log directory, what workers were doing when one hung, and the workers' error
-// files. If gorun is killed, a guard removes it: that of the workers, or one of its own. If they are killed, too, the next gorun does.
+// A Dir has the built program, in a subdirectory because the user chose its name; the files by which workers report
+// progress; the sockets of workers that may outlive a round; and, if there is no log directory, what workers were
+// doing when one hung, and the workers' error files. If gorun is killed, a guard removes it: that of the workers, or
+// one of its own. If they are killed, too, the next gorun does.
 type Dir struct {
 	Path     string
 	cleaner  *guard.Guard // nil if it has no guard of its own
@@ -67,8 +68,8 @@ func (s *Dir) Keep() (err error) {
 // removalTimeout is how long the removal of a temporary file may take, because the file system may hang.
 const removalTimeout = 5 * time.Second
 
-// Close removes the directory. It keeps what workers were doing when one hung, and, if the job has failed, what workers wrote about their
-// failure, because the log and the summary name these files.
+// Close removes the directory. It keeps what workers were doing when one hung, and, if the job has failed, what
+// workers wrote about their failure, because the log and the summary name these files.
 func (s *Dir) Close(failed bool) error {
 	if s.cleaner != nil {
 		defer s.cleaner.Close()

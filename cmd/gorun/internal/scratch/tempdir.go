@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ChooseTempDir sets $TMPDIR of this process to the first directory of tempDirs that can be used, if the one that Go would use cannot:
-// clusters set TMPDIR for all nodes, and some of them lack it. Workers get it as it was.
+// ChooseTempDir sets $TMPDIR of this process to the first directory of tempDirs that can be used, if the one that Go
+// would use cannot: clusters set TMPDIR for all nodes, and some of them lack it. Workers get it as it was.
 func ChooseTempDir(logger *slog.Logger) {
 	first := os.TempDir()
 	why := tryTempDir(first)
