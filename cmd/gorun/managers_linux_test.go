@@ -36,7 +36,7 @@ func newSlurmUser(t *testing.T, nodes int) slurmUser {
 // run runs a command of the shell, and returns its output and its exit code.
 func (u slurmUser) run(t *testing.T, munge bool, script string, environ ...string) (stdout, stderr []string, code int) {
 	t.Helper()
-	cmd := u.Command("timeout", "20", "sh", "-c", script)
+	cmd := u.Command("timeout", "100", "sh", "-c", script)
 	cmd.Env = append(cmd.Env, raceExitsAtOnce, "LOGLEVEL=info")
 	if munge {
 		cmd.Env = append(cmd.Env, "PATH="+u.path)

@@ -18,7 +18,7 @@ type SlurmConfig struct {
 	Nodes       int           // 0: 2
 	CPUs        int           // of a node; 0: 8
 	KillWait    time.Duration // from SIGTERM to SIGKILL; 0: 30 s, Slurm's default
-	NodeTimeout time.Duration // a node that has not answered for as long is down (SlurmdTimeout); 0: 10 s
+	NodeTimeout time.Duration // a node that has not answered for as long is down (SlurmdTimeout); 0: 60 s, as tests make the machine busy
 
 	// ProctrackType says whom Slurm signals: proctrack/linuxproc, all processes of a step; proctrack/pgid, only its tasks, as proctrack/cgroup
 	// does, for which there must be cgroups. Empty: the first.
@@ -103,8 +103,8 @@ func (s *Slurm) config(c SlurmConfig) string {
 		"SlurmdParameters=config_overrides", "StateSaveLocation=" + s.path("state"), "SlurmdSpoolDir=" + s.path("spool/%n"), "TmpFS=" + s.dir,
 		"SlurmctldPidFile=" + s.path("slurmctld.pid"), "SlurmdPidFile=" + s.path("slurmd-%n.pid"),
 		"SlurmctldLogFile=" + s.path("log/slurmctld"), "SlurmdLogFile=" + s.path("log/%n"),
-		fmt.Sprint("SlurmdTimeout=", seconds(c.NodeTimeout, 10*time.Second)),
-		fmt.Sprint("MessageTimeout=", min(10, seconds(c.NodeTimeout, 10*time.Second))),
+		fmt.Sprint("SlurmdTimeout=", seconds(c.NodeTimeout, time.Minute)),
+		fmt.Sprint("MessageTimeout=", min(60, seconds(c.NodeTimeout, time.Minute))),
 		fmt.Sprint("KillWait=", seconds(c.KillWait, 30*time.Second)),
 		"JobRequeue=1",
 	}
