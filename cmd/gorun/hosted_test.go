@@ -160,31 +160,6 @@ func TestKilledWhileBuilding(t *testing.T) {
 	n.end(-1)
 }
 
-// TestAnyMemberMayDie: of three nodes that each host a third of the etcd one is killed, and the others go on.
-func TestAnyMemberMayDie(t *testing.T) {
-	t.Parallel()
-	endpoints, token := loopback(t, 3), tokenFile(t, secretToken)
-	release := newRelease(t)
-	var nodes []*node
-	for range 3 {
-		nodes = append(nodes, startNode(t, "--nnodes=2:3", "--rdzv-backend=embedded", "--rdzv-endpoint="+endpoints, "--rdzv-token-file="+token,
-			"--rdzv-conf=ttl=5,last_call_timeout=20", "sh", "-c", "echo one of $WORLD_SIZE; "+release.await()))
-	}
-	for _, n := range nodes {
-		n.expect("one of 3$")
-	}
-	nodes[0].signal(syscall.SIGKILL)
-	nodes[0].end(-1)
-	for _, n := range nodes[1:] {
-		n.expect("starting the workers again: .* is lost$")
-		n.expect("one of 2$")
-	}
-	release.create(t)
-	for _, n := range nodes[1:] {
-		n.end(0)
-	}
-}
-
 // TestWrongToken: the node that has it is told so, whether it is to host a part of the etcd or not; the others go on.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()

@@ -222,8 +222,6 @@ var rankPrograms = map[string]func(ctx context.Context, odd int) error{
 		return g.Close()
 	},
 
-	// pings: ranks send each other datagrams, without package comm, until a file is there.
-
 	// flaky: one rank fails in the middle of the first attempt; the second computes.
 	"flaky": func(ctx context.Context, odd int) error {
 		return inWorld(ctx, func(ctx context.Context, g *comm.Group) error {

@@ -105,15 +105,6 @@ func (j *job) end(code int, stderr string) {
 // forever is the rest of a worker that its traps end: a shell runs them between commands.
 const forever = `echo ready; while :; do sleep 0.05; done`
 
-func TestInterruptObeyed(t *testing.T) {
-	t.Parallel()
-	j := startJob(t, `trap 'echo stopping; exit 0' TERM; `+forever)
-	j.expect("ready")
-	j.signal(syscall.SIGTERM)
-	j.expect("stopping")
-	j.end(0, "")
-}
-
 func TestInterruptIsForwardedAsItIs(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
