@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 
 // TestQuick measures with all peers that are there, and judges no time.
 func TestQuick(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	figures, chart := filepath.Join(dir, "figures.json"), filepath.Join(dir, "chart.svg")
 	o, err := parseFlags([]string{"-quick", "-install=false", "-sizes", "64K", "-time", "2ms", "-json", figures, "-svg", chart}, io.Discard)

@@ -35,13 +35,19 @@ type site struct {
 	dir, gorun, self string
 }
 
+func newSite(dir string) (s site, err error) {
+	s.dir = dir
+	if s.self, err = os.Executable(); err != nil {
+		return s, err
+	}
+	s.gorun, err = peers.Gorun(dir)
+	return s, err
+}
+
 // contenders returns the contenders that this machine has and that use the transports, comm first, and lists what is missing.
 func contenders(dir string, transports []string) (list []contender, missing []string, err error) {
-	s := site{dir: dir}
-	if s.self, err = os.Executable(); err != nil {
-		return nil, nil, err
-	}
-	if s.gorun, err = peers.Gorun(dir); err != nil {
+	s, err := newSite(dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	for _, l := range libraries {

@@ -12,11 +12,10 @@ import (
 	"github.com/gorun/gorun/env/testing/clustertest"
 	"github.com/gorun/gorun/env/testing/hosttest"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
 var (
-	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms (parseNetwork says all); empty: two small ones, for a moment")
+	networksFlag  = flag.String("networks", "", "the networks on which TestNetworks measures, such as 2x1@1Gbit,8x1@1Gbit+5ms (parseNetwork says all); empty: a small one, for a moment")
 	networkChart  = flag.String("network-svg", "", "file for a chart of the first network")
 	networkLaunch = flag.String("network-launch", "", "more flags of gorun launch for comm, such as --worker-tls")
 	networkFlags  = flag.String("network-flags", "-sizes=64,4K,32K,256K,1M,4M,16M -rounds=3", "flags of bench-comm for these: -ops, -sizes, -rounds, -time")
@@ -25,21 +24,18 @@ var (
 // TestNetworks measures comm, Open MPI and raw sockets between machines: network namespaces that are joined by links of a rate. All share
 // this machine's processors. It judges only that there are figures.
 func TestNetworks(t *testing.T) {
+	t.Parallel()
 	networks, flags := *networksFlag, strings.Fields(*networkFlags)
 	if networks == "" {
-		networks, flags = "2x1@1Gbit,2x1@1Gbit+1ms+core=1Gbit+slow-link=0.5Gbit+slow-machine=0.5", []string{"-ops=all_reduce,barrier", "-sizes=64,256K", "-rounds=1", "-time=2ms"}
+		networks, flags = "2x1@1Gbit+1ms+core=1Gbit+slow-link=0.5Gbit+slow-machine=0.5", []string{"-ops=all_reduce,barrier", "-sizes=64,256K", "-rounds=1", "-time=2ms"}
 	}
 	o, err := parseFlags(append(flags, "-dirty=no", "-transport=tcp", "-ranks=2"), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.together = true // ssh takes longer than to measure
-	dir := t.TempDir()
-	s := site{dir: dir}
-	if s.self, err = os.Executable(); err != nil {
-		t.Fatal(err)
-	}
-	if s.gorun, err = peers.Gorun(dir); err != nil {
+	s, err := newSite(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
 	for text := range strings.SplitSeq(networks, ",") {

@@ -12,7 +12,7 @@ import (
 // Gorun builds gorun in dir, in the same way as a release.
 func Gorun(dir string) (string, error) {
 	path := filepath.Join(dir, "gorun")
-	build := exec.Command("go", "build", "-o", path, "github.com/gorun/gorun/cmd/gorun")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/gorun/gorun/cmd/gorun")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
@@ -21,14 +21,17 @@ func Gorun(dir string) (string, error) {
 	return path, nil
 }
 
+// python is what Python has found; empty: nothing yet. It takes a second to look.
+var python string
+
 // Python returns a Python with torch, or "".
 func Python() string {
-	for _, python := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
-		if python != "" && exec.Command(python, "-c", "import torch.distributed.run").Run() == nil {
-			return python
+	for _, candidate := range []string{os.Getenv("PYTHON_EXEC"), "python3", "/usr/bin/python3"} {
+		if python == "" && candidate != "" && exec.Command(candidate, "-c", "import torch.distributed.run").Run() == nil {
+			python = candidate
 		}
 	}
-	return ""
+	return python
 }
 
 // Command runs argv without the variables that would make a launcher print more.
