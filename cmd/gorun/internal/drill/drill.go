@@ -75,11 +75,7 @@ func (sc *Scenario) allSteps(o Options) (steps []step) {
 	if sc.restarts >= 0 {
 		steps = append(steps, restarts(sc.restarts, sc.restarts))
 	}
-	steps = append(steps, computeOn(), finish(), oneRootCause())
-	if sc.job.etcd > 0 {
-		steps = append(steps, fewKeys())
-	}
-	return steps
+	return append(steps, computeOn(), finish(), oneRootCause())
 }
 
 // await takes events until the condition is met, or something has gone wrong.
