@@ -10,22 +10,37 @@ import (
 	"strings"
 )
 
-// Resources are what a process has, which must not become more and more.
-type Resources struct {
-	Descriptors int `json:"descriptors"`
-	Threads     int `json:"threads"`
-	Memory      int `json:"memory_kib"`
-	Goroutines  int `json:"goroutines,omitempty"` // of workers, which report them
+// resources are what a process has, which must not become more and more, in the order of limits.
+type resources [len(limits)]int
+
+// limits bound the growth of each resource between the first half of a process's life and its last quarter. They leave room for what is no
+// leak: connections that come and go with faults, threads for a busy machine, and garbage that is not collected yet. A leak of one after each
+// of many faults exceeds them.
+var limits = [...]struct {
+	what string
+	more int
+}{
+	descriptors: {"descriptors", 24},
+	threads:     {"threads", 24},
+	memory:      {"KiB of memory", 96 << 10},
+	goroutines:  {"goroutines", 64}, // of workers, which report them
 }
 
+const (
+	descriptors = iota
+	threads
+	memory
+	goroutines
+)
+
 // readResources reads those of a process from /proc. It fails if the process has ended.
-func readResources(pid int) (r Resources, err error) {
+func readResources(pid int) (r resources, err error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	entries, err := os.ReadDir(filepath.Join(dir, "fd"))
 	if err != nil {
 		return r, err
 	}
-	r.Descriptors = len(entries)
+	r[descriptors] = len(entries)
 	text, err := os.ReadFile(filepath.Join(dir, "status"))
 	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
@@ -35,35 +50,19 @@ func readResources(pid int) (r Resources, err error) {
 		n, _ := strconv.Atoi(fields[1]) // a number in the two lines that matter
 		switch fields[0] {
 		case "Threads:":
-			r.Threads = n
+			r[threads] = n
 		case "VmRSS:":
-			r.Memory = n
+			r[memory] = n
 		}
 	}
 	return r, err
 }
 
-// Limits of growth between the first half of a process's life and its last quarter. They leave room for what is no leak: connections that come
-// and go with faults, threads for a busy machine, and garbage that is not collected yet. A leak of one after each of many faults exceeds them.
-const (
-	moreDescriptors = 24
-	moreThreads     = 24
-	moreGoroutines  = 64
-	moreMemory      = 96 << 10 // KiB
-)
-
 // exceeds says what is too much more than before; empty: nothing.
-func (r Resources) exceeds(before Resources) string {
-	for _, c := range []struct {
-		what        string
-		now, before int
-		more        int
-	}{
-		{"descriptors", r.Descriptors, before.Descriptors, moreDescriptors}, {"threads", r.Threads, before.Threads, moreThreads},
-		{"goroutines", r.Goroutines, before.Goroutines, moreGoroutines}, {"KiB of memory", r.Memory, before.Memory, moreMemory},
-	} {
-		if c.now > c.before+c.more {
-			return fmt.Sprintf("at least %d %s, where it had at most %d", c.now, c.what, c.before)
+func (r resources) exceeds(before resources) string {
+	for i, limit := range limits {
+		if r[i] > before[i]+limit.more {
+			return fmt.Sprintf("at least %d %s, where it had at most %d", r[i], limit.what, before[i])
 		}
 	}
 	return ""
@@ -72,7 +71,7 @@ func (r Resources) exceeds(before Resources) string {
 // A usage is what one process had at the beginning and after each fault.
 type usage struct {
 	name    string
-	samples []Resources
+	samples []resources
 }
 
 // leastSamples is how many samples it takes to judge.
@@ -85,19 +84,16 @@ func (u *usage) grows() string {
 	if n < leastSamples {
 		return ""
 	}
-	return combine(u.samples[n-n/4:], lesser).exceeds(combine(u.samples[:n/2], greater))
-}
-
-func lesser(a, b int) int  { return min(a, b) }
-func greater(a, b int) int { return max(a, b) }
-
-// combine combines the numbers of each kind.
-func combine(list []Resources, two func(a, b int) int) Resources {
-	all := list[0]
-	for _, r := range list[1:] {
-		all = Resources{two(all.Descriptors, r.Descriptors), two(all.Threads, r.Threads), two(all.Memory, r.Memory), two(all.Goroutines, r.Goroutines)}
+	least, most := u.samples[n-1], u.samples[0]
+	for i := range limits {
+		for _, r := range u.samples[n-n/4:] {
+			least[i] = min(least[i], r[i])
+		}
+		for _, r := range u.samples[:n/2] {
+			most[i] = max(most[i], r[i])
+		}
 	}
-	return all
+	return least.exceeds(most)
 }
 
 // usages are those of all processes, by process ID.
@@ -105,12 +101,12 @@ type usages map[int]*usage
 
 // sample reads what every agent, etcd and worker that lives has now.
 func (u usages) sample(d *drill) {
-	add := func(pid int, name string, goroutines int) {
+	add := func(pid int, name string, count int) {
 		r, err := readResources(pid)
 		if err != nil {
 			return // it has just ended
 		}
-		r.Goroutines = goroutines
+		r[goroutines] = count
 		if u[pid] == nil || u[pid].name != name {
 			u[pid] = &usage{name: name}
 		}
@@ -148,13 +144,13 @@ func (u usages) report() (lines []string) {
 		}
 	}
 	for _, p := range longest {
-		a, b := p.samples[0], p.samples[len(p.samples)-1]
-		text := fmt.Sprintf("%s, over %d faults: descriptors %d to %d, threads %d to %d, memory %d to %d KiB",
-			p.name, len(p.samples)-1, a.Descriptors, b.Descriptors, a.Threads, b.Threads, a.Memory, b.Memory)
-		if b.Goroutines > 0 {
-			text += fmt.Sprintf(", goroutines %d to %d", a.Goroutines, b.Goroutines)
+		var parts []string
+		for i, limit := range limits {
+			if last := p.samples[len(p.samples)-1][i]; last > 0 {
+				parts = append(parts, fmt.Sprintf("%s %d to %d", limit.what, p.samples[0][i], last))
+			}
 		}
-		lines = append(lines, text)
+		lines = append(lines, fmt.Sprintf("%s, over %d faults: %s", p.name, len(p.samples)-1, strings.Join(parts, ", ")))
 	}
 	slices.Sort(lines)
 	return lines

@@ -7,10 +7,10 @@ import (
 
 func TestResources(t *testing.T) {
 	before, err := readResources(os.Getpid())
-	if err != nil || before.Descriptors < 3 || before.Threads < 1 || before.Memory < 1000 {
+	if err != nil || before[descriptors] < 3 || before[threads] < 1 || before[memory] < 1000 {
 		t.Fatalf("%+v, %v", before, err)
 	}
-	for range moreDescriptors + 10 {
+	for range limits[descriptors].more + 10 {
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -21,13 +21,13 @@ func TestResources(t *testing.T) {
 	if err != nil || now.exceeds(before) == "" {
 		t.Errorf("%+v is not too much more than %+v, %v", now, before, err)
 	}
-	for want, more := range map[string]Resources{
-		"": {Descriptors: 10 + moreDescriptors, Threads: 5, Memory: 1000 + moreMemory, Goroutines: 7},
-		"at least 30 threads, where it had at most 5":              {Descriptors: 10, Threads: 30, Memory: 1000, Goroutines: 7},
-		"at least 72 goroutines, where it had at most 7":           {Descriptors: 10, Threads: 5, Memory: 1000, Goroutines: 72},
-		"at least 100000 KiB of memory, where it had at most 1000": {Descriptors: 10, Threads: 5, Memory: 100_000, Goroutines: 7},
+	for want, more := range map[string]resources{
+		"": {10 + limits[descriptors].more, 5, 1000 + limits[memory].more, 7},
+		"at least 30 threads, where it had at most 5":              {10, 30, 1000, 7},
+		"at least 72 goroutines, where it had at most 7":           {10, 5, 1000, 72},
+		"at least 100000 KiB of memory, where it had at most 1000": {10, 5, 100_000, 7},
 	} {
-		if got := more.exceeds(Resources{Descriptors: 10, Threads: 5, Memory: 1000, Goroutines: 7}); got != want {
+		if got := more.exceeds(resources{10, 5, 1000, 7}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestGrows(t *testing.T) {
 	} {
 		u := &usage{}
 		for fault := range c.faults {
-			u.samples = append(u.samples, Resources{Descriptors: c.descriptors(fault)})
+			u.samples = append(u.samples, resources{descriptors: c.descriptors(fault)})
 		}
 		if got := u.grows(); (got != "") != c.grows {
 			t.Errorf("%s: %q", name, got)
