@@ -2,15 +2,18 @@ package drill
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-func start(nodes []int) step {
-	return step{"starting " + nodesNamed(nodes), func(_ context.Context, d *drill) error {
+// start starts the agents of nodes, for the first time or again.
+func start(nodes ...int) step {
+	return step{"starting " + numbered("node", nodes), func(_ context.Context, d *drill) error {
 		for _, n := range nodes {
 			if err := d.startAgent(n); err != nil {
 				return err
@@ -20,27 +23,24 @@ func start(nodes []int) step {
 	}}
 }
 
-// startEtcds starts the members of etcd, and waits until they serve.
-func startEtcds(members int) step {
-	return step{fmt.Sprintf("starting etcd, members: %d", members), func(ctx context.Context, d *drill) error {
-		for i := range members {
-			if err := d.startEtcd(i); err != nil {
+// startEtcd starts members of etcd, for the first time or again.
+func startEtcd(members ...int) step {
+	return step{"starting " + membersNamed(members), func(_ context.Context, d *drill) error {
+		for _, m := range members {
+			if err := d.startEtcd(m); err != nil {
 				return err
 			}
 		}
-		return d.await(ctx, func() bool {
-			for _, p := range d.etcds {
-				if !p.announced {
-					return false
-				}
-			}
-			return true
-		})
+		return nil
 	}}
 }
 
-func restartEtcd(member int) step {
-	return step{fmt.Sprintf("member %d of etcd starts again", member), func(_ context.Context, d *drill) error {
+// startEmptyEtcd starts a member of etcd again, without its data.
+func startEmptyEtcd(member int) step {
+	return step{"etcd loses its data", func(_ context.Context, d *drill) error {
+		if err := os.RemoveAll(d.dataDir(member)); err != nil {
+			return err
+		}
 		return d.startEtcd(member)
 	}}
 }
@@ -51,12 +51,78 @@ func signalAgent(sig syscall.Signal, node int) step {
 	}}
 }
 
-func cut(node int) step {
-	return step{fmt.Sprintf("node %d is cut off", node), func(_ context.Context, d *drill) error { return d.cut(node, false) }}
+func signalEtcd(sig syscall.Signal, members ...int) step {
+	what := fmt.Sprintf("%s to %s", unix.SignalName(sig), membersNamed(members))
+	return step{what, func(_ context.Context, d *drill) (err error) {
+		for _, m := range members {
+			err = errors.Join(err, d.signal(d.etcds[m], sig))
+		}
+		return err
+	}}
 }
 
-func heal(node int) step {
-	return step{fmt.Sprintf("node %d is back", node), func(_ context.Context, d *drill) error { return d.heal(node) }}
+// cut cuts a host off.
+func cut(host int) step {
+	return step{hostNamed(host) + " is cut off", func(_ context.Context, d *drill) error {
+		d.mark(host, CutOff)
+		return d.network.Cut(host)
+	}}
+}
+
+// cutInbound cuts off what others send to a host.
+func cutInbound(host int) step {
+	return step{"what is sent to " + hostNamed(host) + " is lost", func(_ context.Context, d *drill) error {
+		d.mark(host, CutOff)
+		return d.network.CutInbound(host)
+	}}
+}
+
+// heal undoes cut and cutInbound.
+func heal(host int) step {
+	return step{hostNamed(host) + " is back", func(_ context.Context, d *drill) error {
+		d.mark(host, Running)
+		return errors.Join(d.network.HealInbound(host), d.network.Heal(host))
+	}}
+}
+
+// How long a slow etcd runs each time, and how long it stands still.
+const (
+	slowRun   = 50 * time.Millisecond
+	slowPause = 200 * time.Millisecond
+)
+
+// slowEtcd suspends a member of etcd over and over, until steadyEtcd.
+func slowEtcd(member int) step {
+	what := fmt.Sprintf("member %d of etcd runs for %v, stands still for %v, and so on", member, slowRun, slowPause)
+	return step{what, func(_ context.Context, d *drill) error {
+		ctx, cancel := context.WithCancel(d.life)
+		process := d.etcds[member].cmd.Process
+		d.steady = cancel
+		d.others.Go(func() {
+			for ctx.Err() == nil {
+				_ = process.Signal(syscall.SIGSTOP) // it may have ended
+				wait(ctx, slowPause)
+				_ = process.Signal(syscall.SIGCONT)
+				wait(ctx, slowRun)
+			}
+		})
+		return nil
+	}}
+}
+
+// wait waits until ctx ends, or for a while.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func steadyEtcd() step {
+	return step{"etcd is no longer slow", func(_ context.Context, d *drill) error {
+		d.steady()
+		return nil
+	}}
 }
 
 // pause lets time pass.

@@ -26,7 +26,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -64,10 +63,10 @@ func (d *drill) play(ctx context.Context, sc *Scenario) error {
 // allSteps are the steps of a scenario, with those that all scenarios share.
 func (sc *Scenario) allSteps(o Options) (steps []step) {
 	if sc.job.etcd > 0 {
-		steps = append(steps, startEtcds(sc.job.etcd))
+		steps = append(steps, startEtcd(upTo(0, sc.job.etcd)...), serving())
 	}
 	first := upTo(0, sc.job.begin(o.Nodes))
-	steps = append(steps, start(first), together(first), computeOn())
+	steps = append(steps, start(first...), together(first), computeOn())
 	if o.Program != nil {
 		steps = append(steps, pause(o.After))
 	}
@@ -104,13 +103,8 @@ func (d *drill) pass(ctx context.Context, length time.Duration) error {
 
 // computeOn waits until all workers of the newest round have computed once more.
 func (d *drill) computeOn(ctx context.Context) error {
-	nodes, then := d.nodesOf(d.newest()), make(map[*worker]int)
-	for _, k := range d.workers {
-		then[k] = k.computations
-	}
-	return d.await(ctx, func() bool {
-		return d.together(nodes) && !slices.ContainsFunc(d.in(d.newest()), func(k *worker) bool { return k.computations <= then[k] })
-	})
+	nodes, then := d.nodesOf(d.newest()), d.computations()
+	return d.await(ctx, func() bool { return d.together(nodes) && d.haveComputedSince(then) })
 }
 
 // awaitEnd waits until processes have ended well.

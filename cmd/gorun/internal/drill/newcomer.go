@@ -12,21 +12,11 @@ import (
 // flappingCall is last_call_timeout in flapping-node: the others wait for no longer before they let a node in.
 const flappingCall = time.Second
 
-// excluded starts the broken newcomer again, and checks that it does not get in.
-func excluded() step {
-	return step{"it comes again, and is kept out", func(ctx context.Context, d *drill) error {
-		if err := d.startBroken(); err != nil {
-			return err
-		}
-		return undisturbed(5*flappingCall).do(ctx, d)
-	}}
-}
-
 // newcomerWithRank starts one more agent, which asks for the rank of another.
 func newcomerWithRank(rank int) step {
-	return breaks(fmt.Sprintf("a second node %d joins", rank), nobody, func(d *drill) error {
+	return step{fmt.Sprintf("a second node %d joins", rank), func(_ context.Context, d *drill) error {
 		return d.startNewcomer(rank, d.options.Gorun)
-	})
+	}}
 }
 
 // newcomerFails waits until the newcomer has ended with an exit code, while all others compute.
@@ -39,22 +29,19 @@ func newcomerFails(code int) step {
 	})
 }
 
-// brokenNewcomer starts one more agent, which cannot start its workers.
+// brokenNewcomer starts one more agent, which cannot start its workers, since its program cannot be executed.
 func brokenNewcomer() step {
-	return breaks("a new node fails", nobody, func(d *drill) error { return d.startBroken() })
+	return step{"a newcomer's program cannot be executed", func(_ context.Context, d *drill) error {
+		program := filepath.Join(d.dir, "broken")
+		if err := os.WriteFile(program, []byte("\x7fELF, and no more"), 0o700); err != nil {
+			return err
+		}
+		return d.startNewcomer(d.options.Nodes-1, program)
+	}}
 }
 
 func stopNewcomer() step {
 	return step{"it gets SIGTERM", func(_ context.Context, d *drill) error { return d.signal(d.newcomer, syscall.SIGTERM) }}
-}
-
-// startBroken starts an agent whose program cannot be executed.
-func (s *testbed) startBroken() error {
-	program := filepath.Join(s.dir, "broken")
-	if err := os.WriteFile(program, []byte("\x7fELF, and no more"), 0o700); err != nil {
-		return err
-	}
-	return s.startNewcomer(s.options.Nodes-1, program)
 }
 
 func (s *testbed) startNewcomer(node int, program string) error {

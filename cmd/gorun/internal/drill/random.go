@@ -81,7 +81,7 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 // last one until all nodes computed together.
 func (d *drill) injectAll(ctx context.Context, list []randomFault, pauses []time.Duration, all []int) (took time.Duration, err error) {
 	for i, f := range list {
-		if err := f.begin(ctx, d); err != nil {
+		if err := f.begin.do(ctx, d); err != nil {
 			return 0, err
 		}
 		if err := d.pass(ctx, max(pauses[i], f.lasts)); err != nil {
@@ -89,11 +89,10 @@ func (d *drill) injectAll(ctx context.Context, list []randomFault, pauses []time
 		}
 	}
 	for _, f := range list {
-		if f.end == nil {
-			continue
-		}
-		if err := f.end(ctx, d); err != nil {
-			return 0, err
+		for _, s := range f.end {
+			if err := s.do(ctx, d); err != nil {
+				return 0, err
+			}
 		}
 	}
 	over := time.Now()

@@ -13,9 +13,9 @@ func TestRandomFaults(t *testing.T) {
 	const nodes, members, turns = 4, 3, 1000
 	digits := regexp.MustCompile(`[0-9]+`)
 	kinds := make(map[string]bool)
-	choose := func(seed uint64) (what []string, targets map[target]bool) {
+	choose := func(seed uint64) (what []string, targets map[int]bool) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		targets = make(map[target]bool)
+		targets = make(map[int]bool)
 		for range turns {
 			list := chooseFaults(r, nodes, members)
 			if len(list) < 1 || len(list) > 2 || len(list) == 2 && list[0].on == list[1].on {
@@ -23,7 +23,7 @@ func TestRandomFaults(t *testing.T) {
 			}
 			for _, f := range list {
 				targets[f.on] = true
-				kinds[digits.ReplaceAllString(f.what, "N")] = true
+				kinds[digits.ReplaceAllString(f.begin.what, "N")] = true
 			}
 			what = append(what, describeFaults(list))
 		}
@@ -51,7 +51,7 @@ func TestRandomFaults(t *testing.T) {
 		"SIGABRT to a worker of node N", "SIGKILL to a worker of node N", "SIGSEGV to a worker of node N",
 		"SIGKILL to the agent of node N, which is started again", "SIGTERM to the agent of node N, which is started again",
 		"SIGKILL to member N of etcd, which is started again",
-		"the agent of node N is stopped", "member N of etcd is stopped",
+		"SIGSTOP to the agent of node N", "SIGSTOP to member N of etcd",
 		"node N is cut off", "member N of etcd is cut off",
 		"nodes N and N lose each other", "nodes N and N lose each other for long",
 	}

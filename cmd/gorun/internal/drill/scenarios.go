@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"fmt"
 	"math"
 	"syscall"
 	"time"
@@ -83,7 +84,7 @@ var Scenarios = []*Scenario{
 		About: "an agent is killed: its workers die with it, and the other nodes go on without it",
 		job:   job{etcd: 1, spare: 1, ttl: leaseTime},
 		steps: func(n int) []step {
-			return []step{faultOfAgent(syscall.SIGKILL, n-1), again(upTo(0, n-1)), noWorkers(n - 1)}
+			return []step{breaks(onNode(n-1), signalAgent(syscall.SIGKILL, n-1)), again(upTo(0, n-1)), noWorkers(n - 1)}
 		},
 	}, {
 		Name:  "spare-swap",
@@ -91,8 +92,9 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, enough: math.MaxInt, ttl: leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				start(upTo(n, n+1)), waitingNode(n), undisturbed(leaseTime / 4),
-				faultOfAgent(syscall.SIGKILL, n-1), again(append(upTo(0, n-1), n)), sameRanks(n-1, n), noWorkers(n - 1),
+				start(n), announced("waits", n), undisturbed(leaseTime / 4),
+				breaks(onNode(n-1), signalAgent(syscall.SIGKILL, n-1)), again(append(upTo(0, n-1), n)),
+				sameRanks(n-1, n), noWorkers(n - 1),
 			}
 		},
 	}, {
@@ -101,8 +103,8 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, first: 1, spare: math.MaxInt, ttl: leaseTime, lastCall: leaseTime}, // the node that is alone at first leads
 		steps: func(n int) []step {
 			return []step{
-				start(upTo(1, n)), together(upTo(0, n)),
-				faultOfAgent(syscall.SIGKILL, 0), again(upTo(1, n)), noWorkers(0),
+				start(upTo(1, n)...), together(upTo(0, n)),
+				breaks(onNode(0), signalAgent(syscall.SIGKILL, 0)), again(upTo(1, n)), noWorkers(0),
 			}
 		},
 	}, {
@@ -111,7 +113,7 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, spare: 1, hang: true, ttl: leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				faultOfAgent(syscall.SIGSTOP, n-1), again(upTo(0, n-1)), oldWorkers(n - 1),
+				breaks(onNode(n-1), signalAgent(syscall.SIGSTOP, n-1)), again(upTo(0, n-1)), oldWorkers(n - 1),
 				signalAgent(syscall.SIGCONT, n-1), together(upTo(0, n)),
 			}
 		},
@@ -121,8 +123,8 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, ttl: steadyLease},
 		steps: func(int) []step {
 			return []step{
-				faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease + steadyLease/4),
-				restartEtcd(0), undisturbed(steadyLease + steadyLease/4),
+				breaks(nobody, signalEtcd(syscall.SIGKILL, 0)), undisturbed(steadyLease + steadyLease/4),
+				startEtcd(0), undisturbed(steadyLease + steadyLease/4),
 			}
 		},
 	}, {
@@ -130,7 +132,7 @@ var Scenarios = []*Scenario{
 		About: "one of three members of etcd is killed: no worker notices",
 		job:   job{etcd: 3, ttl: steadyLease},
 		steps: func(int) []step {
-			return []step{faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease + steadyLease/4)}
+			return []step{breaks(nobody, signalEtcd(syscall.SIGKILL, 0)), undisturbed(steadyLease + steadyLease/4)}
 		},
 	}, {
 		Name:     "etcd-slow",
@@ -149,9 +151,9 @@ var Scenarios = []*Scenario{
 		job:   job{hosts: 3, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				faultOfNetwork(0), again(upTo(1, n)), oneRound(),
+				breaks(onNode(0), cut(0)), again(upTo(1, n)), oneRound(),
 				signalAgent(syscall.SIGKILL, 0), noWorkers(0),
-				start(upTo(0, 1)), together(upTo(0, n)), hosting(0),
+				start(0), together(upTo(0, n)), announced("hosts the rendezvous", 0),
 				cut(1), together(append(upTo(0, 1), upTo(2, n)...)),
 				heal(1), together(upTo(0, n)),
 			}
@@ -161,7 +163,7 @@ var Scenarios = []*Scenario{
 		About: "a node is cut off for a moment: no worker notices",
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
-			return []step{faultOfNetwork(n - 1), pause(leaseTime / 4), heal(n - 1), undisturbed(leaseTime)}
+			return []step{breaks(onNode(n-1), cut(n-1)), pause(leaseTime / 4), heal(n - 1), undisturbed(leaseTime)}
 		},
 	}, {
 		Name:  "node-partition-long",
@@ -169,7 +171,7 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				faultOfNetwork(n - 1), again(upTo(0, n-1)), oldWorkers(n - 1),
+				breaks(onNode(n-1), cut(n-1)), again(upTo(0, n-1)), oldWorkers(n - 1),
 				heal(n - 1), together(upTo(0, n)),
 			}
 		},
@@ -179,7 +181,7 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				faultOfInbound(n - 1), again(upTo(0, n-1)), heal(n - 1), together(upTo(0, n)),
+				breaks(onNode(n-1), cutInbound(n-1)), again(upTo(0, n-1)), heal(n - 1), together(upTo(0, n)),
 			}
 		},
 	}, {
@@ -187,28 +189,32 @@ var Scenarios = []*Scenario{
 		About: "a node is added: a new round begins with it, which costs no restart",
 		job:   job{first: -1, spare: 1, lastCall: time.Second / 5},
 		steps: func(n int) []step {
-			return []step{changeByStart(n - 1), again(upTo(0, n))}
+			added := start(n - 1).named(fmt.Sprintf("node %d is added", n-1))
+			return []step{breaks(onNode(n-1), added), again(upTo(0, n))}
 		},
 	}, {
 		Name:  "scale-down",
 		About: "an agent is asked to end (SIGTERM): its workers may exit cleanly, and the others go on without it, which costs no restart",
 		job:   job{spare: 1},
 		steps: func(n int) []step {
-			return []step{faultOfAgent(syscall.SIGTERM, n-1), again(upTo(0, n-1)), obeyed(syscall.SIGTERM, n-1)}
+			return []step{breaks(onNode(n-1), signalAgent(syscall.SIGTERM, n-1)), again(upTo(0, n-1)), obeyed(syscall.SIGTERM, n-1)}
 		},
 	}, {
 		Name:  "newcomer-clash",
 		About: "a new node asks for the rank of another node: it ends with exit code 2, and the others do not notice",
 		job:   job{etcd: 1, first: -1, spare: 1, ranks: true, ttl: leaseTime, lastCall: leaseTime},
 		steps: func(int) []step {
-			return []step{newcomerWithRank(0), newcomerFails(2)}
+			return []step{breaks(nobody, newcomerWithRank(0)), newcomerFails(2)}
 		},
 	}, {
 		Name:  "flapping-node",
 		About: "a new node fails to start its workers, and comes again: it is kept out for a while, and the job uses no restart",
 		job:   job{etcd: 1, first: -1, spare: 1, ttl: leaseTime, lastCall: flappingCall},
 		steps: func(n int) []step {
-			return []step{brokenNewcomer(), newcomerEnds(), again(upTo(0, n-1)), excluded(), stopNewcomer(), newcomerEnds()}
+			return []step{
+				breaks(nobody, brokenNewcomer().named("a new node fails")), newcomerEnds(), again(upTo(0, n-1)),
+				brokenNewcomer().named("it comes again, and is kept out"), undisturbed(5 * flappingCall), stopNewcomer(), newcomerEnds(),
+			}
 		},
 	}, {
 		Name:  "etcd-empty",
@@ -216,8 +222,8 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, ttl: steadyLease},
 		steps: func(int) []step {
 			return []step{
-				faultOfEtcd(syscall.SIGKILL, 0), undisturbed(steadyLease / 4),
-				restartEmptyEtcd(0), undisturbed(2*time.Second + 2*steadyLease), // for so long agents may miss others
+				breaks(nobody, signalEtcd(syscall.SIGKILL, 0)), undisturbed(steadyLease / 4),
+				breaks(nobody, startEmptyEtcd(0)), undisturbed(2*time.Second + 2*steadyLease), // for so long agents may miss others
 			}
 		},
 	}, {
@@ -226,8 +232,8 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 3, first: -1, spare: 1, ttl: steadyLease, lastCall: leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				faultOfMembers(), start(upTo(n-1, n)), undisturbed(2 * steadyLease),
-				continueMembers(), again(upTo(0, n)),
+				breaks(nobody, signalEtcd(syscall.SIGSTOP, 0, 1)), start(n - 1), undisturbed(2 * steadyLease),
+				signalEtcd(syscall.SIGCONT, 0, 1), again(upTo(0, n)),
 			}
 		},
 	},

@@ -12,12 +12,25 @@ type step struct {
 	do   func(context.Context, *drill) error
 }
 
-// nodesNamed returns "node 2" or "nodes 0, 1 and 2".
-func nodesNamed(nodes []int) string {
-	numbers := strings.Fields(strings.Trim(fmt.Sprint(nodes), "[]"))
+// named returns the same step in other words.
+func (s step) named(what string) step { return step{what, s.do} }
+
+// numbered returns "node 2" or "nodes 0, 1 and 2".
+func numbered(what string, list []int) string {
+	numbers := strings.Fields(strings.Trim(fmt.Sprint(list), "[]"))
 	last := len(numbers) - 1
 	if last == 0 {
-		return "node " + numbers[0]
+		return what + " " + numbers[0]
 	}
-	return "nodes " + strings.Join(numbers[:last], ", ") + " and " + numbers[last]
+	return what + "s " + strings.Join(numbers[:last], ", ") + " and " + numbers[last]
 }
+
+// hostNamed returns "node 2" or "member 0 of etcd".
+func hostNamed(host int) string {
+	if host < 0 {
+		return membersNamed([]int{etcdHost(host)})
+	}
+	return numbered("node", []int{host})
+}
+
+func membersNamed(members []int) string { return numbered("member", members) + " of etcd" }

@@ -2,7 +2,6 @@ package drill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,21 +111,6 @@ func (s *testbed) signal(p *process, sig syscall.Signal) error {
 		p.become(time.Now(), state)
 	}
 	return p.cmd.Process.Signal(sig)
-}
-
-// cut cuts a host off, or, if inbound is set, loses only what others send to it.
-func (s *testbed) cut(host int, inbound bool) error {
-	s.mark(host, CutOff)
-	if inbound {
-		return s.network.CutInbound(host)
-	}
-	return s.network.Cut(host)
-}
-
-// heal undoes cut.
-func (s *testbed) heal(host int) error {
-	s.mark(host, Running)
-	return errors.Join(s.network.HealInbound(host), s.network.Heal(host))
 }
 
 // mark records the state of the process on a host, if there is one.

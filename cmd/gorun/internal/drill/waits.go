@@ -11,7 +11,7 @@ import (
 
 // together waits until the workers of exactly these nodes compute in one round.
 func together(nodes []int) step {
-	return step{"computing together: " + nodesNamed(nodes), func(ctx context.Context, d *drill) error {
+	return step{"computing together: " + numbered("node", nodes), func(ctx context.Context, d *drill) error {
 		if err := d.await(ctx, func() bool { return d.together(nodes) }); err != nil {
 			return err
 		}
@@ -19,9 +19,37 @@ func together(nodes []int) step {
 	}}
 }
 
+// serving waits until all members of etcd serve.
+func serving() step {
+	return step{"etcd serves", func(ctx context.Context, d *drill) error {
+		return d.await(ctx, func() bool {
+			for _, p := range d.etcds {
+				if !p.announced {
+					return false
+				}
+			}
+			return true
+		})
+	}}
+}
+
+// agentGone waits until the agent of a node has ended, and its workers too.
+func agentGone(node int) step {
+	return step{fmt.Sprintf("node %d has ended", node), func(ctx context.Context, d *drill) error {
+		return d.await(ctx, func() bool { return d.agents[node].ended && len(d.live(node)) == 0 })
+	}}
+}
+
+// memberGone waits until a member of etcd has ended.
+func memberGone(member int) step {
+	return step{membersNamed([]int{member}) + " has ended", func(ctx context.Context, d *drill) error {
+		return d.await(ctx, func() bool { return d.etcds[member].ended })
+	}}
+}
+
 // again does what together does, in a round after the fault. The measured time ends then.
 func again(nodes []int) step {
-	return step{"computing again: " + nodesNamed(nodes), func(ctx context.Context, d *drill) error {
+	return step{"computing again: " + numbered("node", nodes), func(ctx context.Context, d *drill) error {
 		if err := d.await(ctx, func() bool { return d.newest() > d.fault.before && d.together(nodes) }); err != nil {
 			return err
 		}
@@ -61,16 +89,9 @@ func obeyed(sig syscall.Signal, node int) step {
 	}}
 }
 
-// hosting waits until a node hosts the rendezvous.
-func hosting(node int) step {
-	return step{fmt.Sprintf("node %d hosts the rendezvous", node), func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool { return d.agents[node].announced })
-	}}
-}
-
-// waitingNode waits until a node waits for a place in the job.
-func waitingNode(node int) step {
-	return step{fmt.Sprintf("node %d waits", node), func(ctx context.Context, d *drill) error {
+// announced waits until the agent of a node has said that it hosts the rendezvous, or that it is a spare.
+func announced(what string, node int) step {
+	return step{fmt.Sprintf("node %d %s", node, what), func(ctx context.Context, d *drill) error {
 		return d.await(ctx, func() bool { return d.agents[node].announced })
 	}}
 }
@@ -94,20 +115,15 @@ func undisturbedUntil(what string, is func(*drill) (bool, error)) step {
 
 // undisturbed lets time pass, and checks that all workers compute during that time and after it.
 func undisturbed(length time.Duration) step {
-	return step{fmt.Sprintf("for %v nothing happens", length), func(ctx context.Context, d *drill) error {
-		round := d.in(d.newest())
-		if err := d.pass(ctx, length); err != nil {
-			return err
+	var end time.Time
+	var then computations
+	return undisturbedUntil(fmt.Sprintf("for %v nothing happens", length), func(d *drill) (bool, error) {
+		switch now := time.Now(); {
+		case end.IsZero():
+			end = now.Add(length)
+		case then == nil && now.After(end):
+			then = d.computations()
 		}
-		then := make(map[*worker]int)
-		for _, k := range round {
-			then[k] = k.computations
-		}
-		return d.await(ctx, func() bool {
-			if len(d.in(d.newest())) != len(round) || d.newest() != round[0].Round || slices.ContainsFunc(round, func(k *worker) bool { return !k.busy() }) {
-				d.fail(fmt.Errorf("the workers were disturbed: %s", d.describe()))
-			}
-			return !slices.ContainsFunc(round, func(k *worker) bool { return k.computations == then[k] })
-		})
-	}}
+		return then != nil && d.haveComputedSince(then), nil
+	})
 }

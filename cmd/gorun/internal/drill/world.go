@@ -92,6 +92,22 @@ func (w *world) together(nodes []int) bool {
 	return true
 }
 
+// computations are how often each worker has computed.
+type computations map[*worker]int
+
+func (w *world) computations() computations {
+	counts := make(computations)
+	for _, k := range w.workers {
+		counts[k] = k.computations
+	}
+	return counts
+}
+
+// haveComputedSince reports whether all workers of the newest round have computed since then.
+func (w *world) haveComputedSince(then computations) bool {
+	return !slices.ContainsFunc(w.in(w.newest()), func(k *worker) bool { return k.computations <= then[k] })
+}
+
 // describe describes the newest round in one line.
 func (w *world) describe() string {
 	list := w.in(w.newest())
