@@ -22,20 +22,23 @@ type benchCase struct {
 	nodes      bool // only launchers whose nodes meet
 	together   bool // also launchers that replace a worker; its workers compute together
 	python     bool // its workers are in Python, with torch
-	measure    func(ctx context.Context, b *bench, l launcher, dir string) (value float64, lost int, err error)
+	measure    measure
 }
 
+// A measure makes a launcher do something once, in a directory of its own. Lost are lines of output.
+type measure func(ctx context.Context, b *bench, l launcher, dir string) (value float64, lost int, err error)
+
 var cases = []benchCase{
-	{name: "start to the last worker's main, 1 worker", unit: "ms", measure: start(1)},
-	{name: "start to the last worker's main, 8 workers", unit: "ms", measure: start(8)},
-	{name: "start to the last worker's main, 64 workers", unit: "ms", measure: start(64)},
-	{name: "SIGKILL of one of 4 workers to the last successor's main", unit: "ms", restarts: true, measure: recovery},
+	{name: "start to the last worker's main, 1 worker", unit: "ms", measure: start(1, 1)},
+	{name: "start to the last worker's main, 8 workers", unit: "ms", measure: start(1, 8)},
+	{name: "start to the last worker's main, 64 workers", unit: "ms", measure: start(1, 64)},
+	{name: "SIGKILL of one of 4 workers to the last successor's main", unit: "ms", restarts: true, measure: recovery(1)},
 	{name: "SIGKILL of one of 4 workers to the next all-reduce, in Go with comm", unit: "ms", restarts: true, together: true, measure: recoverTogether(1, inGo)},
 	{name: "SIGKILL of one of 4 workers to the next all-reduce, in Python with torch", unit: "ms", restarts: true, together: true, python: true, measure: recoverTogether(1, inPython)},
 	{name: "output of 8 workers, each line marked with its rank", unit: "MB/s", measure: output},
 	{name: "memory of the launcher and its helpers with 8 workers", unit: "MiB", measure: memory},
-	{name: "two nodes: start to the last worker's main", unit: "ms", nodes: true, measure: startTwo},
-	{name: "two nodes: SIGKILL of a worker to the last successor's main", unit: "ms", nodes: true, measure: recoverTwo},
+	{name: "two nodes: start to the last worker's main", unit: "ms", nodes: true, measure: start(2, 2*perNode)},
+	{name: "two nodes: SIGKILL of a worker to the last successor's main", unit: "ms", nodes: true, measure: recovery(2)},
 	{name: "two nodes: SIGKILL of a worker to the next all-reduce, in Go with comm", unit: "ms", nodes: true, together: true, measure: recoverTogether(2, inGo)},
 	{name: "two nodes: SIGKILL of a worker to the next all-reduce, in Python with torch", unit: "ms", nodes: true, together: true, python: true, measure: recoverTogether(2, inPython)},
 	{name: "three nodes: SIGKILL of an agent to the last main of the next round", unit: "ms", nodes: true, measure: loseNode},
@@ -122,26 +125,28 @@ func (b *bench) workerCommand(dir string, todo ...string) []string {
 // runTimeout is how long a run may take: a launcher that hangs is a result, too.
 const runTimeout = time.Minute
 
-func start(n int) func(context.Context, *bench, launcher, string) (float64, int, error) {
+// start measures the time from the start of the launchers to the main of the last worker.
+func start(nodes, workers int) measure {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-		cmd := peers.Command(ctx, l.command(n, 0, b.workerCommand(dir, "end")))
 		began := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, 0, fmt.Errorf("%w: %s", err, out)
+		if err := l.run(ctx, nodes, workers, dir, b.workerCommand(dir, "end")); err != nil {
+			return 0, 0, err
 		}
-		last, err := newest(dir, "began-*", n)
+		last, err := newest(dir, "began-*", workers)
 		return milliseconds(last - began.UnixNano()), 0, err
 	}
 }
 
-func recovery(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-	out, err := peers.Command(ctx, l.command(4, 1, b.workerCommand(dir, "die"))).CombinedOutput()
-	if err != nil {
-		return 0, 0, fmt.Errorf("%w: %s", err, out)
+// recovery measures the time from the death of one of 4 workers to the main of the last of their successors.
+func recovery(nodes int) measure {
+	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
+		if err := l.run(ctx, nodes, 4, dir, b.workerCommand(dir, "die")); err != nil {
+			return 0, 0, err
+		}
+		died, err := newest(dir, "died", 1)
+		last, lastErr := newest(dir, "began-1-*", 4)
+		return milliseconds(last - died), 0, errors.Join(err, lastErr)
 	}
-	died, err := newest(dir, "died", 1)
-	last, lastErr := newest(dir, "began-1-*", 4)
-	return milliseconds(last - died), 0, errors.Join(err, lastErr)
 }
 
 func output(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
@@ -174,7 +179,7 @@ func output(ctx context.Context, b *bench, l launcher, dir string) (float64, int
 
 // memory measures the proportional set size of the launcher's processes: their own memory, and their part of what they share.
 func memory(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-	cmd := peers.Command(ctx, l.command(8, 0, b.workerCommand(dir, "wait")))
+	cmd := peers.Command(ctx, l.command(8, b.workerCommand(dir, "wait")))
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err
 	}

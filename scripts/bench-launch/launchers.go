@@ -10,10 +10,10 @@ import (
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
-// A launcher starts n workers with this command; restarts is how often it may restart them.
+// A launcher starts n workers with this command, and may restart them once.
 type launcher struct {
 	name      string
-	command   func(n, restarts int, worker []string) []string
+	command   func(n int, worker []string) []string
 	node      func(nodes, port string, worker []string) []string // one of several, with one restart for all; nil: it cannot
 	restarts  bool                                               // it can
 	replaces  bool                                               // it starts only the dead workers again
@@ -37,21 +37,21 @@ func launchers(gorun, dir string) []launcher {
 	if python := peers.Python(); python != "" {
 		script := filepath.Join(dir, "torchrun.py")
 		if os.WriteFile(script, []byte(torchrunFix), 0o600) == nil {
-			list = append(list, launcher{name: "torchrun", restarts: true, tagOutput: []string{"--tee", "3"}, command: func(n, restarts int, worker []string) []string {
+			list = append(list, launcher{name: "torchrun", restarts: true, tagOutput: []string{"--tee", "3"}, command: func(n int, worker []string) []string {
 				return append([]string{python, script, "--standalone", "--no_python", "--nproc_per_node", strconv.Itoa(n),
-					"--max_restarts", strconv.Itoa(restarts), "--monitor_interval", "0.1"}, worker...)
+					"--max_restarts", "1", "--monitor_interval", "0.1"}, worker...)
 			}, node: func(nodes, port string, worker []string) []string {
 				return slices.Concat([]string{python, script}, meet(nodes, port), []string{"--no_python", "--monitor_interval", "0.1"}, worker)
 			}})
 		}
 	}
 	if path, err := exec.LookPath("mpirun.openmpi"); err == nil {
-		list = append(list, launcher{name: "Open MPI", tagOutput: []string{"--tag-output"}, command: func(n, _ int, worker []string) []string {
+		list = append(list, launcher{name: "Open MPI", tagOutput: []string{"--tag-output"}, command: func(n int, worker []string) []string {
 			return append([]string{path, "--allow-run-as-root", "--oversubscribe", "-n", strconv.Itoa(n)}, worker...)
 		}})
 	}
 	if path, err := exec.LookPath("mpiexec.hydra"); err == nil {
-		list = append(list, launcher{name: "MPICH", tagOutput: []string{"-l"}, command: func(n, _ int, worker []string) []string {
+		list = append(list, launcher{name: "MPICH", tagOutput: []string{"-l"}, command: func(n int, worker []string) []string {
 			return append([]string{path, "-n", strconv.Itoa(n)}, worker...)
 		}})
 	}
@@ -60,8 +60,8 @@ func launchers(gorun, dir string) []launcher {
 
 // ownLauncher is gorun with some flags.
 func ownLauncher(name, gorun string, flags ...string) launcher {
-	return launcher{name: name, restarts: true, command: func(n, restarts int, worker []string) []string {
-		return slices.Concat([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", strconv.Itoa(restarts)}, flags, worker)
+	return launcher{name: name, restarts: true, command: func(n int, worker []string) []string {
+		return slices.Concat([]string{gorun, "--nproc-per-node", strconv.Itoa(n), "--max-restarts", "1"}, flags, worker)
 	}, node: func(nodes, port string, worker []string) []string {
 		return slices.Concat([]string{gorun}, meet(nodes, port), flags, worker)
 	}}
@@ -75,7 +75,7 @@ func meet(nodes, port string) []string {
 
 // tagged is the command with each line marked by its rank, as gorun does by itself.
 func (l launcher) tagged(n int, worker []string) []string {
-	argv := l.command(n, 0, worker)
+	argv := l.command(n, worker)
 	at := 1
 	if l.name == "torchrun" {
 		at = 2 // after the script

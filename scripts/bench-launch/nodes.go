@@ -75,32 +75,20 @@ func (j *job) wait(killed int) (err error) {
 	return err
 }
 
-// startTwo measures the time from the start of two agents to the main of the last of their workers.
-func startTwo(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-	began := time.Now()
-	j, err := startJob(ctx, l, "2", 2, false, dir, b.workerCommand(dir, "end"))
+// run runs a job on nodes to its end.
+func (l launcher) run(ctx context.Context, nodes, workers int, dir string, worker []string) error {
+	if nodes > 1 {
+		j, err := startJob(ctx, l, strconv.Itoa(nodes), nodes, false, dir, worker)
+		if err != nil {
+			return err
+		}
+		return j.wait(-1)
+	}
+	out, err := peers.Command(ctx, l.command(workers, worker)).CombinedOutput()
 	if err != nil {
-		return 0, 0, err
+		return fmt.Errorf("%w: %s", err, out)
 	}
-	if err := j.wait(-1); err != nil {
-		return 0, 0, err
-	}
-	last, err := newest(dir, "began-*", 2*perNode)
-	return milliseconds(last - began.UnixNano()), 0, err
-}
-
-// recoverTwo measures the time from the death of a worker to the main of the last of its successors, on either node.
-func recoverTwo(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-	j, err := startJob(ctx, l, "2", 2, false, dir, b.workerCommand(dir, "die"))
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := j.wait(-1); err != nil {
-		return 0, 0, err
-	}
-	died, err := newest(dir, "died", 1)
-	last, lastErr := newest(dir, "began-1-*", 2*perNode)
-	return milliseconds(last - died), 0, errors.Join(err, lastErr)
+	return nil
 }
 
 // loseNode measures the time from the death of the last of three agents to the main of the last worker of the round without it.
@@ -118,7 +106,7 @@ func loseNode(ctx context.Context, b *bench, l launcher, dir string) (float64, i
 }
 
 // idleNode measures what one of two agents, the host or the other one, uses while their workers do nothing.
-func idleNode(node int, measure func(a *exec.Cmd, dir string) float64) func(context.Context, *bench, launcher, string) (float64, int, error) {
+func idleNode(node int, measure func(a *exec.Cmd, dir string) float64) measure {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 		j, err := startJob(ctx, l, "2", 2, true, dir, b.workerCommand(dir, "wait"))
 		if err != nil {

@@ -28,7 +28,7 @@ var recoverPy []byte
 
 // recoverTogether measures the time from the death of one of the workers, 4 of one node or 2 of each of two, to the first right all-reduce of
 // the last rank in the world after it.
-func recoverTogether(nodes int, language string) func(context.Context, *bench, launcher, string) (float64, int, error) {
+func recoverTogether(nodes int, language string) measure {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
 		worker := b.workerCommand(dir, inGo)
 		if language == inPython {
@@ -38,28 +38,13 @@ func recoverTogether(nodes int, language string) func(context.Context, *bench, l
 			}
 			worker = []string{peers.Python(), script, dir}
 		}
-		if err := l.runTogether(ctx, nodes, dir, worker); err != nil {
+		if err := l.run(ctx, nodes, 4, dir, worker); err != nil {
 			return 0, 0, err
 		}
 		died, err := newest(dir, "died", 1)
 		last, lastErr := newest(dir, "right-1-*", 4)
 		return milliseconds(last - died), 0, errors.Join(err, lastErr)
 	}
-}
-
-func (l launcher) runTogether(ctx context.Context, nodes int, dir string, worker []string) error {
-	if nodes > 1 {
-		j, err := startJob(ctx, l, strconv.Itoa(nodes), nodes, false, dir, worker)
-		if err != nil {
-			return err
-		}
-		return j.wait(-1)
-	}
-	out, err := peers.Command(ctx, l.command(4, 1, worker)).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
 }
 
 // computeTogether is a worker that computes with the others. Rank 1 dies after a while, once.
