@@ -108,13 +108,18 @@ func (o *openGroups) remove(g *Group) (removed []*Group) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.groups = slices.DeleteFunc(o.groups, func(other *Group) bool {
-		is := other == g || g.isWorld && other.world == g.world
-		if is {
-			removed = append(removed, other)
+		if !g.includes(other) {
+			return false
 		}
-		return is
+		removed = append(removed, other)
+		return true
 	})
 	return removed
+}
+
+// includes reports whether other is g or, if g is a world, a group made of it.
+func (g *Group) includes(other *Group) bool {
+	return other == g || g != nil && g.isWorld && other.world == g.world
 }
 
 func (o *openGroups) all() []*Group {

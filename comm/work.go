@@ -85,15 +85,15 @@ func (w *Work) Status() Status {
 	}
 }
 
-func init() {
-	core.UnderWay = func(world any) (names []string) {
-		for _, g := range open.all() {
-			if g.world == world.(*Group).world {
-				names = append(names, g.core.UnderWay()...)
-			}
+// Pending returns the operations of I-forms on g that have not ended, such as "AllReduce #3". In a world these are also
+// those on the groups made of it.
+func (g *Group) Pending() (names []string) {
+	for _, other := range open.all() {
+		if g.includes(other) {
+			names = append(names, other.core.Pending()...)
 		}
-		return names
 	}
+	return names
 }
 
 // public returns err as an error of this package, the same one each time.

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/comm/internal/core"
 )
 
 // A State is a set of variables that have the same contents on all ranks, with a copy of them: the last commit. Its methods may be called
@@ -103,10 +102,7 @@ func (s *State) Restore() error {
 // checkWorks returns an error if an operation of an I-form is under way. Whether it uses a variable does not matter:
 // nobody can tell which memory belongs to a value.
 func (s *State) checkWorks(op string) error {
-	if s.world == nil {
-		return nil
-	}
-	if names := core.UnderWay(s.world); len(names) > 0 {
+	if names := s.world.Pending(); len(names) > 0 {
 		return &comm.ArgumentError{Op: op, Err: fmt.Errorf("%s is under way: wait for its Work first", names[0])}
 	}
 	return nil

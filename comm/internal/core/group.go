@@ -151,17 +151,13 @@ func (g *Group) Unattended() (names []string) {
 	return names
 }
 
-// UnderWay returns the operations of I-forms that have not ended.
-func (g *Group) UnderWay() (names []string) {
+// Pending returns the operations of I-forms that have not ended.
+func (g *Group) Pending() (names []string) {
 	for _, c := range g.order.underWay() {
 		names = append(names, c.name())
 	}
-	return append(names, g.Comm.UnderWay()...)
+	return append(names, g.Comm.Pending()...)
 }
-
-// UnderWay returns the operations of I-forms in world, a comm.Group, and in the groups made of it, that have not ended.
-// Package comm sets it for package elastic, which sees no more of a group than any program.
-var UnderWay func(world any) []string
 
 // WireSize returns the bytes of an element in the messages of c.
 func (g *Group) WireSize(c call.Call) int {

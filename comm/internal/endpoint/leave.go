@@ -93,8 +93,8 @@ func (c *Communicator) Abandoned() []string {
 	return c.abandoned
 }
 
-// UnderWay returns the sends and receives of I-forms that have not ended.
-func (c *Communicator) UnderWay() (names []string) {
+// Pending returns the sends and receives of I-forms that have not ended.
+func (c *Communicator) Pending() (names []string) {
 	c.ep.mu.Lock()
 	defer c.ep.mu.Unlock()
 	for _, op := range c.ops {
