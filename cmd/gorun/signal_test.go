@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds what should take milliseconds.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // raceExitsAtOnce keeps the race detector from waiting a second for other goroutines at every exit.
 const raceExitsAtOnce = "GORACE=atexit_sleep_ms=0"
