@@ -25,7 +25,7 @@ func TestQueues(t *testing.T) {
 			q        Queues[*want]
 			posted   []*want
 			arrived  []*Message
-			latest   [3]uint64 // the last collective of which a source has sent something
+			latest   [2]uint64 // the last collective of which a source has sent something
 			matches  = func(w *want, m *Message) bool { return matchesByTheBook(w.Pattern, m) }
 			indexOf  = func(w *want) int { return slices.IndexFunc(arrived, func(m *Message) bool { return matches(w, m) }) }
 			receiver = func(m *Message) int {
@@ -37,10 +37,11 @@ func TestQueues(t *testing.T) {
 			if wildcards {
 				least = -1
 			}
-			p := Pattern{Source: rapid.IntRange(0, 2).Draw(t, "source"), Seq: uint64(rapid.IntRange(0, 4).Draw(t, "seq"))}
+			// There are so few that often several fit.
+			p := Pattern{Source: rapid.IntRange(0, 1).Draw(t, "source"), Seq: uint64(rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "seq"))}
 			if p.Seq == 0 {
-				p.Source = rapid.IntRange(least, 2).Draw(t, "source or any")
-				p.Tag = int32(rapid.IntRange(least, 2).Draw(t, "tag"))
+				p.Source = rapid.IntRange(least, 1).Draw(t, "source or any")
+				p.Tag = int32(rapid.IntRange(least, 1).Draw(t, "tag"))
 			}
 			return p
 		}
@@ -78,19 +79,21 @@ func TestQueues(t *testing.T) {
 				}
 			},
 			"receive": func(t *rapid.T) {
-				w := &want{pattern(t, true), rapid.Bool().Draw(t, "probe")}
-				m, place := q.Message(w.Pattern, false)
-				i := indexOf(w)
-				if (m != nil) != (i >= 0) || i >= 0 && m != arrived[i] {
-					t.Fatalf("it gets %+v, want number %d of %d", m, i, len(arrived))
-				}
-				switch {
-				case m == nil:
-					q.Post(w.Pattern, w.isProbe, w)
-					posted = append(posted, w)
-				case !w.isProbe:
-					q.TakeMessage(place)
-					arrived = slices.Delete(arrived, i, i+1)
+				for range rapid.IntRange(1, 4).Draw(t, "number") {
+					w := &want{pattern(t, true), rapid.Bool().Draw(t, "probe")}
+					m, place := q.Message(w.Pattern, false)
+					i := indexOf(w)
+					if (m != nil) != (i >= 0) || i >= 0 && m != arrived[i] {
+						t.Fatalf("it gets %+v, want number %d of %d", m, i, len(arrived))
+					}
+					switch {
+					case m == nil:
+						q.Post(w.Pattern, w.isProbe, w)
+						posted = append(posted, w)
+					case !w.isProbe:
+						q.TakeMessage(place)
+						arrived = slices.Delete(arrived, i, i+1)
+					}
 				}
 			},
 			"whole": func(t *rapid.T) {
