@@ -35,6 +35,7 @@ func TestBuffersAreUsedAgainAtOnce(t *testing.T) {
 // Case 97 of ULFM's suite: a group is aborted with everything under way in it, and the next one made of the same
 // parent.
 func TestAbortedGroupsAreReplaced(t *testing.T) {
+	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
 		w := world(4)
 		defer w.close()

@@ -6,17 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestBarrierHoldsEverybody(t *testing.T) {
+	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		for _, size := range sizes {
+		for _, size := range sizesOn(path.Base(t.Name())) {
 			w := world(size)
 			var entered atomic.Int64
 			w.run(func(ctx context.Context, g *Group) error {
