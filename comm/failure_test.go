@@ -285,7 +285,6 @@ func TestEndingRightAfterTheLastOperation(t *testing.T) {
 
 // A rank that is stopped reads nothing, and its kernel only so much: whoever sends to it must still get away.
 func TestSendingToAStoppedProcessTimesOut(t *testing.T) {
-	t.Parallel()
 	ps := startProcesses(t, "flood", 2)
 	if line, err := ps[0].stdout.ReadString('\n'); line != "running\n" {
 		t.Fatalf("rank 0 says %q, %v", line, err)

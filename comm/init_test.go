@@ -193,7 +193,6 @@ func TestInitAfterClose(t *testing.T) {
 // Ranks that have given up may try again, with the one that was missing.
 func TestInitAfterInitHasFailed(t *testing.T) {
 	testkit.Once(t)
-	t.Parallel()
 	store := NewMemStore()
 	_, errs := initAll(t, []int{0, 1}, 3, WithStore(store), WithTimeout(500*time.Millisecond))
 	_, late := initAll(t, []int{2}, 3, WithStore(store), WithTimeout(500*time.Millisecond))
