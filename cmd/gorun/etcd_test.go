@@ -20,7 +20,7 @@ import (
 // etcd NAME KIND runs an etcd on 127.0.0.1 until the script ends, and sets a variable to its port. Kinds: plain; tls and
 // mutual, where clients need certificates, too; users: agent, whose role is for the keys below /gorun/v1/, and guest, who has
 // none.
-func etcd(ts *testscript.TestScript, _ bool, args []string) {
+func serveEtcd(ts *testscript.TestScript, _ bool, args []string) {
 	name, kind := args[0], args[1]
 	port := findPort(ts)
 	c := embed.NewConfig()

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/cli"
-	"github.com/gorun/gorun/rendezvous/elastic"
 	"github.com/gorun/gorun/rendezvous/embedded"
+	"github.com/gorun/gorun/rendezvous/etcd"
 )
 
 // gcPercent keeps the garbage collector from running while gorun starts, which takes a tenth less processor time without it. An agent has few
@@ -20,5 +20,5 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	embedded.WithoutProxies()
-	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, elastic.Etcd{}))
+	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, etcd.Backend{}))
 }

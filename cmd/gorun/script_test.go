@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "silent": silent, "freeport": freePort, "listen": listen,
-			"etcd": etcd, "putkey": putKey, "keys": keys, "leaderless": leaderless, "deaf": deaf, "greeter": greeter, "certificates": certificates,
+			"etcd": serveEtcd, "putkey": putKey, "keys": keys, "leaderless": leaderless, "deaf": deaf, "greeter": greeter, "certificates": certificates,
 		},
 	})
 }

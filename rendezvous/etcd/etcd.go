@@ -1,273 +1,300 @@
-// Package etcd is the rendezvous of several nodes over etcd.
-//
-// Every node has one leased key, which says who it is and whether it waits for a round. One of the nodes, the leader,
-// watches those keys, asks [rendezvous.Form] what follows, and writes that down in one transaction, which etcd takes only
-// if the node is still the leader and nothing has been decided since. All others watch a handful of keys that only the
-// leader writes. So a round costs each node a few small messages, however many nodes there are; a leader that dies or
-// is cut off is replaced by another, which reads all there is to know; and no decision is made twice.
-//
-// No clocks of two machines are compared. Of several reports the one with the lowest revision was first.
-//
-// An agent that ends is noticed at once, for it has a connection to the leader, which breaks: see package liveness. What is known
-// of it is deleted then, as it would be when its lease has run out. The same goes for a leader, whoever notices.
-//
-// Silence is no evidence. While etcd cannot be reached nothing is decided, and rounds go on; a node that etcd has
-// forgotten meanwhile comes back as the one that it was.
-//
-// The code is a pure state machine and what drives it:
-//
-//	event ──▶ state machine: leader ──▶ member ──▶ connection  statemachine.go, events.go, actions.go
-//	             │        (each asks those to its right)       leader.go, member.go, connection.go, and files of one idea each
-//	          actions
-//	             ▼
-//	          driver ── tasks, executor ── writer                driver.go; actions.go, tasks.go; write.go, enrol.go, view.go
-//	             ▲                        │
-//	             └──────── answers ───────┘
-//
-// What is to be asked of etcd is one type: the request is data, do carries it out, and done takes what it has found.
-//
-// The state machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories can be printed, see
-// testdata, and thousands of jobs with faults be played in the time of one, see TestSimulation. All parts are in one package since
-// they share the documents in etcd; the types keep them apart.
+// Package etcd is the rendezvous of jobs whose nodes meet over etcd: it finds the etcd, or hosts it if this node
+// is to, and then is a node of the job, over that store. A command line that imports only this package imports etcd,
+// and no other does.
 package etcd
 
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
-	"net"
-	"slices"
-	"strconv"
+	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/embedded"
+	"github.com/gorun/gorun/rendezvous/internal/etcdstore"
+	"github.com/gorun/gorun/rendezvous/internal/node"
+	"github.com/gorun/gorun/rendezvous/internal/reach"
+	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
-// Config is what New needs: RunID, Min, Max, Reserve, and either Client or Endpoints. New does not look at what is there to find or to
-// host an etcd (TempDir, and all of Access but Endpoints and User), nor at ExitCode.
-//
-// The zero values of Rules are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for JoinTimeout, which also bounds
-// how long etcd may be away, and ScaleImmediate.
-type Config struct {
-	rendezvous.Config
-	Client   *clientv3.Client // is not closed
-	TLS      *tls.Config      // nil: none
-	Password string           // of User; empty: none
-	Started  time.Time        // when this node was; zero: now
+// Backend makes what needs an etcd.
+type Backend struct{}
 
-	Explain func(context.Context) error // says why etcd cannot be used, in a few seconds; nil: it can. Optional
-
-	// dial, in tests, is how agents call each other; nil: as package net does.
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+// Rendezvous returns a rendezvous that finds or hosts its etcd at the first Join.
+func (Backend) Rendezvous(c rendezvous.Config) rendezvous.Rendezvous {
+	return &lazyRendezvous{config: c, started: time.Now()}
 }
 
-// nodesLimit keeps what forms a round below what etcd takes at a time, which is 1.5 MiB.
-const nodesLimit = 4000
+// A lazyRendezvous is one over an etcd that has to be found first, or started.
+type lazyRendezvous struct {
+	config  rendezvous.Config
+	started time.Time
 
-// Rendezvous is one node's part in a job.
-type Rendezvous struct {
-	driver *driver
-	client *clientv3.Client // to be closed; nil: it is another's
+	host  atomic.Pointer[host] // nil: another node hosts the etcd, or it has not started
+	opens sync.Mutex           // is held for as long as open and Close wait; it guards what follows
+	inner *node.Rendezvous     // nil: not yet
+	addr  string               // of this node
+	giver io.Closer            // of Config.Token; nil: there is none
 
-	mu   sync.Mutex
-	left bool // Close has been called
+	joined bool // by Join, which the agent calls once at a time
 }
 
-// New does not wait for etcd.
-func New(c Config) (*Rendezvous, error) {
-	if err := c.complete(); err != nil {
-		return nil, err
-	}
-	r := &Rendezvous{}
-	if c.Client == nil {
-		client, err := connect(&c)
-		switch {
-		case isRefusal(err):
-			return nil, &rendezvous.MisuseError{Err: c.refusal(err)}
-		case err != nil:
-			return nil, fmt.Errorf("etcd: %w", err)
+// lastJobTime is how long the etcd of the last job may take to end, if one job follows the other.
+const lastJobTime, lastJobPause = 20 * time.Second, 200 * time.Millisecond
+
+// Join finds or hosts the etcd if that has not been done. A node may be ahead of those that host it: then it meets
+// the etcd of the last job of the same name, which ends soon.
+func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	defer m.config.Waiting("")
+	var ahead time.Time // since when this node is
+	for {
+		round, err := m.join(ctx, self)
+		if m.joined || !m.isOfLastJob(err) || !ahead.IsZero() && time.Since(ahead) > lastJobTime {
+			m.joined = m.joined || err == nil
+			return round, err
 		}
-		c.Client, r.client = client, client
-	}
-	r.driver = startDriver(&c)
-	return r, nil
-}
-
-// complete checks c, and fills in what is not given.
-func (c *Config) complete() error {
-	switch {
-	case c.RunID == "":
-		return errors.New("etcd: no run ID: want one that all nodes of the job share")
-	case c.Client == nil && len(c.Endpoints) == 0:
-		return errors.New("etcd: no endpoint: want host:port")
-	case c.Min < 1 || c.Max < c.Min:
-		return fmt.Errorf("etcd: %d to %d nodes: want at least 1, and a minimum that does not exceed the maximum", c.Min, c.Max)
-	case c.Max > nodesLimit:
-		return fmt.Errorf("etcd: %d nodes: want at most %d", c.Max, nodesLimit)
-	case c.MaxRestarts < 0:
-		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
-	case c.Lease != 0 && c.Lease < time.Second:
-		return fmt.Errorf("etcd: a node is noticed to be dead after %v: want at least 1s", c.Lease)
-	case c.MasterPort < 0 || c.MasterPort > 65535:
-		return fmt.Errorf("etcd: master port %d: want 1 to 65535, or 0 for any", c.MasterPort)
-	case c.Reserve == nil:
-		return errors.New("etcd: nothing to reserve ports with")
-	}
-	scales := []rendezvous.ScaleUp{rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever}
-	if c.ScaleUp = cmp.Or(c.ScaleUp, scales[0]); !slices.Contains(scales, c.ScaleUp) {
-		return fmt.Errorf("etcd: scale up %q: want %s, %s or %s", c.ScaleUp, scales[0], scales[1], scales[2])
-	}
-	for d, value := range map[*time.Duration]time.Duration{&c.Lease: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
-		if *d = cmp.Or(*d, value); *d < 0 {
-			return fmt.Errorf("etcd: a timeout of %v: want 0 or more", *d)
+		if ahead.IsZero() {
+			ahead = time.Now()
 		}
-	}
-	c.Prefix, c.Started = cmp.Or(c.Prefix, DefaultPrefix), cmp.Or(c.Started, time.Now())
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.Waiting == nil {
-		c.Waiting = func(string) {}
-	}
-	if c.Scaled == nil {
-		c.Scaled = func(int) {}
-	}
-	if c.Explain == nil {
-		c.Explain = func(context.Context) error { return nil }
-	}
-	return nil
-}
-
-// failureTimeout is how long a dead node may look alive.
-func (c *Config) failureTimeout() time.Duration { return 2 * c.Lease }
-
-// retention is for how long what is written of the job outlasts its leader. Another leader is elected long before, unless no node reaches
-// etcd, which may be so for the JoinTimeout.
-func (c *Config) retention() time.Duration { return max(3*c.Lease+5*time.Second, c.JoinTimeout) }
-
-// settings are what must be the same on every node, since any may come to decide.
-func (c *Config) settings() rendezvous.Settings {
-	s := rendezvous.Settings{
-		"nnodes":            fmt.Sprintf("%d:%d", c.Min, c.Max),
-		"max_restarts":      strconv.Itoa(c.MaxRestarts),
-		"ttl":               c.Lease.String(),
-		"last_call_timeout": c.LastCall.String(),
-		"join_timeout":      c.JoinTimeout.String(),
-		"scale_up":          string(c.ScaleUp),
-		"master_port":       strconv.Itoa(c.MasterPort),
-	}
-	maps.Copy(s, c.Settings)
-	return s
-}
-
-// Join waits for a round with self in it. The node's settings must be those of the job.
-func (r *Rendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c := r.driver.config
-	if err := c.check(self); err != nil {
-		return nil, &rendezvous.MisuseError{Err: err}
-	}
-	j := &joinCall{self: self, answer: make(chan joined, 1)}
-	if c.MasterPort == 0 {
-		var err error
-		if j.port, err = (rendezvous.Master{Addr: self.Reach()}).Reserve(c.Reserve); err != nil {
+		m.config.Waiting(fmt.Sprintf("the last job named %q to end", m.config.RunID))
+		select {
+		case <-time.After(lastJobPause):
+		case <-ctx.Done():
 			return nil, err
 		}
-	}
-	if !r.driver.turn(func() { r.driver.join(j) }) {
-		r.driver.release(j.port)
-		return nil, r.driver.machine.closed
-	}
-	select {
-	case a := <-j.answer:
-		return a.round, a.err
-	case <-ctx.Done():
-		r.driver.turn(func() { r.driver.step(joinCancelled{j.id, ctx.Err()}) })
-		a := <-j.answer // which may be a round: it was faster
-		return a.round, a.err
+		m.startOver(ctx, err)
 	}
 }
 
-// check says what is wrong with a node that is to join.
-func (c *Config) check(n rendezvous.Node) error {
-	switch {
-	case n.Host == "" || n.Reach() == "":
-		return errors.New("this node has no address at which others reach it")
-	case n.NodeRank >= c.Max:
-		return fmt.Errorf("node rank %d: want 0 to %d for %d nodes", n.NodeRank, c.Max-1, c.Max)
-	}
-	if err := n.Check(); err != nil {
-		return err
-	}
-	if n.Nproc > rendezvous.WorldLimit/c.Max {
-		return fmt.Errorf("%d workers: want at most %d, since there may be %d nodes", n.Nproc, rendezvous.WorldLimit/c.Max, c.Max)
-	}
-	return nil
+// startOver has open look for an etcd again.
+func (m *lazyRendezvous) startOver(ctx context.Context, why error) {
+	m.opens.Lock()
+	defer m.opens.Unlock()
+	_ = m.shut(ctx, why) // nobody has joined by it
+	m.inner = nil
 }
 
-// Report returns when etcd has the report. Of those of one node on one round the first one counts.
-func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
-	if err := checkFailure(failure); err != nil {
-		return err
-	}
-	return r.report(ctx, round, reportDoc{Failure: failure})
+// isOfLastJob reports whether an error of join is that of an etcd of the last job. A Token is of one job, about which
+// its nodes agree, so that other credentials are those of another job.
+func (m *lazyRendezvous) isOfLastJob(err error) bool {
+	return m.config.Successive && (errors.Is(err, rendezvous.ErrEnded) || m.config.Token != nil && errors.Is(err, rendezvous.ErrCredentials))
 }
 
-// Restart is a report as well: it takes the place of this node's own, since the round is over with it.
-func (r *Rendezvous) Restart(ctx context.Context, round *rendezvous.Round, why string) error {
-	if err := r.driver.lost(); err != nil {
-		return err
+func (m *lazyRendezvous) join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
+	inner, addr, err := m.open(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return r.report(ctx, round, reportDoc{Restart: why})
+	if self.Addr == "" {
+		self.Addr = addr
+	}
+	return inner.Join(ctx, self)
 }
 
-// Leave is a report as well, if there are enough nodes without this one. In any case, the leader does not wait for this node any more.
-func (r *Rendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	r.driver.post(leaving{})
-	if least, _ := r.Limits(); round.Size <= least {
-		return nil
-	}
-	left := rendezvous.OutcomeOf(why)
-	return r.report(ctx, round, reportDoc{Left: &left})
+// Restart is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Restart(ctx context.Context, round *rendezvous.Round, why string) error {
+	return m.inner.Restart(ctx, round, why)
 }
 
-func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc reportDoc) error {
-	answer := make(chan error, 1) // has room for the one there is
-	if !r.driver.turn(func() { r.driver.report(round.ID, doc, answer) }) {
-		return nil
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// Scale is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Scale(ctx context.Context, least, most int) error {
+	return m.inner.Scale(ctx, least, most)
 }
 
-// HostsAlone is false: the etcd is elsewhere.
-func (r *Rendezvous) HostsAlone() bool { return false }
+// Limits is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Limits() (least, most int) { return m.inner.Limits() }
 
-// Close leaves the job at once: what is in etcd of this node is deleted, and the others find out that it is gone. If why
-// is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, etcd forgets the
-// job, so that its run ID can be used again; how a job was closed is kept for an hour. Without etcd the
-// node's lease runs out; Close tries for 5 s at most, and fails if it was not known that etcd is away.
-func (r *Rendezvous) Close(ctx context.Context, why error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left {
-		return nil
-	}
-	r.left = true
-	err := r.driver.close(ctx, why)
-	if r.client != nil {
-		err = errors.Join(err, closeClient(r.client))
+// Drain is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
+	return m.inner.Drain(ctx, round)
+}
+
+// HostsAlone reports whether this node hosts the only etcd.
+func (m *lazyRendezvous) HostsAlone() bool {
+	return m.host.Load() != nil && len(m.config.Endpoints) == 1
+}
+
+// Report is for rounds, so there has been a Join.
+func (m *lazyRendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
+	return m.inner.Report(ctx, round, failure)
+}
+
+// Leave gives the others the exit code of this node: it is that of a job that cannot do without it.
+func (m *lazyRendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
+	return m.inner.Leave(ctx, round, m.departure(why))
+}
+
+// Close leaves the job, and then, if it is here, ends the etcd, for which it waits until the other nodes have left.
+func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
+	m.opens.Lock()
+	defer m.opens.Unlock()
+	err := m.shut(ctx, why)
+	if m.giver != nil {
+		_ = m.giver.Close() // nobody else asks
+		m.giver = nil
 	}
 	return err
 }
+
+// shut ends what open has begun.
+func (m *lazyRendezvous) shut(ctx context.Context, why error) error {
+	var errs []error
+	if m.inner != nil {
+		errs = append(errs, m.inner.Close(ctx, m.departure(why)))
+	}
+	if host := m.host.Swap(nil); host != nil {
+		errs = append(errs, host.close(ctx))
+		if ctx.Err() != nil && len(m.config.Endpoints) == 1 {
+			m.config.Logger.Warn("the rendezvous ends with this node, which hosts it: the other nodes continue their round, but cannot start another")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *lazyRendezvous) departure(why error) error {
+	if why == nil {
+		return nil
+	}
+	return departure{why, m.config.ExitCode(why)}
+}
+
+// A departure is a node's reason to leave, with its exit code.
+type departure struct {
+	error
+	code int
+}
+
+func (d departure) ExitCode() int { return d.code }
+
+// open finds the etcd, or starts it, and gets ready to join.
+func (m *lazyRendezvous) open(ctx context.Context) (*node.Rendezvous, string, error) {
+	m.opens.Lock()
+	defer m.opens.Unlock()
+	if m.inner != nil {
+		return m.inner, m.addr, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.config.JoinTimeout, fmt.Errorf("no rendezvous within %v", m.config.JoinTimeout))
+	defer cancel()
+	if m.config.Token != nil && m.config.Secret == "" {
+		var err error
+		if m.config.Secret, m.giver, err = m.config.Token(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	c := m.config
+	target, err := targetOf(c.Access)
+	if err != nil {
+		return nil, "", err
+	}
+	server := embedded.Config{Job: c.RunID, TempDir: c.TempDir, Waiting: c.Waiting, Logger: c.Logger}
+	h := &hosting{Access: c.Access, target: target, server: server}
+	if m.host.Load() == nil {
+		if err := m.tryHost(ctx, h); err != nil {
+			return nil, "", err
+		}
+	}
+	for {
+		if m.host.Load() == nil {
+			if err := await(ctx, target, c.Waiting, func() (bool, error) { return m.hostLater(ctx, h) }); err != nil {
+				return nil, "", err
+			}
+		}
+		m.addr = address(ctx, c.Endpoints)
+		m.inner, err = m.connect(target)
+		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return m.inner, m.addr, err
+		}
+		c.Waiting(err.Error()) // it has lost its leader just now
+	}
+}
+
+// tryHost hosts the etcd, if that is for this node to do and nobody has the port.
+func (m *lazyRendezvous) tryHost(ctx context.Context, h *hosting) error {
+	started, err := h.start(ctx)
+	if started == nil || err != nil {
+		return err
+	}
+	if err := h.await(ctx, started, true); err != nil {
+		return err
+	}
+	m.host.Store(started)
+	return nil
+}
+
+// hostLater hosts the etcd if the process that had the port has ended. It reports whether this node hosts it.
+func (m *lazyRendezvous) hostLater(ctx context.Context, h *hosting) (bool, error) {
+	if !h.taken {
+		return false, nil
+	}
+	err := m.tryHost(ctx, h)
+	return m.host.Load() != nil, err
+}
+
+// connect makes the rendezvous over an etcd that can be used.
+func (m *lazyRendezvous) connect(t reach.Target) (*node.Rendezvous, error) {
+	c := m.config
+	s, err := openStore(c, t)
+	if err != nil {
+		return nil, err
+	}
+	r, err := node.New(node.Config{
+		Config: c, Store: s, Started: m.started,
+		Explain: func(ctx context.Context) error { return oneLine(reach.Diagnose(ctx, t)) },
+	})
+	if err != nil {
+		err = errors.Join(err, s.Close())
+	}
+	return r, err
+}
+
+// openStore does not wait for etcd, unless that has users.
+func openStore(c rendezvous.Config, t reach.Target) (store.Store, error) {
+	config := etcdstore.Config{TLS: t.TLS, User: c.User, Password: t.Password, Prefix: cmp.Or(c.Prefix, node.DefaultPrefix)}
+	for _, e := range c.Endpoints {
+		config.Endpoints = append(config.Endpoints, e.String())
+	}
+	s, err := etcdstore.Connect(config)
+	if _, refused := errors.AsType[*store.RefusedError](err); refused {
+		return nil, misuse(err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	return s, nil
+}
+
+// Contacts returns the agents that a job has now. It does not wait for the etcd or the job, if they are not there.
+func (Backend) Contacts(ctx context.Context, c rendezvous.Config) (rendezvous.Contacts, error) {
+	target, err := targetOf(c.Access)
+	if err != nil {
+		return rendezvous.Contacts{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, contactsTimeout)
+	defer cancel()
+	if err := reach.Diagnose(ctx, target); err != nil {
+		return rendezvous.Contacts{}, misuse(oneLine(err))
+	}
+	s, err := openStore(c, target)
+	if err != nil {
+		return rendezvous.Contacts{}, unasked(c, err)
+	}
+	found, err := node.Contacts(ctx, node.Config{Config: c, Store: s})
+	return found, unasked(c, errors.Join(err, s.Close()))
+}
+
+// unasked says for people why agents are not known, though the etcd was there a moment ago; nil: they are.
+func unasked(c rendezvous.Config, err error) error {
+	if _, ok := errors.AsType[*rendezvous.NoJobError](err); ok {
+		return misuse(err)
+	}
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return misuse(oneLine(fmt.Errorf("%s: its etcd has ended, or has lost its leader, before it has said who is in the job: %w", c.Endpoints[0], err)))
+}
+
+const contactsTimeout = 10 * time.Second

@@ -1,0 +1,73 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/rendezvous"
+)
+
+// TestNameOfAnEndedJob: a node that was started after a job had ended has not run in it, and must not end as if it had. A late
+// node of the same run ends as the others did.
+func TestNameOfAnEndedJob(t *testing.T) {
+	t.Parallel()
+	client := startServer(t).client()
+	for what, end := range map[string]struct {
+		failure *rendezvous.Failure
+		want    string
+	}{
+		"well":  {nil, ": all workers succeeded; its name is kept for an hour: choose another --rdzv-id, or"},
+		"badly": {&rendezvous.Failure{Death: death.Death{Host: "h", Rank: 2, ExitCode: 3}, Final: true}, ": rank 2 on h: exit code 3; its name"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, client, 1, 2)
+			j.config.LastCall = short
+			first := j.agent("n0", nil)
+			round := together(t, []*agent{first})[0]
+			first.report(round, end.failure)
+			want := closed(t, over(t, round))
+			first.leave(nil)
+			awaitKeys(t, j, "", 1)
+
+			_, err := j.agent("new", nil).join()
+			ended, ok := errors.AsType[*EndedError](err)
+			_, misuse := errors.AsType[*rendezvous.MisuseError](err)
+			if !ok || !misuse || !errors.Is(err, rendezvous.ErrEnded) || !strings.Contains(err.Error(), end.want) || time.Since(ended.At) > time.Hour {
+				t.Errorf("a new Join = %v, want a MisuseError with %s", err, end.want)
+			}
+			// As if etcd had been started again half an hour later: it takes the end to be just now.
+			k := keysOf(DefaultPrefix, j.config.RunID)
+			write := func(at time.Time) {
+				w := &writer{store: client, keys: k}
+				lease, _, err := client.Keep(t.Context(), 0, outcomeRetention)
+				if err == nil {
+					err = w.when().put(k.state(), stateDoc{Job: "j", Outcome: want, At: at}, lease).try(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(time.Now().Add(-30 * time.Minute))
+			_, err = j.agent("new", func(c *Config) { c.Started = time.Now().Add(-10 * time.Minute) }).join()
+			if !errors.As(err, &ended) {
+				t.Errorf("a new Join, after etcd was started again = %v, want an EndedError", err)
+			}
+			write(time.Now())
+			for what, change := range map[string]func(*Config){
+				"of a late node":            func(c *Config) { c.Started = time.Now().Add(-time.Minute) },
+				"with after_end=result":     func(c *Config) { c.EndAsOthers = true },
+				"of a late node, of others": func(c *Config) { c.Started, c.Max = time.Now().Add(-time.Minute), 7 },
+			} {
+				_, err := j.agent("late", change).join()
+				if o := closed(t, err); o.Code != want.Code || o.Success() != want.Success() {
+					t.Errorf("a Join %s ends with %+v, want %+v", what, o, want)
+				}
+			}
+			awaitKeys(t, j, "", 1)
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/internal/store"
+)
+
+// nodeLimits returns how many nodes a round may have.
+func (v *view) nodeLimits(c *Config) (least, most int) {
+	if v.limits != nil {
+		return v.limits.Min, v.limits.Max
+	}
+	return c.Min, c.Max
+}
+
+// showNeed shows how many nodes the job needs, if that has changed. A round with fewer nodes than gorun scale allows goes on, and needs all of
+// them. Only its members know how many it has.
+func (c *connection) showNeed() {
+	v := c.view
+	if _, member := v.assignment(c.key); !member {
+		if v.current != nil {
+			c.need = 0
+		}
+		return
+	}
+	least, _ := v.nodeLimits(c.config)
+	if need := min(least, v.round.Size); need != c.need {
+		c.need = need
+		c.emit(showNeed{need})
+	}
+}
+
+// Limits returns how many nodes a round may have now, as far as this node knows.
+func (r *Rendezvous) Limits() (least, most int) {
+	least, most = r.driver.config.Min, r.driver.config.Max
+	limits := make(chan [2]int, 1)
+	if r.driver.turn(func() {
+		least, most := r.driver.machine.conn.view.nodeLimits(r.driver.config)
+		limits <- [2]int{least, most}
+	}) {
+		l := <-limits
+		least, most = l[0], l[1]
+	}
+	return least, most
+}
+
+// Scale sets how many nodes a round may have. If the present one has more, it is over; the nodes with the lowest ranks stay, and the others
+// wait as spares. If it has fewer, it goes on.
+func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
+	doc := limitsDoc{Min: least, Max: most}
+	if err := doc.check(); err != nil {
+		return &rendezvous.MisuseError{Err: err}
+	}
+	return r.driver.change(ctx, func(ctx context.Context, x *executor) error { return x.putForJob(ctx, x.keys.limits(), doc) })
+}
+
+// change changes the job for a user, unless etcd has lost it.
+func (d *driver) change(ctx context.Context, request func(context.Context, *executor) error) error {
+	if err := d.lost(); err != nil {
+		return err
+	}
+	return inTime(ctx, func(ctx context.Context) error { return request(ctx, &d.executor) })
+}
+
+// lost says to a user that etcd has lost the job; nil: it has not, as far as this node knows.
+func (d *driver) lost() error {
+	lost := make(chan bool, 1)
+	if d.turn(func() { lost <- d.machine.conn.lost }) && <-lost {
+		return errors.New("etcd has lost this job, which can only end")
+	}
+	return nil
+}
+
+// inTime does for a user what takes one request, and says so if etcd does not answer.
+func inTime(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := request(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("the etcd over which the nodes meet has not answered within %v", callTimeout)
+	}
+	return err
+}
+
+var errNoJob = errors.New("the job is over")
+
+// putForJob writes a document of the job, unless that is closed.
+func (w *writer) putForJob(ctx context.Context, key string, doc any) error {
+	for {
+		answer, err := w.store.Read(ctx, one(w.keys.config()))
+		if err != nil {
+			return fmt.Errorf("etcd: %w", err)
+		}
+		kv := answer.Found[0].Only()
+		if kv.Written == 0 {
+			return errNoJob
+		}
+		config, err := readJobConfig(kv)
+		if err != nil {
+			return err
+		}
+		if done, err := w.putUnlessClosed(ctx, config, key, doc); done || err != nil {
+			return err
+		}
+	}
+}
+
+// putUnlessClosed writes a document, if the job's config is still the same and the conditions hold, and reports whether it did. The error is
+// errNoJob if the job is closed.
+func (w *writer) putUnlessClosed(ctx context.Context, config jobConfig, key string, doc any, conditions ...store.Cond) (done bool, err error) {
+	when := append(append(w.isStill(config), isMissing(w.keys.state())), conditions...)
+	answer, err := w.when(when...).put(key, doc, config.lease).orGet(one(w.keys.state())).commit(ctx)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("etcd: %w", err)
+	case !answer.Done && answer.Found[0].Count > 0:
+		return false, errNoJob
+	}
+	return answer.Done, nil
+}
