@@ -60,10 +60,10 @@ func join(ctx context.Context, op string, opts []Option) (*Group, error) {
 		return nil, fmt.Errorf("comm: %s: %w", op, err)
 	}
 	if cfg.flightOnQuit {
-		g.world.leave = append(g.world.leave, onQuit.enter())
+		g.world.leave = append(g.world.leave, onQuit.enter(watchQuit))
 	}
 	if file != "" {
-		g.world.leave = append(g.world.leave, onProgress.enter(g, file))
+		g.world.leave = append(g.world.leave, onProgress.enter(func() func() { return reportProgress(g, file) }))
 	}
 	if cfg.mayRejoin() {
 		if err := life.adopt(g.world); err != nil {

@@ -14,15 +14,9 @@ import (
 	"github.com/gorun/gorun/env/progress"
 )
 
-// A progressReporter tells the agent of this process that the operations of its worlds make progress, and answers its questions, if the
-// agent wants to know (gorun --hang-timeout).
-type progressReporter struct {
-	mu     sync.Mutex
-	worlds int
-	end    func()
-}
-
-var onProgress progressReporter
+// onProgress are the worlds that tell the agent of this process that operations make progress, and answer its questions,
+// if the agent wants to know (gorun --hang-timeout).
+var onProgress users
 
 const (
 	progressInterval = 250 * time.Millisecond
@@ -37,24 +31,6 @@ func (c *config) progressFile() string {
 		return ""
 	}
 	return os.Getenv("GORUN_PROGRESS_FILE")
-}
-
-// enter makes p report until every caller of enter has called leave.
-func (p *progressReporter) enter(g *Group, file string) (leave func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.worlds++; p.worlds == 1 {
-		p.end = reportProgress(g, file)
-	}
-	return sync.OnceFunc(p.leave)
-}
-
-func (p *progressReporter) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.worlds--; p.worlds == 0 {
-		p.end()
-	}
 }
 
 // reportProgress reports until end is called.

@@ -2,8 +2,6 @@
 
 package comm
 
-type quitWatch struct{}
+var onQuit users
 
-var onQuit quitWatch
-
-func (quitWatch) enter() (leave func()) { return func() {} }
+func watchQuit() (end func()) { return func() {} }
