@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,6 +131,29 @@ func TestGroupsDoNotWaitForEachOther(t *testing.T) {
 			}
 			return errors.Join(AllReduce(ctx, other, u, Sum), IAllReduce(g, v, Sum).Wait(ctx))
 		})
+	})
+}
+
+func TestSeveralGoroutinesStartCollectives(t *testing.T) {
+	w := newTestWorld(t, transports["mem"](t, 3))
+	defer w.close()
+	w.run(func(ctx context.Context, g *Group) error {
+		var wg sync.WaitGroup
+		errs := make([]error, 8)
+		for i := range errs { // all alike, so that their order does not matter
+			wg.Go(func() {
+				for range 50 {
+					v, u := []int{1}, []int{1}
+					work := IAllReduce(g, v, Sum)
+					errs[i] = errors.Join(errs[i], AllReduce(ctx, g, u, Sum), work.Wait(ctx))
+					if v[0] != 3 || u[0] != 3 {
+						errs[i] = fmt.Errorf("got %d and %d", v[0], u[0])
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return errors.Join(errs...)
 	})
 }
 
