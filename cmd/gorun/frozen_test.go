@@ -15,8 +15,9 @@ func TestFrozenJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			release := newRelease(t)
+			const touch = `touch "$GORUN_PROGRESS_FILE"; `
 			n := startNode(t, "--nproc-per-node=2", "--hang-timeout=3", "sh", "-c",
-				`touch "$GORUN_PROGRESS_FILE"; echo up; until test -e `+string(release)+`; do touch "$GORUN_PROGRESS_FILE"; sleep 0.02; done`)
+				touch+`echo up; until test -e `+string(release)+`; do `+touch+`sleep 0.02; done`)
 			n.expect(" up$")
 			n.expect(" up$")
 			all := proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Pid == n.cmd.Process.Pid })

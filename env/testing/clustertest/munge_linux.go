@@ -40,7 +40,8 @@ func StartMUNGE(t *testing.T) (socket string) {
 	start(t, exec.Command(munged, "--foreground", "--force", "--key-file="+key, "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"),
 		"--log-file="+filepath.Join(dir, "log"), "--seed-file="+filepath.Join(dir, "seed"), "--num-threads=2"))
 	t.Setenv("PATH", MUNGEPrograms(t, socket)+":"+os.Getenv("PATH"))
-	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // nobody tells
+	// Nobody tells when it listens.
+	for deadline := time.Now().Add(bound); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if exec.Command("munge", "--no-input").Run() == nil {
 			return socket
 		}
