@@ -5,14 +5,13 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/gorun/gorun/comm/internal/store/filestore"
+	"github.com/gorun/gorun/comm/internal/store/memstore"
+	"github.com/gorun/gorun/comm/internal/store/tcpstore"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/filestore"
-	"github.com/gorun/gorun/comm/store/memstore"
-	"github.com/gorun/gorun/comm/store/tcpstore"
 )
 
-// The stores are packages below comm/store, so that a program that only needs a store does not link the collectives.
-// Here they have the names that torch.distributed gives them. The packages say more.
+// The stores have the names that torch.distributed gives them. Their packages below comm/internal/store say more.
 
 const (
 	// MaxStoreKey is the longest key of a [Store], in bytes.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/auth/tokenfile"
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -93,7 +93,7 @@ func TestAnotherUserReadsNothing(t *testing.T) {
 	if err := s.Set(t.Context(), "key", []byte("value")); err != nil {
 		t.Fatal(err)
 	}
-	_, own, err := tokenfile.Loopback()
+	_, own, err := auth.LoopbackToken()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 )
 
 // The default ports of endpoints.
@@ -30,7 +30,7 @@ type Endpoint struct {
 func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) }
 
 // IsLoopback reports whether no other machine can reach the endpoint, as it is written: names are not looked up.
-func (e Endpoint) IsLoopback() bool { return addr.IsLoopback(e.Host) }
+func (e Endpoint) IsLoopback() bool { return network.IsLoopback(e.Host) }
 
 // ParseEndpoints parses endpoints that are separated by commas, at least one and none of them twice. port is the
 // default port.

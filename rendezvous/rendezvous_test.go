@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/internal/rendezvoustest"
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type heldPorts struct{ held atomic.Int32 }
 
 type heldPort struct {
-	*ports.Port
+	*network.Port
 	among *heldPorts
 }
 
@@ -35,7 +35,7 @@ func (p heldPort) Close() error {
 }
 
 func (p *heldPorts) reserve(_ string, port int) (rendezvous.Port, error) {
-	reserved, err := ports.Reserve("", port)
+	reserved, err := network.ReservePort("", port)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/network"
 )
 
 // StaticConfig is the same on every node, but for NodeRank. Reserve must be set.
@@ -58,7 +58,7 @@ func NewStatic(config StaticConfig) (*Static, error) {
 func NewLocal(config StaticConfig) *Static {
 	config.Nodes, config.NodeRank = 1, 0
 	if config.Master.Addr == "" {
-		config.Master.Addr = addr.Loopback().String()
+		config.Master.Addr = network.Loopback().String()
 	}
 	return &Static{config: config}
 }

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/limited"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher/proc"
 )
@@ -151,7 +150,7 @@ func pySpy(ctx context.Context, pid int) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second // for what it may have started
-	out, problem := limited.Buffer{Max: maxFile / 2}, limited.Buffer{Max: 1024}
+	var out, problem strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(problem.String()))

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gorun/gorun/env/manager"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous/embedded"
 )
 
@@ -83,7 +83,7 @@ func freeStep(t *testing.T) (job, endpoint string) {
 	for range 100 {
 		job = strconv.Itoa(1 + rand.IntN(1_000_000))
 		port := manager.Port(job + ".0")
-		p, err := ports.Claim("", port)
+		p, err := network.ClaimPort("", port)
 		if err == nil {
 			t.Cleanup(func() { _ = p.Close() })
 			return job, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -132,7 +132,7 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func findPort(ts *testscript.TestScript) string {
-	first, next, err := ports.ReservePair("")
+	first, next, err := network.ReservePortPair("")
 	ts.Check(err)
 	ts.Defer(func() { _, _ = first.Close(), next.Close() })
 	return strconv.Itoa(first.Number())

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/memstore"
 )
 
 // Two jobs in one store do not see each other's keys.
 func ExampleNewPrefix() {
-	ctx, s := context.Background(), memstore.New()
+	ctx, s := context.Background(), comm.NewMemStore()
 	defer s.Close()
 	one, two := store.NewPrefix(s, "job1/"), store.NewPrefix(s, "job2/")
 	if err := one.Set(ctx, "leader", []byte("node7")); err != nil {

@@ -66,7 +66,7 @@ func (s *prefixStore) Close() error {
 	return nil
 }
 
-// RoundTrip returns that of the parent, as package tcpstore has it, or 0 if it has none.
+// RoundTrip returns that of the parent, as a TCPStore has it, or 0 if it has none.
 func (s *prefixStore) RoundTrip() time.Duration {
 	if measures, ok := s.parent.(interface{ RoundTrip() time.Duration }); ok {
 		return measures.RoundTrip()

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/store/memstore"
 	"github.com/gorun/gorun/comm/internal/testing/storetest"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/memstore"
 )
 
 func TestPrefixStore(t *testing.T) {

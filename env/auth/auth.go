@@ -18,6 +18,10 @@
 // random secret: a stranger sees a MAC of it, which allows guessing a short one. The connection is not encrypted
 // afterwards: if somebody can read or change it on the network between the two ends, use TLS on top, with an
 // [Identity] that both ends derive from the secret.
+//
+// The package also reads tokens from files that other users cannot read: [ReadTokenFile] reads one that the user wrote. [LoopbackToken]
+// reads or creates the file with the user's own token, which the user's programs on this machine use to recognize each other if
+// they were given no token.
 package auth
 
 import (

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/gorun/gorun/env/hostlist"
 )
 
 // interactiveStep is the number of the step in which salloc runs a shell on the first node, if the cluster is configured for that.
@@ -57,10 +55,10 @@ func findSlurm(v *variables) *Task {
 	t.Node, t.Nodes = v.number("SLURM_NODEID"), v.number("SLURM_STEP_NUM_NODES")
 	t.LocalRank = v.number("SLURM_LOCALID")
 	var err error
-	if t.Hosts, err = hostlist.Expand(v.required("SLURM_STEP_NODELIST")); err != nil {
+	if t.Hosts, err = ExpandHosts(v.required("SLURM_STEP_NODELIST")); err != nil {
 		v.fail("SLURM_STEP_NODELIST", err)
 	}
-	counts, err := hostlist.ExpandCounts(v.required("SLURM_STEP_TASKS_PER_NODE"))
+	counts, err := ExpandCounts(v.required("SLURM_STEP_TASKS_PER_NODE"))
 	if err != nil {
 		v.fail("SLURM_STEP_TASKS_PER_NODE", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -49,7 +49,7 @@ func (s *Server) joinBy(ctx context.Context, e rendezvous.Endpoint, own *members
 	defer cancel()
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{e.String()}, TLS: s.clientTLS, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(addr.DialTCP)},
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(network.DialTCP)},
 	})
 	if err != nil {
 		return nil, err

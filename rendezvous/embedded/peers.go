@@ -12,7 +12,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 )
 
 // Members of a cluster are served here and not by etcd, as clients are. It would listen for them before it has looked for
@@ -49,10 +49,10 @@ func (s *Server) connectPeers() (err error) {
 	return nil
 }
 
-func dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
+func dialPeer(ctx context.Context, _, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	return addr.Dial(ctx, network, address)
+	return network.DialTCP(ctx, address)
 }
 
 // answerPeer lets the member answer, as soon as there is one.

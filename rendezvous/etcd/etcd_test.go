@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -83,7 +83,7 @@ func TestHostsWhenThePortIsFree(t *testing.T) {
 	r := Backend{}.Rendezvous(rendezvous.Config{
 		Access: rendezvous.Access{Endpoints: []rendezvous.Endpoint{{Host: "localhost", Port: port}}, Hosted: true, Secret: "secret of at least sixteen bytes"},
 		RunID:  "late", TempDir: t.TempDir(),
-		Reserve: func(host string, port int) (rendezvous.Port, error) { return ports.Reserve(host, port) },
+		Reserve: func(host string, port int) (rendezvous.Port, error) { return network.ReservePort(host, port) },
 		Rules:   rendezvous.Rules{Min: 1, Max: 1, JoinTimeout: time.Minute, Lease: 10 * time.Second, ScaleUp: rendezvous.ScaleNever},
 		Waiting: func(reason string) {
 			if reason != "" {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/internal/reach"
@@ -127,7 +127,7 @@ func problems(err error) (list []*reach.Problem) {
 // often means loopback to itself; that endpoint's host is what others call it.
 func address(ctx context.Context, endpoints []rendezvous.Endpoint) string {
 	for _, e := range endpoints {
-		own, err := addr.Facing(ctx, e.Host)
+		own, err := network.FacingAddr(ctx, e.Host)
 		switch {
 		case err != nil:
 		case own.IsLoopback() && !e.IsLoopback():

@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"net"
 
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
-	"github.com/gorun/gorun/env/keepalive"
+	"github.com/gorun/gorun/env/network"
 )
 
 // People who hold the secret may have something to say to the process itself. Their connections come to the same port, and are encrypted
@@ -26,7 +25,7 @@ func (d *Detector) handOver(conn *admission.Conn) {
 		_ = conn.Close() // err says it all
 		return
 	}
-	keepalive.Set(conn.NetConn(), true)
+	network.KeepAlive(conn.NetConn(), true)
 	d.config.Control(tls.Server(conn.NetConn(), identity.ServerTLS()))
 }
 
@@ -42,7 +41,7 @@ func Dial(ctx context.Context, secret []byte, key, at string) (net.Conn, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	conn, err := admission.Connect(ctx, addr.Dial, "tcp", at)
+	conn, err := admission.Connect(ctx, network.Dial, "tcp", at)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +58,6 @@ func Dial(ctx context.Context, secret []byte, key, at string) (net.Conn, error) 
 		_ = conn.Close() // err says it all
 		return nil, err
 	}
-	keepalive.Set(conn, true)
+	network.KeepAlive(conn, true)
 	return encrypted, nil
 }

@@ -34,10 +34,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
-	"github.com/gorun/gorun/env/keepalive"
+	"github.com/gorun/gorun/env/network"
 )
 
 const (
@@ -53,7 +52,7 @@ const (
 )
 
 // LossTime is how long the machine at the other end of a connection may give no sign before the connection breaks.
-const LossTime = keepalive.Limit
+const LossTime = network.KeepAliveLimit
 
 // Config is what Listen needs.
 type Config struct {
@@ -100,7 +99,7 @@ func Listen(c Config) (*Detector, error) {
 		return nil, fmt.Errorf("cannot listen for the other nodes: %w", err)
 	}
 	if c.Dial == nil {
-		c.Dial = addr.Dial
+		c.Dial = network.Dial
 	}
 	if c.Changed == nil {
 		c.Changed = func(string, int) {}
@@ -199,7 +198,7 @@ func (d *Detector) call(ctx context.Context, addr string, h hello) (net.Conn, er
 		_ = conn.Close() // err says it all
 		return nil, err
 	}
-	keepalive.Set(conn, true)
+	network.KeepAlive(conn, true)
 	return conn, nil
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
-	"github.com/gorun/gorun/env/keepalive"
+	"github.com/gorun/gorun/env/network"
 )
 
 func (d *Detector) answer(conn *admission.Conn) {
@@ -29,7 +29,7 @@ func (d *Detector) answer(conn *admission.Conn) {
 		_ = conn.Close() // the caller knows why
 		return
 	}
-	keepalive.Set(conn.NetConn(), true)
+	network.KeepAlive(conn.NetConn(), true)
 	d.count(caller.From, 1)
 	_ = await(d.ctx, conn) // however it has ended
 	d.count(caller.From, -1)

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/scripts/internal/peers"
 )
 
@@ -23,8 +23,8 @@ const perNode = 2
 // A job consists of agents that meet. The first one hosts the rendezvous.
 type job struct {
 	agents []*exec.Cmd
-	log    *os.File       // what they say
-	ports  [2]*ports.Port // they meet at the first one
+	log    *os.File         // what they say
+	ports  [2]*network.Port // they meet at the first one
 }
 
 // startJob starts n agents: all at once, or the host first.
@@ -33,12 +33,12 @@ func startJob(ctx context.Context, l launcher, nodes string, n int, hostFirst bo
 	if err != nil {
 		return nil, err
 	}
-	first, next, err := ports.ReservePair("")
+	first, next, err := network.ReservePortPair("")
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	port := strconv.Itoa(first.Number())
-	j := &job{log: log, ports: [2]*ports.Port{first, next}}
+	j := &job{log: log, ports: [2]*network.Port{first, next}}
 	for i := range n {
 		a := peers.Command(ctx, l.node(nodes, port, worker))
 		a.Stdout, a.Stderr = log, log

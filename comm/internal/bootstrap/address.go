@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/transport/tcp"
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/network"
 )
 
 // listen listens for the other ranks, at the address by which they reach this one. If that address is a guess, doubt
@@ -44,14 +44,14 @@ func (c *Config) listenAddress(ctx context.Context, p place) (at netip.Addr, dou
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), "", nil
 	case p.master != "":
 		host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
-		if at, err = addr.Facing(ctx, host); err != nil {
+		if at, err = network.FacingAddr(ctx, host); err != nil {
 			return at, "", fmt.Errorf("no way to %s, where ranks meet: %w", p.master, err)
 		}
-		if !at.IsLoopback() || addr.IsLoopback(host) || p.here == p.size {
+		if !at.IsLoopback() || network.IsLoopback(host) || p.here == p.size {
 			return at, "", nil
 		}
 	}
-	return addr.Outward(ctx)
+	return network.OutwardAddr(ctx)
 }
 
 // chooseAddress resolves the address that the user has chosen, if any.
@@ -59,7 +59,7 @@ func (c *Config) chooseAddress(ctx context.Context) (err error) {
 	if c.Address == "" {
 		return nil
 	}
-	c.chosen, err = addr.Choose(ctx, c.Address)
+	c.chosen, err = network.ChooseAddr(ctx, c.Address)
 	switch {
 	case err != nil:
 		return fmt.Errorf("address %q (GORUN_COMM_ADDR, or gorun's --local-addr): %w", c.Address, err)
@@ -73,7 +73,7 @@ func (c *Config) chooseAddress(ctx context.Context) (err error) {
 // loopback here, and to another address on other nodes, it is all addresses.
 func (p place) storeAddress(ctx context.Context, authenticated bool) (string, error) {
 	host, port, _ := net.SplitHostPort(p.master) // made by JoinHostPort
-	if addr.IsLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {
+	if network.IsLoopback(host) || p.here == p.size || p.means(ctx, func(a netip.Addr) bool { return !a.IsLoopback() }) {
 		return p.master, nil
 	}
 	switch {

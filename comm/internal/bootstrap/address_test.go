@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 )
 
 // Without a token nobody else is waited for where nobody else could come.
@@ -20,7 +20,7 @@ func TestAddressesWithoutAToken(t *testing.T) {
 	if err := c.chooseAddress(ctx); err != nil {
 		t.Error(err)
 	}
-	outward, _, err := addr.Outward(ctx)
+	outward, _, err := network.OutwardAddr(ctx)
 	if err != nil || outward.IsLoopback() {
 		t.Skipf("this machine has no address but loopback: %v", err)
 	}

@@ -9,10 +9,10 @@ import (
 	"sync"
 
 	"github.com/gorun/gorun/comm/internal/token"
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/munge"
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/env/network"
 )
 
 // The ports of a job, counted from manager.Port, that gorun's agents do not use if a manager starts the workers itself.
@@ -84,7 +84,7 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 	host, _, _ := net.SplitHostPort(p.master) // made by JoinHostPort
 	switch {
 	case c.Token != "":
-	case addr.IsLoopback(host):
+	case network.IsLoopback(host):
 		own, err := token.Or(nil)
 		if err != nil {
 			return end, err

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/protocol"
+	"github.com/gorun/gorun/comm/internal/store/memstore"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/memstore"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/reduce"
+	"github.com/gorun/gorun/comm/internal/store/filestore"
+	"github.com/gorun/gorun/comm/internal/store/tcpstore"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/filestore"
-	"github.com/gorun/gorun/comm/store/tcpstore"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/manager"
 )

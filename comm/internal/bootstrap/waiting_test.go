@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/store/memstore"
 	"github.com/gorun/gorun/comm/store"
-	"github.com/gorun/gorun/comm/store/memstore"
 )
 
 // Of a node one rank tells: the first that has come.

@@ -7,7 +7,6 @@ import (
 	"net"
 
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/auth/tokenfile"
 )
 
 // A Token is the secret that both ends of a connection prove that they have. The user sets it. If not, it is the
@@ -22,7 +21,7 @@ func Or(set []byte) (Token, error) {
 	if len(set) > 0 {
 		return Token{bytes: set}, nil
 	}
-	loopback, file, err := tokenfile.Loopback()
+	loopback, file, err := auth.LoopbackToken()
 	if err != nil {
 		return Token{}, fmt.Errorf("%w: give every rank the same secret in GORUN_TOKEN", err)
 	}

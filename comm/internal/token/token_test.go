@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/auth/tokenfile"
+
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.OwnSettings(m).Run()) }
 
 // Without a token that was given, that of this user counts, and only on loopback.
 func TestOr(t *testing.T) {
-	own, file, err := tokenfile.Loopback()
+	own, file, err := auth.LoopbackToken()
 	if err != nil {
 		t.Fatal(err)
 	}

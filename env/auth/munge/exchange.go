@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
+	"github.com/gorun/gorun/env/network"
 )
 
 const (
@@ -65,7 +65,7 @@ func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 	digits := strconv.Itoa(port)
 	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that means nothing here may mean this machine elsewhere
 	for _, at := range found {
-		if at = at.Unmap(); at.IsLoopback() && !addr.IsLoopback(host) {
+		if at = at.Unmap(); at.IsLoopback() && !network.IsLoopback(host) {
 			continue
 		}
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(at.String(), digits))

@@ -22,7 +22,6 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/limited"
 )
 
 // Available reports whether this machine has the programs munge and unmunge. Whether their daemon runs is another question.
@@ -98,7 +97,7 @@ func uidIn(metadata string) (int, bool) {
 // run runs a program of MUNGE. An error has what the program says.
 func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, append(args, socketFlag()...)...)
-	out, problem := limited.Buffer{Max: maxOutput}, limited.Buffer{Max: maxCredential}
+	out, problem := bounded{most: maxOutput}, bounded{most: maxCredential}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &problem
 	err := cmd.Run()
 	said, _, _ := strings.Cut(strings.TrimSpace(problem.String()), "\n")
@@ -112,3 +111,19 @@ func run(ctx context.Context, input, name string, args ...string) (string, error
 	}
 	return out.String(), nil
 }
+
+// A bounded buffer keeps the first bytes that are written to it. Writes of more succeed, so that the writer goes on. It does not embed
+// a bytes.Buffer, whose ReadFrom would read without a bound.
+type bounded struct {
+	most int
+	text []byte
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	b.text = append(b.text, p[:max(0, min(len(p), b.most-len(b.text)))]...)
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (b *bounded) String() string { return string(b.text) }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/gorun/gorun/env/limited"
 )
 
 // socket is where the daemon listens that this process uses; nil: where munge and unmunge look for it by themselves.
@@ -58,12 +56,11 @@ func slurmSocket(ctx context.Context) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "scontrol", "show", "config")
 	cmd.WaitDelay = time.Second
-	out := limited.Buffer{Max: maxOutput}
-	cmd.Stdout = &out
-	if cmd.Run() != nil {
+	out, err := cmd.Output()
+	if err != nil {
 		return ""
 	}
-	return socketIn(out.String())
+	return socketIn(string(out))
 }
 
 var authInfo = regexp.MustCompile(`(?m)^AuthInfo\s*=\s*(.*)$`)

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 )
 
 // ReservedPort returns a port that is reserved until the test ends, as is the next one, on all addresses.
 func ReservedPort(t testing.TB) int {
 	t.Helper()
-	first, next, err := ports.ReservePair("")
+	first, next, err := network.ReservePortPair("")
 	if err != nil {
 		t.Fatal(err)
 	}

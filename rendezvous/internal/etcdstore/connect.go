@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
@@ -54,7 +54,7 @@ func Connect(c Config) (store.Store, error) {
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
 			},
 			MinConnectTimeout: 3 * time.Second,
-		}), grpc.WithIdleTimeout(0), grpc.WithContextDialer(addr.DialTCP)},
+		}), grpc.WithIdleTimeout(0), grpc.WithContextDialer(network.DialTCP)},
 	}
 	if len(c.Endpoints) > 1 {
 		config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(limitTry))

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/internal/rendezvoustest"
 )
 
-func reserve(_ string, number int) (rendezvous.Port, error) { return ports.Reserve("", number) }
+func reserve(_ string, number int) (rendezvous.Port, error) { return network.ReservePort("", number) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()

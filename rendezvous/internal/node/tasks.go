@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
@@ -166,7 +166,7 @@ func (c *Config) call(ctx context.Context, at string, timeout time.Duration) err
 	defer cancel()
 	dial := c.dial
 	if dial == nil {
-		dial = addr.Dial
+		dial = network.Dial
 	}
 	conn, err := dial(ctx, "tcp", at)
 	if errors.Is(err, syscall.ECONNREFUSED) {

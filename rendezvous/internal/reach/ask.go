@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -23,7 +23,7 @@ import (
 func (t Target) ask(ctx context.Context, e rendezvous.Endpoint) *Problem {
 	config := clientv3.Config{
 		Endpoints: []string{e.String()}, TLS: t.TLS, Context: ctx, DialTimeout: diagnosis, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(addr.DialTCP)},
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(network.DialTCP)},
 	}
 	anybody, err := clientv3.New(config)
 	if err != nil {

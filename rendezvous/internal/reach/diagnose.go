@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -148,13 +148,13 @@ func (t Target) elsewhere() string {
 
 // dial connects, or says why not.
 func (t Target) dial(ctx context.Context, e rendezvous.Endpoint) (net.Conn, *Problem) {
-	conn, err := addr.DialTCP(ctx, e.String())
+	conn, err := network.DialTCP(ctx, e.String())
 	if err == nil {
 		return conn, nil
 	}
 	var dns *net.DNSError
 	var timeout net.Error
-	noLoopback := addr.NoLoopback(e.Host, err)
+	noLoopback := network.NoLoopback(e.Host, err)
 	switch {
 	case noLoopback != nil:
 		return nil, &Problem{Kind: NoLoopback, Err: noLoopback}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/comm/store/memstore"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -17,7 +16,7 @@ func TestMain(m *testing.M) { os.Exit(testkit.OwnSettings(m).Run()) }
 // inWorld runs program as so many ranks.
 func inWorld(t *testing.T, ranks int, program func(ctx context.Context, g *comm.Group) error) {
 	t.Helper()
-	store := memstore.New()
+	store := comm.NewMemStore()
 	defer func() { _ = store.Close() }()
 	var wg sync.WaitGroup
 	for rank := range ranks {

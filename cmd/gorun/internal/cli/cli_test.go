@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -30,13 +30,13 @@ func TestExitCode(t *testing.T) {
 		{&launcher.NotExecutableError{}, 126},
 		{&launcher.NotFoundError{}, 127},
 		{&agent.StartError{Err: &launcher.NotFoundError{}}, 127},
-		{&agent.StartError{Err: &ports.Error{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
-		{&agent.StartError{Err: &ports.Error{Err: syscall.EADDRINUSE}}, 75},
-		{&agent.StartError{Err: withFlag(&ports.Error{Host: "::1", Err: syscall.EADDRNOTAVAIL}, 0)}, 2},
+		{&agent.StartError{Err: &network.PortError{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
+		{&agent.StartError{Err: &network.PortError{Err: syscall.EADDRINUSE}}, 75},
+		{&agent.StartError{Err: withFlag(&network.PortError{Host: "::1", Err: syscall.EADDRNOTAVAIL}, 0)}, 2},
 		{&agent.StartError{Err: rendezvous.ErrClosed}, 75},
 		{&agent.StartError{Err: fmt.Errorf("cannot start local rank 3: %w", syscall.EAGAIN)}, 71},
 		{&agent.StartError{Err: fmt.Errorf("pipe: %w", syscall.EMFILE)}, 71},
-		{&agent.StartError{Err: &ports.Error{Err: syscall.EMFILE}}, 71},
+		{&agent.StartError{Err: &network.PortError{Err: syscall.EMFILE}}, 71},
 		{fmt.Errorf("cannot start the guard of the workers: %w", syscall.ENOMEM), 71},
 		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Code: 7, Reason: "too few nodes"}}, 7},
 		{&rendezvous.ClosedError{Outcome: rendezvous.Outcome{Reason: "no code"}}, 1},
@@ -131,7 +131,7 @@ func TestMasterPortErrors(t *testing.T) {
 		{0, syscall.EADDRNOTAVAIL, "h is not an address of this machine: choose one of this machine's with --master-addr"},
 		{0, syscall.EMFILE, "cannot reserve port 0 on h: too many open files"},
 	} {
-		err := withFlag(&ports.Error{Host: "h", Port: c.port, Err: c.errno}, c.port)
+		err := withFlag(&network.PortError{Host: "h", Port: c.port, Err: c.errno}, c.port)
 		if err.Error() != c.want || !errors.Is(err, c.errno) {
 			t.Errorf("%v: got %v", c.want, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
 	"github.com/gorun/gorun/cmd/gorun/internal/health"
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -87,6 +87,6 @@ func isShortage(err error) bool {
 // isBadPort reports whether the user chose a master port that cannot be had, or an address that is not this machine's. If any port would have
 // done, the user is not at fault.
 func isBadPort(err error) bool {
-	port, ok := errors.AsType[*ports.Error](err)
+	port, ok := errors.AsType[*network.PortError](err)
 	return ok && (port.Port != 0 || errors.Is(err, syscall.EADDRNOTAVAIL))
 }

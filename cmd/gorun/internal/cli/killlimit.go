@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"time"
-
-	"github.com/gorun/gorun/env/limited"
 )
 
 // terminationVariable names a pod's terminationGracePeriodSeconds. Kubernetes says it in no variable of its own.
@@ -62,20 +60,17 @@ func termination(lookup func(string) (string, bool)) (time.Duration, error) {
 // showConfigTimeout bounds how long gorun waits for slurmctld, at a time when it has to be quick.
 const showConfigTimeout = 2 * time.Second
 
-const maxConfig = 1 << 20 // bytes that are read of Slurm's settings
-
 // showConfig asks Slurm for its settings. The shell ignores the signals that Slurm may be sending to every process of this job.
 func showConfig() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), showConfigTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", `trap "" TERM INT HUP QUIT; exec scontrol show config`)
 	cmd.WaitDelay = showConfigTimeout / 20
-	out := limited.Buffer{Max: maxConfig}
-	cmd.Stdout = &out
-	if err := cmd.Run(); err != nil {
+	out, err := cmd.Output()
+	if err != nil {
 		return "", fmt.Errorf("scontrol show config: %w", err)
 	}
-	return out.String(), nil
+	return string(out), nil
 }
 
 // notAsked is for killLimitOf before anybody stops the job. Otherwise every node of every job would ask slurmctld when it starts.

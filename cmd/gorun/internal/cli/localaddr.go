@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 )
 
 // commAddr is the variable that holds the address at which other ranks reach a worker. Package comm reads it; users and gorun set
@@ -15,10 +15,10 @@ const commAddr = "GORUN_COMM_ADDR"
 // setLocalAddr replaces an interface or a prefix with the address of this machine that it means. It keeps a name or an address as
 // it is: behind address translation, it need not be an address of this machine.
 func setLocalAddr(o *options, s string) error {
-	if !strings.Contains(s, "/") && !addr.IsInterface(s) {
+	if !strings.Contains(s, "/") && !network.IsInterface(s) {
 		return setHost(func(o *options) *string { return &o.localAddr })(o, s)
 	}
-	found, err := addr.Choose(context.Background(), s) // looks up no name
+	found, err := network.ChooseAddr(context.Background(), s) // looks up no name
 	o.localAddr = found.String()
 	return err
 }

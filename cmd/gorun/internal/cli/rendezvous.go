@@ -5,7 +5,7 @@ import (
 	"net"
 	"slices"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -175,7 +175,7 @@ func (o *options) endpointPort() int {
 
 // onlyHere reports whether static nodes on other machines cannot reach node 0. Where gorun launch has chosen its address, all are on this one.
 func (o *options) onlyHere() bool {
-	return o.nnodes > 1 && !o.elastic() && !o.host.launched && addr.IsLoopback(o.master.Addr)
+	return o.nnodes > 1 && !o.elastic() && !o.host.launched && network.IsLoopback(o.master.Addr)
 }
 
 // exposed reports whether other machines may reach an endpoint.

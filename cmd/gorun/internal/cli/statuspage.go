@@ -15,8 +15,8 @@ import (
 
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
-	"github.com/gorun/gorun/env/addr"
-	"github.com/gorun/gorun/env/auth/tokenfile"
+	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -37,7 +37,7 @@ func setStatusAddr(o *options, s string) error {
 		return errors.New("want host:port, or :port for loopback")
 	}
 	if host == "" {
-		host = addr.Loopback().String()
+		host = network.Loopback().String()
 	}
 	o.statusAddr = net.JoinHostPort(host, port)
 	return nil
@@ -92,7 +92,7 @@ func (o *options) statusPage(server *control.Server, written *launcher.Recent, e
 		}
 		return nil, usagef("%s: the status page cannot listen there: %w", flag, cause(err))
 	}
-	token, file, err := tokenfile.StatusPage()
+	token, file, err := auth.StatusPageToken()
 	addr, _ := netip.ParseAddrPort(l.Addr().String()) // package net has made it
 	if err != nil && !addr.Addr().IsLoopback() {
 		_ = l.Close() // err says it all

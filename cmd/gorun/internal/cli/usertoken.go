@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"github.com/gorun/gorun/env/auth/tokenfile"
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -11,7 +11,7 @@ func (o *options) loopbackToken() (file string, err error) {
 	if o.token != "" || !o.meetsHere() {
 		return "", nil
 	}
-	if o.token, file, err = tokenfile.Loopback(); err != nil {
+	if o.token, file, err = auth.LoopbackToken(); err != nil {
 		return "", usagef("%w: give every node the same token, as in --rdzv-token-file=token", err)
 	}
 	return file, nil

@@ -12,10 +12,10 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
-	"github.com/gorun/gorun/comm/store/tcpstore"
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
+
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -75,7 +75,7 @@ func (o *options) static(reserve rendezvous.ReserveFunc) (rendezvous.Rendezvous,
 // can report missing ranks even if rank 0 is one of them.
 func hostStore(logger *slog.Logger) storeHost {
 	return func(token string) (string, io.Closer, error) {
-		server, err := tcpstore.Listen(net.JoinHostPort(addr.Loopback().String(), "0"), tcpstore.Config{Token: []byte(token), Log: atDebug(logger)})
+		server, err := comm.ListenStore(net.JoinHostPort(network.Loopback().String(), "0"), []byte(token), atDebug(logger))
 		if err != nil {
 			return "", nil, err
 		}
@@ -85,7 +85,7 @@ func hostStore(logger *slog.Logger) storeHost {
 
 // reserve reserves the master port.
 func reserve(host string, port int) (rendezvous.Port, error) {
-	p, err := ports.Reserve(host, port)
+	p, err := network.ReservePort(host, port)
 	if err != nil {
 		return nil, withFlag(err, port)
 	}

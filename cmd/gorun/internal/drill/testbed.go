@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 )
 
 // A testbed is the agents, etcds and network of a scenario. It acts on them, and tells the observer what they do.
@@ -21,7 +21,7 @@ type testbed struct {
 	job       job
 	policy    Policy
 	dir       string // everything is in here
-	ports     []*ports.Port
+	ports     []*network.Port
 	endpoints string
 	memory    *memoryGroup   // for a worker; nil: no worker's memory is bounded
 	network   *hosts.Network // nil: all are on the network of this process
@@ -87,7 +87,7 @@ func (s *testbed) prepare() (err error) {
 	}
 	var endpoints []string
 	for range s.job.members() {
-		first, next, err := ports.ReservePair("127.0.0.1")
+		first, next, err := network.ReservePortPair("127.0.0.1")
 		if err != nil {
 			return err
 		}

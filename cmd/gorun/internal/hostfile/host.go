@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/env/hostlist"
+	"github.com/gorun/gorun/env/manager"
 )
 
 // parseLine returns the hosts of a line of a hostfile, which is not blank: what parseHosts accepts, then keys with values.
@@ -18,7 +18,7 @@ func parseLine(line string) ([]Host, error) {
 	}
 	fields := strings.Fields(strings.Join(sides, "="))
 	if len(splitOutside(fields[0])) > 1 {
-		return nil, fmt.Errorf("%s: want one host in a line, or a range such as n[01-16]", hostlist.Shorten(fields[0]))
+		return nil, fmt.Errorf("%s: want one host in a line, or a range such as n[01-16]", manager.Shorten(fields[0]))
 	}
 	hosts, err := parseHosts(fields[0])
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *Host) parseKey(field string, maxSlots *int) (err error) {
 		err = errors.New("want slots=N, max_slots=N, user=NAME or binding=NAME")
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", hostlist.Shorten(field), err)
+		return fmt.Errorf("%s: %w", manager.Shorten(field), err)
 	}
 	return nil
 }
@@ -76,13 +76,13 @@ func parseHosts(text string) ([]Host, error) {
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		host.User, rest = rest[:i], rest[i+1:]
 		if err := checkUser(host.User); err != nil {
-			return nil, fmt.Errorf("%s: %w", hostlist.Shorten(text), err)
+			return nil, fmt.Errorf("%s: %w", manager.Shorten(text), err)
 		}
 	}
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') {
 		slots, err := parseSlots(rest[i+1:])
 		if err != nil {
-			return nil, fmt.Errorf("%s: behind the colon: %w", hostlist.Shorten(text), err)
+			return nil, fmt.Errorf("%s: behind the colon: %w", manager.Shorten(text), err)
 		}
 		host.Slots, rest = slots, rest[:i]
 	}
@@ -100,17 +100,17 @@ func parseHosts(text string) ([]Host, error) {
 // parseNames returns the address that an IPv6 address in brackets stands for, or else the names of a range.
 func parseNames(text string) ([]string, error) {
 	if !strings.Contains(text, ":") {
-		return hostlist.Expand(text)
+		return manager.ExpandHosts(text)
 	}
 	inside := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 	a, err := netip.ParseAddr(inside)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s is neither a host nor an IPv6 address in brackets", hostlist.Shorten(text))
+		return nil, fmt.Errorf("%s is neither a host nor an IPv6 address in brackets", manager.Shorten(text))
 	case len(inside)+2 != len(text):
-		return nil, fmt.Errorf("%s: want an IPv6 address in brackets, as in [%s]", hostlist.Shorten(text), inside)
-	case a.Zone() != "" && hostlist.CheckName(a.Zone()) != nil:
-		return nil, fmt.Errorf("%s: %w", hostlist.Shorten(text), hostlist.CheckName(a.Zone()))
+		return nil, fmt.Errorf("%s: want an IPv6 address in brackets, as in [%s]", manager.Shorten(text), inside)
+	case a.Zone() != "" && manager.CheckHostName(a.Zone()) != nil:
+		return nil, fmt.Errorf("%s: %w", manager.Shorten(text), manager.CheckHostName(a.Zone()))
 	}
 	return []string{inside}, nil
 }
@@ -128,8 +128,8 @@ func checkUser(user string) error {
 	bad := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(`._-+@\`, r)
 	}
-	if user == "" || user[0] == '-' || len(user) > hostlist.MaxName || strings.ContainsFunc(user, bad) {
-		return fmt.Errorf("%s cannot be the name of a user", hostlist.Shorten(user))
+	if user == "" || user[0] == '-' || len(user) > manager.MaxHostName || strings.ContainsFunc(user, bad) {
+		return fmt.Errorf("%s cannot be the name of a user", manager.Shorten(user))
 	}
 	return nil
 }

@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/gorun/gorun/env/hostlist"
+	"github.com/gorun/gorun/env/manager"
 )
 
-// Limits on a list. A list beyond them is an error, and so is one with more than hostlist.MaxHosts hosts.
+// Limits on a list. A list beyond them is an error, and so is one with more than manager.MaxHosts hosts.
 const (
 	MaxFile  = 8 << 20 // bytes of a file
 	MaxSlots = 65536   // of a host
@@ -20,7 +20,7 @@ const (
 
 // A Host is one on which workers run.
 type Host struct {
-	Name  string // as in the list: a name that hostlist.CheckName accepts, or an IP address, without brackets
+	Name  string // as in the list: a name that manager.CheckHostName accepts, or an IP address, without brackets
 	User  string // who logs in there, or empty if the list does not say. It does not begin with a hyphen
 	Slots int    // how many workers there are to be, at least 1; or 0 if the list does not say
 }
@@ -58,8 +58,8 @@ func Parse(file string, r io.Reader) ([]Host, error) {
 // ParseList reads the value of --hosts: hosts as in a hostfile, without keys such as slots=, and separated by commas, such as
 // a:8,me@b:8,n[01-04]:8,[2001:db8::1]:8. It is an error if a host occurs twice.
 func ParseList(list string) ([]Host, error) {
-	if len(list) > hostlist.MaxList {
-		return nil, fmt.Errorf("the list of hosts has %d bytes; at most %d are allowed", len(list), hostlist.MaxList)
+	if len(list) > manager.MaxList {
+		return nil, fmt.Errorf("the list of hosts has %d bytes; at most %d are allowed", len(list), manager.MaxList)
 	}
 	all := newDistinct()
 	for i, text := range splitOutside(list) {
@@ -102,7 +102,7 @@ func newDistinct() *distinct { return &distinct{seen: make(map[string]string)} }
 
 // add adds hosts. The text says where they are.
 func (d *distinct) add(hosts []Host, where string) error {
-	if len(d.hosts)+len(hosts) > hostlist.MaxHosts {
+	if len(d.hosts)+len(hosts) > manager.MaxHosts {
 		return errTooMany
 	}
 	for _, h := range hosts {
@@ -119,7 +119,7 @@ func (d *distinct) add(hosts []Host, where string) error {
 	return nil
 }
 
-var errTooMany = fmt.Errorf("the list has more than %d hosts", hostlist.MaxHosts)
+var errTooMany = fmt.Errorf("the list has more than %d hosts", manager.MaxHosts)
 
 // key returns what is the same for all spellings of a name or an address.
 func key(name string) string {

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gorun/gorun/env/hostlist"
+	"github.com/gorun/gorun/env/manager"
 )
 
 func TestParse(t *testing.T) {
@@ -167,7 +167,7 @@ func TestManagers(t *testing.T) {
 		}
 	}
 	var many strings.Builder
-	for i := range hostlist.MaxHosts + 1 {
+	for i := range manager.MaxHosts + 1 {
 		fmt.Fprintf(&many, "n%d\n", i)
 	}
 	for _, c := range []struct {
@@ -233,7 +233,7 @@ func TestParseGenerated(t *testing.T) {
 // check fails if hosts are not what Parse and the others promise.
 func check(t *testing.T, hosts []Host, err error) {
 	t.Helper()
-	if (err == nil) != (len(hosts) > 0) || len(hosts) > hostlist.MaxHosts {
+	if (err == nil) != (len(hosts) > 0) || len(hosts) > manager.MaxHosts {
 		t.Fatalf("%d hosts, %v", len(hosts), err)
 	}
 	if err != nil && (len(err.Error()) > 1000 || strings.Contains(err.Error(), "\n")) {

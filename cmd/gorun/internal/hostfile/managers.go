@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gorun/gorun/env/hostlist"
+	"github.com/gorun/gorun/env/manager"
 )
 
 // ParseLines reads a file with a host in each line, once for each slot: PBS's $PBS_NODEFILE, and LSF's $LSB_DJOB_RANKFILE. Where LSF
@@ -14,7 +14,7 @@ import (
 func ParseLines(file string, r io.Reader) ([]Host, error) {
 	return parseTable(file, r, func(fields []string) (string, string, error) {
 		if len(fields) > 1 {
-			return "", "", fmt.Errorf("%s: want one host in a line", hostlist.Shorten(strings.Join(fields, " ")))
+			return "", "", fmt.Errorf("%s: want one host in a line", manager.Shorten(strings.Join(fields, " ")))
 		}
 		return fields[0], "1", nil
 	})
@@ -25,7 +25,7 @@ func ParseLines(file string, r io.Reader) ([]Host, error) {
 func ParseGridEngine(file string, r io.Reader) ([]Host, error) {
 	return parseTable(file, r, func(fields []string) (string, string, error) {
 		if len(fields) < 2 {
-			return "", "", fmt.Errorf("%s: want host, slots and queue", hostlist.Shorten(strings.Join(fields, " ")))
+			return "", "", fmt.Errorf("%s: want host, slots and queue", manager.Shorten(strings.Join(fields, " ")))
 		}
 		return fields[0], fields[1], nil
 	})
@@ -57,7 +57,7 @@ func ParsePairs(list string) ([]Host, error) {
 	}
 	fields := strings.Fields(list)
 	if len(fields) == 0 || len(fields)%2 != 0 {
-		return nil, fmt.Errorf(`%s: want a number of slots behind every host, as in "n1 8 n2 8"`, hostlist.Shorten(list))
+		return nil, fmt.Errorf(`%s: want a number of slots behind every host, as in "n1 8 n2 8"`, manager.Shorten(list))
 	}
 	all := newSum()
 	for i := 0; i < len(fields); i += 2 {
@@ -77,16 +77,16 @@ type sum struct {
 func newSum() *sum { return &sum{at: make(map[string]int)} }
 
 func (s *sum) add(name, slots string) error {
-	if err := hostlist.CheckName(name); err != nil {
-		return fmt.Errorf("%s: %w", hostlist.Shorten(name), err)
+	if err := manager.CheckHostName(name); err != nil {
+		return fmt.Errorf("%s: %w", manager.Shorten(name), err)
 	}
 	more, err := parseSlots(slots)
 	if err != nil {
-		return fmt.Errorf("%s: %w", hostlist.Shorten(name+" "+slots), err)
+		return fmt.Errorf("%s: %w", manager.Shorten(name+" "+slots), err)
 	}
 	at, known := s.at[key(name)]
 	switch {
-	case !known && len(s.hosts) == hostlist.MaxHosts:
+	case !known && len(s.hosts) == manager.MaxHosts:
 		return errTooMany
 	case !known:
 		s.at[key(name)] = len(s.hosts)

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/release"
-	"github.com/gorun/gorun/env/addr"
 	"github.com/gorun/gorun/env/cgroup"
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher/topology"
 )
 
@@ -33,7 +33,7 @@ type Findings struct {
 	Visible devices       `json:"visible_devices"`
 	Memory  memory        `json:"memory"`
 	Limits  limits        `json:"limits"`
-	Network network       `json:"network"`
+	Network networkInfo   `json:"network"`
 	Manager string        `json:"manager,omitempty"` // and its job, such as Slurm step 17.0
 
 	Problems []string `json:"problems,omitempty"` // what gorun could not find out
@@ -75,7 +75,7 @@ type limits struct {
 	LockedMemory    uint64 `json:"locked_memory_bytes,omitempty"`
 }
 
-type network struct {
+type networkInfo struct {
 	Address    netip.Addr     `json:"address,omitzero"` // at which others are likely to reach this node, without --local-addr
 	Doubt      string         `json:"doubt,omitempty"`  // why that may be wrong
 	Interfaces []netInterface `json:"interfaces"`
@@ -217,7 +217,7 @@ func bounded(limit uint64) uint64 {
 }
 
 func (f *Findings) findNetwork(ctx context.Context) {
-	list, err := addr.Interfaces()
+	list, err := network.Interfaces()
 	if err != nil {
 		f.problem("the network interfaces", err)
 	}
@@ -225,7 +225,7 @@ func (f *Findings) findNetwork(ctx context.Context) {
 	for _, i := range list {
 		f.Network.Interfaces = append(f.Network.Interfaces, netInterface{i.Name, i.Up, append([]netip.Addr{}, i.Addrs...)})
 	}
-	if f.Network.Address, f.Network.Doubt, err = addr.Outward(ctx); err != nil {
+	if f.Network.Address, f.Network.Doubt, err = network.OutwardAddr(ctx); err != nil {
 		f.problem("the address of this node", err)
 	}
 }

@@ -80,7 +80,7 @@ func TestFindingsText(t *testing.T) {
 		GPUs: []gpu{{Vendor: "NVIDIA", NUMANode: &node}, {Vendor: "AMD"}, {Vendor: "NVIDIA"}}, Visible: devices{2, "CUDA_VISIBLE_DEVICES"},
 		Memory:  memory{Total: 3 << 29, Available: 1 << 29, Limit: 1 << 29, Shared: 1 << 19},
 		Limits:  limits{OpenFiles: 1024, MostOpenFiles: 4096, CgroupProcesses: 100, LockedMemory: 8 << 20},
-		Network: network{netip.MustParseAddr("10.0.0.1"), "there are two", []netInterface{{"eth0", true, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}, {"eth1", false, nil}, {"eth2", true, nil}}},
+		Network: networkInfo{netip.MustParseAddr("10.0.0.1"), "there are two", []netInterface{{"eth0", true, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}, {"eth1", false, nil}, {"eth2", true, nil}}},
 		Manager: "Slurm step 17.0", Problems: []string{"the CPUs: lost"},
 	}
 	const want = `gorun           1.2, go1.26, linux/amd64

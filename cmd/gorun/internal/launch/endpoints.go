@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 )
 
 // An Endpoint is where nodes meet: an address of a host, and a port on which nobody listens there.
@@ -27,7 +27,7 @@ func (l *launcher) meetingPoints() (list []Endpoint) {
 	for _, i := range l.machine.endpoints {
 		hello := &l.machine.nodes[i].hello
 		e := Endpoint{Addr: hello.Addr, Port: hello.Port}
-		if own != "" && addr.IsLoopback(e.Addr) {
+		if own != "" && network.IsLoopback(e.Addr) {
 			e.Addr = own
 		}
 		list = append(list, e)
@@ -39,9 +39,9 @@ func (l *launcher) meetingPoints() (list []Endpoint) {
 func ownAddr(other string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	a, err := addr.Facing(ctx, other)
+	a, err := network.FacingAddr(ctx, other)
 	if err != nil { // the name means something only where it is
-		a, _, err = addr.Outward(ctx)
+		a, _, err = network.OutwardAddr(ctx)
 	}
 	if err != nil {
 		return "127.0.0.1"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/addr"
+	"github.com/gorun/gorun/env/network"
 )
 
 // Step takes one event and returns the actions to take, in order. Only Step changes the state.
@@ -88,7 +88,7 @@ func (m *stateMachine) chooseEndpoints() bool {
 }
 
 // isElsewhere reports whether a node has an address at which other machines reach it.
-func isElsewhere(n node) bool { return n.hello.Addr != "" && !addr.IsLoopback(n.hello.Addr) }
+func isElsewhere(n node) bool { return n.hello.Addr != "" && !network.IsLoopback(n.hello.Addr) }
 
 // onScaled sets how many hosts the job needs. If it is to need more than are left, it needs all of these: no host comes back, and a round
 // that has fewer nodes goes on. The nodes may have learned of it before one left with which there were too few, and go on then.

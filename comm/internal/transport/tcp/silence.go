@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/keepalive"
+	"github.com/gorun/gorun/env/network"
 )
 
 // A silence is how long another machine has not answered. The zero value is none.
@@ -40,9 +40,9 @@ func (s *silence) note(err error, began, ended time.Time) (lasts time.Duration) 
 // keepalive.Limit.
 func (s *silence) limit(began time.Time) time.Time {
 	if s.since.IsZero() {
-		return began.Add(keepalive.Limit)
+		return began.Add(network.KeepAliveLimit)
 	}
-	return s.since.Add(keepalive.Limit)
+	return s.since.Add(network.KeepAliveLimit)
 }
 
 // answers reports whether a call that ended with err has heard from the other machine.

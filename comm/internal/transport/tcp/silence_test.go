@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/transport"
-	"github.com/gorun/gorun/env/keepalive"
+	"github.com/gorun/gorun/env/network"
 )
 
 // dialError is what a call ends with that the system refuses.
@@ -64,7 +64,7 @@ func TestSilence(t *testing.T) {
 		{local, 0, 0}, {silent, 1, 1}, {silent, 2, 1}, {local, 0, 1}, {silent, 3, 2}, {answer, 0, 2},
 		{local, 0, 6}, {silent, 1, 7}, {nil, 0, 7}, {silent, 1, 9},
 	} {
-		if got := s.limit(at(second)); !got.Equal(at(c.from).Add(keepalive.Limit)) {
+		if got := s.limit(at(second)); !got.Equal(at(c.from).Add(network.KeepAliveLimit)) {
 			t.Errorf("call %d gives up after %v", second, got.Sub(start))
 		}
 		if got := s.note(c.err, at(second), at(second+1)); got != time.Duration(c.lasts)*time.Second {

@@ -22,7 +22,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
-	"github.com/gorun/gorun/env/keepalive"
+	"github.com/gorun/gorun/env/network"
 )
 
 const (
@@ -154,7 +154,7 @@ func (t *Transport) ready(ctx context.Context, b *bundle, from, to int) (net.Con
 		return nil, err
 	}
 	for _, c := range b.conns {
-		keepalive.Set(c, !t.cfg.Near(c))
+		network.KeepAlive(c, !t.cfg.Near(c))
 		chooseControl(c, shortRoundTrip)
 		limitUnsent(c)
 	}
@@ -174,7 +174,7 @@ func (t *Transport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began := time.Now()
 		conn, err := t.dialOnce(ctx, rank, silence.limit(began))
-		if silence.note(err, began, time.Now()) >= keepalive.Limit {
+		if silence.note(err, began, time.Now()) >= network.KeepAliveLimit {
 			return nil, fmt.Errorf("its machine did not answer for half a minute: %w", err)
 		}
 		var refused *auth.RefusedError

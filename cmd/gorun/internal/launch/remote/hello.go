@@ -6,8 +6,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
-	"github.com/gorun/gorun/env/addr"
-	"github.com/gorun/gorun/env/ports"
+	"github.com/gorun/gorun/env/network"
 )
 
 // newHello returns what this proxy says first.
@@ -24,7 +23,7 @@ func ownAddr(connection string) string {
 		return fields[2]
 	}
 	for _, outside := range []string{"192.0.2.1", "2001:db8::1"} { // for documentation: nobody has them
-		if own, err := addr.Facing(context.Background(), outside); err == nil {
+		if own, err := network.FacingAddr(context.Background(), outside); err == nil {
 			return own.String()
 		}
 	}
@@ -33,7 +32,7 @@ func ownAddr(connection string) string {
 
 // freePort returns a port that is free, as is the next one, since an etcd listens on both, or 0 if it finds none. It reserves neither.
 func freePort() int {
-	first, next, err := ports.ReservePair("")
+	first, next, err := network.ReservePortPair("")
 	if err != nil {
 		return 0
 	}

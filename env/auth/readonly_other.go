@@ -1,0 +1,7 @@
+//go:build !linux
+
+package auth
+
+import "os"
+
+func isReadOnly(*os.File) bool { return false }
