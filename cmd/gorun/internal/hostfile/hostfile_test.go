@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseFileToCopy: the hostfile of docs/clusters means what it says, and docs/launch.md shows it.
+// TestParseFileToCopy: the hostfile of docs/clusters means what it says.
 func TestParseFileToCopy(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/clusters/hosts")
 	if err != nil {
@@ -47,10 +47,6 @@ func TestParseFileToCopy(t *testing.T) {
 	want := []Host{{"node01", "", 8}, {"node02", "", 8}, {"node03", "", 8}, {"node04", "me", 4}, {"node05", "", 0}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
-	}
-	page, err := os.ReadFile("../../../../docs/launch.md")
-	if err != nil || !bytes.Contains(page, append([]byte("```\n"), text...)) {
-		t.Errorf("docs/launch.md does not show it (%v)", err)
 	}
 }
 
