@@ -3,6 +3,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -226,8 +227,10 @@ func (m *Memory) isTrue(c store.Cond) bool {
 			return kv.Written != c.Value
 		case store.IsLeased:
 			return int64(kv.Lease) != c.Value
+		case store.Exists:
+			return kv.Written == 0
 		}
-		return kv.Written == 0
+		panic(fmt.Sprint("a condition of kind ", c.Kind))
 	})
 }
 
