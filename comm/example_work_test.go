@@ -24,3 +24,21 @@ func ExampleWork() {
 	})
 	// Output: 10 from rank 1 with tag 7
 }
+
+func ExampleGroup_Pending() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		if world.Rank() == 1 {
+			return errors.Join(comm.Barrier(ctx, world), comm.Send(ctx, world, []int{7}, 0, 0))
+		}
+		recv := comm.IRecv(world, []int{0}, 1, 0)
+		fmt.Println("before:", len(world.Pending()))
+		if err := errors.Join(comm.Barrier(ctx, world), recv.Wait(ctx)); err != nil {
+			return err
+		}
+		fmt.Println("after:", len(world.Pending()))
+		return nil
+	})
+	// Output:
+	// before: 1
+	// after: 0
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/store"
 )
 
-// The stores have the names that torch.distributed gives them. Their packages below comm/internal/store say more.
+// The stores have the names that torch.distributed gives them.
 
 const (
 	// MaxStoreKey is the longest key of a [Store], in bytes.
@@ -41,27 +41,30 @@ func NewPrefixStore(s Store, prefix string) Store { return store.NewPrefix(s, pr
 // A FileStore is one handle of a [Store] in a directory that processes share, on one machine or several.
 type FileStore = filestore.Store
 
-// NewFileStore opens the store at path, a directory of its own: see [filestore.Open].
+// NewFileStore opens the store at path, and makes that directory, but not the one above it. It is an error if there is a file or a symbolic
+// link, a directory of another user, one that others can write to, or one with other files.
 func NewFileStore(path string) (*FileStore, error) { return filestore.Open(path) }
 
-// A TCPStore is a [Store] that a [StoreServer] keeps, reached over one TCP connection: see [tcpstore.Client].
+// A TCPStore is a [Store] that a [StoreServer] keeps, reached over one TCP connection.
 type TCPStore = tcpstore.Client
 
-// NewTCPStore connects to the server at addr, host:port, which has the same token: see [tcpstore.Dial].
+// NewTCPStore connects to the server at addr, host:port, which has the same token. While there is no answer it tries again until ctx ends. A
+// server with another token, or one that is not a store, is an error at once.
 func NewTCPStore(ctx context.Context, addr string, token []byte) (*TCPStore, error) {
 	return tcpstore.Dial(ctx, addr, tcpstore.Config{Token: token})
 }
 
-// A StoreServer keeps a store in memory for the [TCPStore] clients that have its token: see [tcpstore.Server].
+// A StoreServer keeps a store in memory for the [TCPStore] clients that have its token.
 type StoreServer = tcpstore.Server
 
-// ListenStore starts a server on addr, host:port; port 0 stands for a free port, a nil log discards: see
-// [tcpstore.Listen].
+// ListenStore starts a server on addr, host:port; port 0 stands for a free port, a nil log discards. Without a token, or with one that can be
+// guessed, it refuses an addr that other machines can reach.
 func ListenStore(addr string, token []byte, log *slog.Logger) (*StoreServer, error) {
 	return tcpstore.Listen(addr, tcpstore.Config{Token: token, Log: log})
 }
 
-// ServeStore starts a server on l, which its Close closes; a nil log discards: see [tcpstore.Serve].
+// ServeStore starts a server on l, which its Close closes; a nil log discards. Without a token it turns away every connection from another
+// machine.
 func ServeStore(l net.Listener, token []byte, log *slog.Logger) *StoreServer {
 	return tcpstore.Serve(l, tcpstore.Config{Token: token, Log: log})
 }

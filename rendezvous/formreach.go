@@ -185,9 +185,8 @@ func (s *State) whyWithout(left, chosen []Candidate, why string) string {
 	if why != "" {
 		parts = append(parts, why)
 	}
-	untold := func(c Candidate) bool {
-		return !strings.Contains(why, c.name()+" cannot reach ") && !strings.Contains(why, " cannot reach "+c.name()+" at ")
-	}
+	// A round that has ended because members were apart says so in why.
+	untold := func(c Candidate) bool { return s.Over == nil || !slices.Contains(s.Over.Apart, c.Key) }
 	if slices.ContainsFunc(left, untold) {
 		parts = append(parts, s.describe(s.unreachableAmong(slices.Concat(left, chosen))))
 	}

@@ -63,7 +63,7 @@ const (
 	shared    sharing = true
 )
 
-// An Error says why a port could not be reserved.
+// A PortError says why a port could not be reserved.
 type PortError struct {
 	Host string // as asked for; empty: all addresses
 	Port int

@@ -137,7 +137,7 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 	before := w.record.newest[job]
 	var docs []roundDoc
 	for _, kv := range w.store.Lookup(store.Below(k.roundOf(doc.Round))) {
-		r.docs[kv.Key] = string(kv.Value)
+		r.docs[kv.Key] = kv.Value
 		docs = append(docs, decoded[roundDoc](w, kv))
 	}
 	var err error

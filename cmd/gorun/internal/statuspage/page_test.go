@@ -463,24 +463,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestDocumented: docs/status.md names every metric, and no other.
-func TestDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/status.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBed(t, nil)
-	_, served := b.ask("GET", "/metrics", "")
-	for line := range strings.Lines(served) {
-		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			name, _, _ = strings.Cut(name, " ")
-			if !strings.Contains(string(text), "| `"+name) {
-				t.Errorf("docs/status.md does not have %s", name)
-			}
-		}
-	}
-}
-
 // TestPeerUser: the kernel says whose connection it is.
 func TestPeerUser(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
