@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gorun/gorun/env/progress"
@@ -126,49 +125,6 @@ type Failure struct {
 	Round int       `json:"round"`
 	Text  string    `json:"text"` // in words
 	At    time.Time `json:"at"`
-}
-
-// An Event is something that has happened to the job, as one node has seen it.
-type Event struct {
-	At   time.Time `json:"at"`
-	Kind Kind      `json:"event"`
-	Rank *int      `json:"rank,omitempty"` // of the worker that it is about; null: it is about none
-	Text string    `json:"text"`           // in words
-}
-
-// A Kind says what kind of event it is.
-type Kind string
-
-// The kinds of events.
-const (
-	KindJobStarted    Kind = "job_started"    // gorun has started on this node
-	KindRoundFormed   Kind = "round_formed"   // the node's workers are in a new round
-	KindRoundOver     Kind = "round_over"     // and that is over
-	KindNodeLost      Kind = "node_lost"      // another node of the round has left or is lost
-	KindWorkerFailed  Kind = "worker_failed"  // a worker has failed
-	KindWorkerHangs   Kind = "worker_hangs"   // a worker makes no progress
-	KindRoundRevoked  Kind = "round_revoked"  // a worker has ended its round
-	KindCommanded     Kind = "command"        // somebody has asked something of the job, by a command of gorun
-	KindInterrupted   Kind = "interrupt"      // a signal ends the job on this node
-	KindStartFailed   Kind = "start_failed"   // the next workers could not be started
-	KindWorkerStarted Kind = "worker_started" // a worker process has started
-	KindWorkerExited  Kind = "worker_exited"  // a worker process has ended
-	KindJobEnded      Kind = "job_ended"      // gorun ends on this node
-	KindBarrierPassed Kind = "barrier_passed" // the node no longer waits for the others
-)
-
-// MaxEvents is how many events a node keeps.
-const MaxEvents = 100
-
-// Add returns events with an entry at the end, if it is one of the kinds that snapshots have. It keeps the last MaxEvents, and does not
-// change the slice.
-func Add(events []Event, entry Entry) []Event {
-	e, ok := entry.event()
-	if !ok {
-		return events
-	}
-	from := max(0, len(events)+1-MaxEvents)
-	return append(slices.Clone(events[from:]), e)
 }
 
 // Limits of documents from outside.

@@ -32,8 +32,8 @@ func (a asked) perform(d *driver) {
 	})
 }
 
-// A request is what takes its time: etcd is asked, as a rule. The state machine asks for it, an executor carries it out, and it comes back to
-// it as an event with what it has found.
+// A request is what takes its time: the store is asked, as a rule. The state machine asks for it, an executor carries
+// it out, and it comes back to it as an event with what it has found.
 type request interface {
 	do(ctx context.Context, x *executor) error // notes in the request what it finds
 	done(m *stateMachine, err error)           // takes that, or the error with which do has failed
@@ -213,13 +213,13 @@ type leaveJob struct {
 	round    int // that must do without this node, and gets report; 0: none
 	report   reportDoc
 	refused  *refusalDoc // nil: the node is not refused
-	futile   bool        // nobody waits for it, or etcd is away
+	futile   bool        // nobody waits for it, or the store is away
 	unknown  bool        // the node has not enrolled
-	lost     bool        // etcd has lost the job
+	lost     bool        // the store has lost the job
 	saysLost *reportLost // to the members of the round, which cannot go on without this one; nil: nothing
 }
 
-// do changes what etcd has of the node.
+// do changes what the store has of the node.
 func (a *leaveJob) do(ctx context.Context, x *executor) error {
 	x.sayRefused(ctx, a.refused)
 	switch {

@@ -17,10 +17,11 @@ const (
 	readInterval = 10 * time.Microsecond // for each node, between two reads of a leader
 )
 
-// A connection is what this node knows of etcd: its lease, whether etcd can be used, and what etcd has said last of the job.
+// A connection is what this node knows of the store: its lease, whether the store can be used, and what the store has
+// said last of the job.
 //
-// In an outage etcd cannot be used. It begins when a request fails, or the lease cannot be kept alive. It ends with a read that
-// succeeds.
+// In an outage the store cannot be used. It begins when a request fails, or the lease cannot be kept alive. It ends
+// with a read that succeeds.
 type connection struct {
 	*common
 
@@ -33,25 +34,25 @@ type connection struct {
 	readAt time.Time // of view
 	dirty  bool      // there may be news since
 	doubt  bool      // the view may be wrong, though nothing has changed since: all is read again
-	seen   int64     // the highest revision that a request has found; one that begins later finds no lower one, unless etcd has lost some of its history
+	seen   int64     // the highest revision that a request has found; one that begins later finds no lower one, unless the store has lost some of its history
 
 	job   string // configDoc.Job of the one that this node is in; empty: none
 	past  *view  // the newest that has a round of this job; nil: none has
-	lost  bool   // etcd has lost some of that, see goOnAlone
+	lost  bool   // the store has lost some of that, see goOnAlone
 	stale bool   // what has come of the last request is to be read before there is another one
 
 	need int // what has been shown; 0: it is to be shown again. At first, it is what the flags say
 
-	outage    time.Time // since when etcd cannot be used; zero: it can
+	outage    time.Time // since when the store cannot be used; zero: it can
 	usable    time.Time // since when it can
 	warnedOf  time.Time // the last outage that has been logged
 	trouble   error     // why it cannot be used, as far as is known
 	complaint string    // the last error that onFailure has logged
 }
 
-// keepLease renews the lease, or gets one. A lease is given up when etcd says that it is gone, and not for silence: after an outage
-// leases have their full time again. The lease says that the node does its work, so it is renewed by the same loop that does the
-// work, and not while the node may not live.
+// keepLease renews the lease, or gets one. A lease is given up when the store says that it is gone, and not for
+// silence: after an outage leases have their full time again. The lease says that the node does its work, so it is
+// renewed by the same loop that does the work, and not while the node may not live.
 func (c *connection) keepLease(mayLive bool) {
 	switch {
 	case c.pending[leasing] || c.now.Before(c.renewAt):
@@ -66,7 +67,7 @@ func (c *connection) keepLease(mayLive bool) {
 type renewLease struct {
 	lease store.Lease
 	ttl   time.Duration
-	lost  bool // etcd does not know the lease any more
+	lost  bool // the store does not know the lease any more
 }
 
 func (r *renewLease) do(ctx context.Context, x *executor) error {
@@ -103,8 +104,8 @@ func (r *renewLease) done(m *stateMachine, err error) {
 	}
 }
 
-// onEvents takes changes of the job. They cause a read, except those that decide nothing: what is for people, who leads, and the first
-// settings of a job, which etcd checks. It reports whether there is a newer view.
+// onEvents takes changes of the job. They cause a read, except those that decide nothing: what is for people, who
+// leads, and the first settings of a job, which the store checks. It reports whether there is a newer view.
 func (c *connection) onEvents(events []store.Event) (newer bool) {
 	now, news, read := *c.view, false, len(events) == 0
 	hints := []string{c.keys.status(), c.keys.leader(), c.keys.refusal()}
@@ -152,13 +153,13 @@ type readJob struct {
 	whole  bool
 	before *view
 	seen   int64 // when it was made
-	anew   bool  // also what has not changed: an etcd that has lost some of its history may have counted on since
+	anew   bool  // also what has not changed: a store that has lost some of its history may have counted on since
 
 	now         *view
-	lostHistory bool // etcd is older than what has been seen; now is all of the job
+	lostHistory bool // the store is older than what has been seen; now is all of the job
 }
 
-// do fails with errStale if a member of etcd has answered that has not caught up.
+// do fails with errStale if the store has answered from a copy that has not caught up.
 func (r *readJob) do(ctx context.Context, x *executor) (err error) {
 	known := r.before
 	if r.anew {
@@ -184,10 +185,10 @@ func (r *readJob) do(ctx context.Context, x *executor) (err error) {
 // errStale is what etcd should never give cause for, and has: https://github.com/etcd-io/etcd/issues/20418.
 var errStale = errors.New("etcd has answered with an older state than before")
 
-// isAway reports whether etcd cannot be used.
+// isAway reports whether the store cannot be used.
 func (c *connection) isAway() bool { return !c.outage.IsZero() }
 
-// onOutage returns for how long etcd cannot be used, and why.
+// onOutage returns for how long the store cannot be used, and why.
 func (c *connection) onOutage(err error) (time.Duration, error) {
 	if !c.isAway() {
 		c.outage = c.now

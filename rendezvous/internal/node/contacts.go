@@ -15,8 +15,8 @@ import (
 // maxJobs is how many jobs are named where the one that somebody asks for is not.
 const maxJobs = 20
 
-// Contacts returns the agents that a job has now. It needs RunID, and how to reach etcd. The error is a *rendezvous.NoJobError if there is no
-// such job.
+// Contacts returns the agents that a job has now. It needs RunID, and how to reach the store. The error is a
+// *rendezvous.NoJobError if there is no such job.
 func Contacts(ctx context.Context, c Config) (found rendezvous.Contacts, err error) {
 	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -181,7 +181,7 @@ func (d *driver) close(ctx context.Context, why error) error {
 	<-d.done
 	d.others.Wait()
 	if d.detector != nil {
-		defer d.detector.Close() // after etcd has been told: otherwise the others would take this agent for a killed one
+		defer d.detector.Close() // after the store has been told: otherwise the others would take this agent for a killed one
 	}
 	if d.leave.lease == 0 {
 		return nil

@@ -46,11 +46,11 @@ func (e *takenError) Error() string {
 // by is what people call the node that has it.
 func (e *takenError) by() string { return rendezvous.Node{ID: e.ID, Host: e.Host}.Name() }
 
-// errForgotten: etcd has lost a job that has nodes, or the one that this node is in.
+// errForgotten: the store has lost a job that has nodes, or the one that this node is in.
 var errForgotten = errors.New("etcd does not know the job's settings")
 
-// A desertedError says that the job has had a round, and none of its nodes is there. They come back if etcd has not
-// answered for longer than their leases last. If all of them have been killed, they do not.
+// A desertedError says that the job has had a round, and none of its nodes is there. They come back if the store has
+// not answered for longer than their leases last. If all of them have been killed, they do not.
 type desertedError struct{ job string }
 
 func (e *desertedError) Error() string { return "no node of the job is there" }
@@ -133,7 +133,7 @@ func (e *enrolment) conflict(job jobConfig) error {
 // isTaken reports whether another node has the rank.
 func (s *precondition) isTaken(key string) bool { return s.rankRev > 0 && s.rank.Key != key }
 
-// errChanged: etcd says something else by now.
+// errChanged: the store says something else by now.
 var errChanged = errors.New("etcd has changed")
 
 // begin makes a job of which the node is the first. Nothing is left of one before it.
@@ -147,7 +147,7 @@ func (w *writer) begin(ctx context.Context, e enrolment, s *precondition) (in en
 	switch {
 	case err == nil:
 		return enrolled{config: jobConfig{e.mine, rev, lease}, rev: rev, begins: true}, nil
-	case errors.Is(err, errChanged) && s.config.lease == lease: // by this request: etcd may have been asked twice
+	case errors.Is(err, errChanged) && s.config.lease == lease: // by this request: the store may have been asked twice
 		return enrolled{config: s.config, rev: s.node.Written, begins: true}, nil
 	case errors.Is(err, errChanged):
 		return in, errors.Join(err, w.revoke(ctx, lease))
@@ -195,12 +195,12 @@ func (w *writer) tryEnrol(ctx context.Context, e enrolment, s *precondition, t *
 		return 0, err
 	}
 	if was.rev > 0 && s.config.same(was) && matches(s.node, e.self, e.lease) {
-		return s.node.Written, nil // etcd may have been asked twice
+		return s.node.Written, nil // the store may have been asked twice
 	}
 	return 0, errChanged
 }
 
-// putNode puts what etcd is to know of the node.
+// putNode puts what the store is to know of the node.
 func (t *txn) putNode(e enrolment) *txn {
 	k, self := t.w.keys, e.self
 	t.put(k.node(t.w.key), self, e.lease)

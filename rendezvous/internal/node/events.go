@@ -7,8 +7,8 @@ import (
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
-// An event is something that has happened: a call of this package's API, the answer to a request, or news from etcd or another agent.
-// Events are plain data, so that they can be printed and replayed.
+// An event is something that has happened: a call of this package's API, the answer to a request, or news from the
+// store or another agent. Events are plain data, so that they can be printed and replayed.
 type event interface{ apply(m *stateMachine) }
 
 // Calls of the API, and time.
@@ -45,7 +45,7 @@ type (
 	leaveCalled struct{ why error }
 )
 
-// News from etcd.
+// News from the store.
 type (
 	// answered: a request has been carried out, or has failed.
 	answered struct {

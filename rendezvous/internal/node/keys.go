@@ -19,7 +19,7 @@ const DefaultPrefix = "/gorun/v1/"
 //	job/leader         leased: who decides
 //	job/current        which round is the newest, and whether it is over
 //	job/state          how the job has ended; missing: it has not
-//	job/lost           how a job has ended that etcd had lost
+//	job/lost           how a job has ended that the store had lost
 //	job/limits         how many nodes a round may have, if that has changed since the job began
 //	job/refusal        why a node has got no place in the job, for people who wait for it
 //	job/status         what the next round waits for, for people

@@ -9,11 +9,11 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// tooLate decides what becomes of a node that finds that the job has ended. If the node was started before that end, it belongs to the
-// job and is late: it ends as the others did. Otherwise somebody uses the run ID for another job, and the node refuses: it must not look
-// as if that other job had run; unless it is to end as the others did in any case. A wrong refusal does less harm, so two clocks have to
-// agree that the node is late: etcd's, which says how long ago the job ended, but begins again when etcd is restarted; and the leader's,
-// which may differ from this node's.
+// tooLate decides what becomes of a node that finds that the job has ended. If the node was started before that end, it
+// belongs to the job and is late: it ends as the others did. Otherwise somebody uses the run ID for another job, and
+// the node refuses: it must not look as if that other job had run; unless it is to end as the others did in any case. A
+// wrong refusal does less harm, so two clocks have to agree that the node is late: the store's, which says how long ago
+// the job ended, but begins again when the store is restarted; and the leader's, which may differ from this node's.
 func (m *stateMachine) tooLate(v *view) {
 	switch {
 	case m.member.refused != nil || m.member.self.Try == 0:

@@ -107,7 +107,7 @@ func (l *leader) becomeFollower() {
 	}
 }
 
-// retain renews the lease of the job's keys. So etcd keeps them until some time after the last leader has gone.
+// retain renews the lease of the job's keys. So the store keeps them until some time after the last leader has gone.
 func (l *leader) retain() {
 	v := l.conn.view
 	if !l.leading || v.config.lease == 0 || l.now.Before(l.retainAt) {
@@ -133,7 +133,7 @@ func (*retainJob) done(m *stateMachine, err error) {
 	case err == nil:
 		l.retainAt = m.now.Add(m.config.Lease)
 	case isLeaseLost(err):
-		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // etcd has lost the job
+		m.conn.dirty, l.retainAt = true, m.now.Add(retryInterval) // the store has lost the job
 	default:
 		m.onFailure(err)
 	}

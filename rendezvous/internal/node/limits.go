@@ -58,7 +58,7 @@ func (r *Rendezvous) Scale(ctx context.Context, least, most int) error {
 	return r.driver.change(ctx, func(ctx context.Context, x *executor) error { return x.putForJob(ctx, x.keys.limits(), doc) })
 }
 
-// change changes the job for a user, unless etcd has lost it.
+// change changes the job for a user, unless the store has lost it.
 func (d *driver) change(ctx context.Context, request func(context.Context, *executor) error) error {
 	if err := d.lost(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (d *driver) change(ctx context.Context, request func(context.Context, *exec
 	return inTime(ctx, func(ctx context.Context) error { return request(ctx, &d.executor) })
 }
 
-// lost says to a user that etcd has lost the job; nil: it has not, as far as this node knows.
+// lost says to a user that the store has lost the job; nil: it has not, as far as this node knows.
 func (d *driver) lost() error {
 	lost := make(chan bool, 1)
 	if d.turn(func() { lost <- d.machine.conn.lost }) && <-lost {
@@ -75,7 +75,7 @@ func (d *driver) lost() error {
 	return nil
 }
 
-// inTime does for a user what takes one request, and says so if etcd does not answer.
+// inTime does for a user what takes one request, and says so if the store does not answer.
 func inTime(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

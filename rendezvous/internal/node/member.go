@@ -18,9 +18,9 @@ type member struct {
 	entering *entering
 	shown    string // of what a Join waits for
 
-	self          nodeDoc        // what etcd should know
-	enrolledLease store.Lease    // under which etcd knows of the node; 0: it does not
-	enrolledTry   int            // self.Try that etcd knows of
+	self          nodeDoc        // what the store should know
+	enrolledLease store.Lease    // under which the store knows of the node; 0: it does not
+	enrolledTry   int            // self.Try that the store knows of
 	claimed       []unreachedDoc // self.Unreached that it knows of
 	sentLeaving   bool           // self.Leaving that it knows of
 	nodeRev       int64          // at which that was written
@@ -72,8 +72,8 @@ func (e joinCalled) apply(m *stateMachine) {
 	}
 }
 
-// updateSelf makes self describe the first Join that waits, or say that none does. The latter is written to etcd only with something
-// else: a Join that has got its round is of no interest there.
+// updateSelf makes self describe the first Join that waits, or say that none does. The latter is written to the store
+// only with something else: a Join that has got its round is of no interest there.
 func (b *member) updateSelf() {
 	b.stopCalling()
 	b.shown = ""
@@ -169,8 +169,8 @@ func (b *member) startOver() {
 	b.enrolledLease, b.sentLeaving = 0, false
 }
 
-// leaves is the round that must do without this node if it leaves now, and its report on that: why it leaves, unless all its workers
-// have succeeded. 0: there is no such round, or etcd has a report of this node.
+// leaves is the round that must do without this node if it leaves now, and its report on that: why it leaves, unless
+// all its workers have succeeded. 0: there is no such round, or the store has a report of this node.
 func (b *member) leaves(why error) (round int, doc reportDoc) {
 	_, member := b.conn.view.assignment(b.key)
 	switch {
@@ -210,7 +210,8 @@ func (e reportCalled) apply(m *stateMachine) {
 
 func (leaving) apply(m *stateMachine) { m.member.self.Leaving = true }
 
-// record lets etcd know of the report. As long as nothing has come of it that is done again, for an etcd that has lost it.
+// record lets the store know of the report. As long as nothing has come of it that is done again, for a store that has
+// lost it.
 func (b *member) record() {
 	if r := b.report; r != nil && (!r.recorded || b.now.Sub(r.at) >= recheck) {
 		b.request(reporting, &recordReport{b.conn.view, b.round, r.doc})
@@ -231,7 +232,7 @@ func (r *recordReport) do(ctx context.Context, x *executor) error {
 
 func (r *recordReport) done(m *stateMachine, err error) {
 	switch b := &m.member; {
-	case isLeaseLost(err): // etcd has lost the job
+	case isLeaseLost(err): // the store has lost the job
 		m.conn.dirty = true
 	case err != nil && !isRefusal(err):
 		m.onOutage(err)

@@ -13,7 +13,7 @@ import (
 // rankInterval is between two looks at who has a rank, if nothing is heard meanwhile.
 const rankInterval = time.Second
 
-// enrol lets etcd know what self says.
+// enrol lets the store know what self says.
 func (b *member) enrol() {
 	c, self := b.conn, b.self
 	self.Unreached = b.unreached()
@@ -39,7 +39,7 @@ func (b *member) enrol() {
 	})
 }
 
-// enrolNode lets etcd know of the node, as a newcomer under this lease or as it has changed since rev.
+// enrolNode lets the store know of the node, as a newcomer under this lease or as it has changed since rev.
 type enrolNode struct {
 	enrolment
 	anew  bool
@@ -108,7 +108,7 @@ func (b *member) isUnknown(v *view) bool {
 	return b.enrolledLease != 0 && !b.pending[enrolling] && v.rev >= b.nodeRev && v.ownRev != b.nodeRev
 }
 
-// enrolAgain is for an etcd that may know an older state of this node, or none, and may have lost its report.
+// enrolAgain is for a store that may know an older state of this node, or none, and may have lost its report.
 func (b *member) enrolAgain() {
 	b.enrolledLease = 0
 	if b.report != nil {

@@ -1,19 +1,19 @@
-// Package node is one node's part in a job whose nodes meet in a store: etcd, which comments and messages say for it, though only package
-// etcdstore knows etcd.
+// Package node is one node's part in a job whose nodes meet in a store. Errors and logs call the store etcd, which its
+// users know; only package etcdstore depends on that.
 //
 // Every node has one leased key, which says who it is and whether it waits for a round. One of the nodes, the leader,
-// watches those keys, asks [rendezvous.Form] what follows, and writes that down in one transaction, which etcd takes only
-// if the node is still the leader and nothing has been decided since. All others watch a handful of keys that only the
-// leader writes. So a round costs each node a few small messages, however many nodes there are; a leader that dies or
-// is cut off is replaced by another, which reads all there is to know; and no decision is made twice.
+// watches those keys, asks [rendezvous.Form] what follows, and writes that down in one transaction, which the store
+// takes only if the node is still the leader and nothing has been decided since. All others watch a handful of keys
+// that only the leader writes. So a round costs each node a few small messages, however many nodes there are; a leader
+// that dies or is cut off is replaced by another, which reads all there is to know; and no decision is made twice.
 //
 // No clocks of two machines are compared. Of several reports the one with the lowest revision was first.
 //
 // An agent that ends is noticed at once, for it has a connection to the leader, which breaks: see package liveness. What is known
 // of it is deleted then, as it would be when its lease has run out. The same goes for a leader, whoever notices.
 //
-// Silence is no evidence. While etcd cannot be reached nothing is decided, and rounds go on; a node that etcd has
-// forgotten meanwhile comes back as the one that it was.
+// Silence is no evidence. While the store cannot be reached nothing is decided, and rounds go on; a node that the store
+// has forgotten meanwhile comes back as the one that it was.
 //
 // The code is a pure state machine and what drives it:
 //
@@ -25,11 +25,12 @@
 //	             ▲                        │
 //	             └──────── answers ───────┘
 //
-// What is to be asked of etcd is one type: the request is data, do carries it out, and done takes what it has found.
+// What is to be asked of the store is one type: the request is data, do carries it out, and done takes what it has
+// found.
 //
-// The state machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories can be printed, see
-// testdata, and thousands of jobs with faults be played in the time of one, see TestSimulation. All parts are in one package since
-// they share the documents in etcd; the types keep them apart.
+// The state machine decides all there is to decide, and has neither clock nor goroutine nor I/O. So its life stories
+// can be printed, see testdata, and thousands of jobs with faults be played in the time of one, see TestSimulation. All
+// parts are in one package since they share the documents in the store; the types keep them apart.
 package node
 
 import (
@@ -52,14 +53,14 @@ import (
 // Config is what New needs: Store, RunID, Min, Max and Reserve. New does not look at what is there to find, to use or to host an etcd
 // (TempDir, and Access but for Endpoints, which errors name), nor at ExitCode.
 //
-// The zero values of Rules are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for JoinTimeout, which also bounds
-// how long etcd may be away, and ScaleImmediate.
+// The zero values of Rules are 10 s for Lease, which is in whole seconds, 30 s for LastCall, 10 min for JoinTimeout,
+// which also bounds how long the store may be away, and ScaleImmediate.
 type Config struct {
 	rendezvous.Config
 	Store   store.Store // is closed by Close
 	Started time.Time   // when this node was; zero: now
 
-	Explain func(context.Context) error // says why etcd cannot be used, in a few seconds; nil: it can. Optional
+	Explain func(context.Context) error // says why the store cannot be used, in a few seconds; nil: it can. Optional
 
 	// dial, in tests, is how agents call each other; nil: as package net does.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -76,7 +77,7 @@ type Rendezvous struct {
 	left bool // Close has been called
 }
 
-// New does not wait for etcd.
+// New does not wait for the store.
 func New(c Config) (*Rendezvous, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -128,8 +129,8 @@ func (c *Config) complete() error {
 // failureTimeout is how long a dead node may look alive.
 func (c *Config) failureTimeout() time.Duration { return 2 * c.Lease }
 
-// retention is for how long what is written of the job outlasts its leader. Another leader is elected long before, unless no node reaches
-// etcd, which may be so for the JoinTimeout.
+// retention is for how long what is written of the job outlasts its leader. Another leader is elected long before,
+// unless no node reaches the store, which may be so for the JoinTimeout.
 func (c *Config) retention() time.Duration { return max(3*c.Lease+5*time.Second, c.JoinTimeout) }
 
 // settings are what must be the same on every node, since any may come to decide.
@@ -194,7 +195,7 @@ func (c *Config) check(n rendezvous.Node) error {
 	return nil
 }
 
-// Report returns when etcd has the report. Of those of one node on one round the first one counts.
+// Report returns when the store has the report. Of those of one node on one round the first one counts.
 func (r *Rendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
 	if err := checkFailure(failure); err != nil {
 		return err
@@ -233,13 +234,13 @@ func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc re
 	}
 }
 
-// HostsAlone is false: the etcd is elsewhere.
+// HostsAlone is false: the store is elsewhere.
 func (r *Rendezvous) HostsAlone() bool { return false }
 
-// Close leaves the job at once: what is in etcd of this node is deleted, and the others find out that it is gone. If why
-// is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, etcd forgets the
-// job, so that its run ID can be used again; how a job was closed is kept for an hour. Without etcd the
-// node's lease runs out; Close tries for 5 s at most, and fails if it was not known that etcd is away.
+// Close leaves the job at once: what is in the store of this node is deleted, and the others find out that it is gone.
+// If why is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, the store
+// forgets the job, so that its run ID can be used again; how a job was closed is kept for an hour. Without the store
+// the node's lease runs out; Close tries for 5 s at most, and fails if it was not known that the store is away.
 func (r *Rendezvous) Close(ctx context.Context, why error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 type nodeTable struct {
 	nodes   map[string]knownNode // that are here, by key
 	reports []rendezvous.Report  // the first one first
-	bad     map[string]error     // why nodes are left out, and reports cannot be read, by etcd's key
+	bad     map[string]error     // why nodes are left out, and reports cannot be read, by the store's key
 	formed  *rendezvous.Formed   // the current round; nil: none, or the job is closed
 }
 
@@ -40,9 +40,9 @@ func (v *view) readChanges(k keys) []store.Query {
 	}
 }
 
-// applyChanges brings the table before up to date. It reports whether that is all: of nodes that are gone there is no news, but
-// then fewer are here than are known. Etcd may have lost its data since, and have another job at a later revision. Then its settings have
-// been written anew, or what has changed does not go with what was there before.
+// applyChanges brings the table before up to date. It reports whether that is all: of nodes that are gone there is no
+// news, but then fewer are here than are known. The store may have lost its data since, and have another job at a later
+// revision. Then its settings have been written anew, or what has changed does not go with what was there before.
 func (v *view) applyChanges(k keys, before *view, found []store.Found) (all bool, err error) {
 	nodes, reports, rounds := found[0], found[1].KVs, found[2].KVs
 	v.nodeTable = nodeTable{nodes: make(map[string]knownNode), bad: make(map[string]error)}

@@ -130,8 +130,8 @@ func (b *member) stop(id string) {
 	b.emit(stop{"peer " + id})
 }
 
-// apply takes note of a sign of a peer or of a failed call, see observe. A call that fails while etcd cannot be used says nothing: this
-// node may be the one that is cut off.
+// apply takes note of a sign of a peer or of a failed call, see observe. A call that fails while the store cannot be
+// used says nothing: this node may be the one that is cut off.
 func (e peerObserved) apply(m *stateMachine) {
 	b := &m.member
 	p := b.peers[e.id]
@@ -159,7 +159,8 @@ func (e peerObserved) apply(m *stateMachine) {
 	}
 }
 
-// unreached is what etcd should know of the peers that this node cannot reach: one address of each, and reachLimit at most.
+// unreached is what the store should know of the peers that this node cannot reach: one address of each, and reachLimit
+// at most.
 func (b *member) unreached() (list []unreachedDoc) {
 	for _, p := range b.peers {
 		if p.unreached {
@@ -171,8 +172,8 @@ func (b *member) unreached() (list []unreachedDoc) {
 	return list[:min(len(list), reachLimit)]
 }
 
-// onUsable is for when etcd can be used again. It forgets the peers that were found unreachable during the outage, as etcd was not
-// told of them; they are called again.
+// onUsable is for when the store can be used again. It forgets the peers that were found unreachable during the outage,
+// as the store was not told of them; they are called again.
 func (b *member) onUsable() {
 	for _, p := range b.peers {
 		p.unreached = p.unreached && slices.ContainsFunc(b.claimed, func(u unreachedDoc) bool { return u.Key == p.key })

@@ -27,7 +27,7 @@ func (d *refusalDoc) check() error {
 	return checkTexts(d.Node)
 }
 
-// refuse fails the Join, and keeps the node out of etcd until the next one.
+// refuse fails the Join, and keeps the node out of the store until the next one.
 func (b *member) refuse(err *rendezvous.MisuseError) {
 	b.refused = &refusalDoc{Node: b.self.Node.Name(), Why: err.Error()}
 	b.fail(err)

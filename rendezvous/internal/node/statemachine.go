@@ -16,7 +16,7 @@ import (
 //	  │
 //	member        this node in the job: enrolment, Joins, its round, its report, its peers
 //	  │
-//	connection    the lease, outages of etcd, the view: what etcd has said last of the job
+//	connection    the lease, outages of the store, the view: what the store has said last of the job
 //
 // An event is taken in by its apply, and the answer to a request by the request's done. Both may change several parts, and stand with the
 // part that they are about, or in this file if they are about all. After each event, advance compares what is with what should be, and

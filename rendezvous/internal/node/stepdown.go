@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// attempts are a leader's attempts to write what it has decided, counted while they fail one after the other. Etcd may refuse its
-// writes, or lose them on the way, although the leader reads and renews its lease, as where only small messages pass. Then another
-// node is to lead. After each attempt the leader reads, before it makes the next one; so an etcd that nobody reaches does not
-// count.
+// attempts are a leader's attempts to write what it has decided, counted while they fail one after the other. The store
+// may refuse its writes, or lose them on the way, although the leader reads and renews its lease, as where only small
+// messages pass. Then another node is to lead. After each attempt the leader reads, before it makes the next one; so a
+// store that nobody reaches does not count.
 type attempts struct {
 	pending *view // what the last one went by, until the next read tells what has come of it; nil: there is none
 	failed  int   // in a row

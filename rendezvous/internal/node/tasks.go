@@ -19,7 +19,7 @@ type task interface {
 	run(ctx context.Context, d *driver, post func(event))
 }
 
-// watchJob watches job/ anew. If etcd has gone back, a watch that waits for a later revision would wait for ever.
+// watchJob watches job/ anew. If the store has gone back, a watch that waits for a later revision would wait for ever.
 type watchJob struct{}
 
 func (watchJob) run(ctx context.Context, d *driver, post func(event)) {

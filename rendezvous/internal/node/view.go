@@ -17,7 +17,7 @@ type view struct {
 	currentRev  int64       // at which it was written; 0: it is not
 	state       *stateDoc   // nil: the job is not closed
 	stateLease  store.Lease
-	lost        lostDoc // zero: nobody has said that etcd had lost a job
+	lost        lostDoc // zero: nobody has said that the store had lost a job
 	status      statusDoc
 	limits      *limitsDoc // nil: those of the nodes' flags
 	refusal     refusalDoc // the last one; zero: none

@@ -25,8 +25,9 @@ const outcomeRetention = time.Hour
 // there are more, one that has changed meanwhile is found by the news of it.
 const membersChecked = 100
 
-// register writes anew what is to be known of the node, at the revision that it returns, if it was written at rev and the settings
-// are as they were. A request that a member of etcd carries out late, when the node has gone on, changes nothing.
+// register writes anew what is to be known of the node, at the revision that it returns, if it was written at rev and
+// the settings are as they were. A request that a member of the store carries out late, when the node has gone on,
+// changes nothing.
 func (w *writer) register(ctx context.Context, lease store.Lease, self nodeDoc, config jobConfig, rev int64) (int64, error) {
 	key := w.keys.node(w.key)
 	for {
@@ -38,7 +39,7 @@ func (w *writer) register(ctx context.Context, lease store.Lease, self nodeDoc, 
 			return answer.Rev, nil
 		}
 		switch is := answer.Found[0].Only(); {
-		case matches(is, self, lease): // etcd may have been asked twice
+		case matches(is, self, lease): // the store may have been asked twice
 			return is.Written, nil
 		case is.Written == 0 || is.Written == rev:
 			return 0, errForgotten
@@ -84,15 +85,15 @@ func (t *txn) deleteRounds() *txn {
 	return t.delete(k.current(), k.status(), k.limits(), k.refusal(), k.drain()).deleteBelow(k.rounds(), k.reports())
 }
 
-// revision is etcd's. It is asked for as what would write is, which no member answers from an older state.
+// revision is the store's. It is asked for as what would write is, which no member answers from an older state.
 func (w *writer) revision(ctx context.Context) (int64, error) {
 	const never = -1
 	answer, err := w.when(isAt(w.keys.config(), never)).delete(w.keys.config()).commit(ctx)
 	return answer.Rev, err
 }
 
-// isStill is what holds as long as etcd has these settings. An etcd that has lost its data may count to the same revision again,
-// but it gives out other leases.
+// isStill is what holds as long as the store has these settings. A store that has lost its data may count to the same
+// revision again, but it gives out other leases.
 func (w *writer) isStill(s jobConfig) []store.Cond {
 	return []store.Cond{isAt(w.keys.config(), s.rev), isLeased(w.keys.config(), s.lease)}
 }

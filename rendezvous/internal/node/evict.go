@@ -47,10 +47,10 @@ func (e agentConnected) apply(m *stateMachine) {
 	}
 }
 
-// evict deletes from etcd what is known of agents that have ended. Any node may evict the leader; only the leader evicts others. etcd
-// may be slow, or may have lost a member together with the agent. So evict tries until it has succeeded or the leases have run out, and
-// makes sure each time that the agents have ended. It does nothing while etcd cannot be used: then this node may be the one that is cut
-// off.
+// evict deletes from the store what is known of agents that have ended. Any node may evict the leader; only the leader
+// evicts others. The store may be slow, or may have lost a member together with the agent. So evict tries until it has
+// succeeded or the leases have run out, and makes sure each time that the agents have ended. It does nothing while the
+// store cannot be used: then this node may be the one that is cut off.
 func (m *stateMachine) evict() {
 	ended := m.member.ended
 	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
@@ -59,7 +59,7 @@ func (m *stateMachine) evict() {
 	}
 }
 
-// evictAgents has etcd forget agents that have ended.
+// evictAgents has the store forget agents that have ended.
 type evictAgents struct {
 	ended    map[string]string
 	resolved []string // keys that need no other try
@@ -88,7 +88,7 @@ func (r *evictAgents) done(m *stateMachine, err error) {
 	}
 }
 
-// evicts reports whether this node is the one to evict an agent, and etcd still has its key as far as is known.
+// evicts reports whether this node is the one to evict an agent, and the store still has its key as far as is known.
 func (m *stateMachine) evicts(key string) bool {
 	v := m.conn.view
 	return v.leader != nil && v.leader.Key == key || m.leader.leads() && (!v.whole || v.nodes[key].rev > 0)

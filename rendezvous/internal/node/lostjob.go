@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// An etcd may lose a job: it comes back empty, or as it was long ago, or no agent has reached it for longer than it
-// keeps what it knows. Nothing is put back from memory. The workers of a round need no etcd, so they go on, and a
+// A store may lose a job: it comes back empty, or as it was long ago, or no agent has reached it for longer than it
+// keeps what it knows. Nothing is put back from memory. The workers of a round need no store, so they go on, and a
 // node whose workers succeed has done its part. But nobody can decide anything else any more: the first member of the
 // round that needs a decision ends the job, and says so in job/lost to the others. A spare ends at once. A job that
 // has had no round begins anew.
@@ -65,13 +65,13 @@ func (m *stateMachine) reconcile() bool {
 	}
 	c.lost = true
 	m.leader.becomeFollower()
-	m.watchJob() // if etcd has gone back, the old watch waits for a revision far ahead
+	m.watchJob() // if the store has gone back, the old watch waits for a revision far ahead
 	const text = "etcd has lost what it knew about the job: the workers go on, but no other round can follow"
 	m.log(slog.LevelWarn, text, "round", c.past.current.Round)
 	return false
 }
 
-// goOnAlone is what a node does whose job etcd has lost.
+// goOnAlone is what a node does whose job the store has lost.
 func (m *stateMachine) goOnAlone() {
 	switch b := &m.member; {
 	case b.round == 0 || len(b.joins) > 0:
@@ -112,7 +112,7 @@ func (m *stateMachine) lostFor(why string) *reportLost {
 	return &reportLost{lostDoc{Job: m.conn.job, Outcome: outcome}, m.config.retention()}
 }
 
-// A reportLost tells the other members of a round that a job which etcd has lost is over. Of several the last one
+// A reportLost tells the other members of a round that a job which the store has lost is over. Of several the last one
 // counts: all have the same exit code.
 type reportLost struct {
 	doc       lostDoc
