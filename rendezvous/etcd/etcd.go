@@ -21,7 +21,7 @@ import (
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
-// Backend makes what needs an etcd.
+// Backend makes rendezvous over an etcd, finds the agents of jobs there, and hosts an etcd.
 type Backend struct{}
 
 // Rendezvous returns a rendezvous that finds or hosts its etcd at the first Join.
@@ -38,7 +38,7 @@ type lazyRendezvous struct {
 	opens sync.Mutex           // is held for as long as open and Close wait; it guards what follows
 	inner *node.Rendezvous     // nil: not yet
 	addr  string               // of this node
-	giver io.Closer            // of Config.Token; nil: there is none
+	token io.Closer            // gives Config.Token to other nodes; nil: this node does not
 
 	joined bool // by Join, which the agent calls once at a time
 }
@@ -50,7 +50,7 @@ const lastJobTime, lastJobPause = 20 * time.Second, 200 * time.Millisecond
 // the etcd of the last job of the same name, which ends soon.
 func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
 	defer m.config.Waiting("")
-	var ahead time.Time // since when this node is
+	var ahead time.Time // since when this node waits for the end of the last job; zero: it does not
 	for {
 		round, err := m.join(ctx, self)
 		if m.joined || !m.isOfLastJob(err) || !ahead.IsZero() && time.Since(ahead) > lastJobTime {
@@ -133,9 +133,9 @@ func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
 	m.opens.Lock()
 	defer m.opens.Unlock()
 	err := m.shut(ctx, why)
-	if m.giver != nil {
-		_ = m.giver.Close() // nobody else asks
-		m.giver = nil
+	if m.token != nil {
+		_ = m.token.Close() // nobody else asks
+		m.token = nil
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (m *lazyRendezvous) open(ctx context.Context) (*node.Rendezvous, string, er
 	defer cancel()
 	if m.config.Token != nil && m.config.Secret == "" {
 		var err error
-		if m.config.Secret, m.giver, err = m.config.Token(ctx); err != nil {
+		if m.config.Secret, m.token, err = m.config.Token(ctx); err != nil {
 			return nil, "", err
 		}
 	}
@@ -280,14 +280,14 @@ func (Backend) Contacts(ctx context.Context, c rendezvous.Config) (rendezvous.Co
 	}
 	s, err := openStore(c, target)
 	if err != nil {
-		return rendezvous.Contacts{}, unasked(c, err)
+		return rendezvous.Contacts{}, explainContacts(c, err)
 	}
 	found, err := node.Contacts(ctx, node.Config{Config: c, Store: s})
-	return found, unasked(c, errors.Join(err, s.Close()))
+	return found, explainContacts(c, errors.Join(err, s.Close()))
 }
 
-// unasked says for people why agents are not known, though the etcd was there a moment ago; nil: they are.
-func unasked(c rendezvous.Config, err error) error {
+// explainContacts says for people why Contacts has failed with err, though the etcd was there a moment ago.
+func explainContacts(c rendezvous.Config, err error) error {
 	if _, ok := errors.AsType[*rendezvous.NoJobError](err); ok {
 		return misuse(err)
 	}

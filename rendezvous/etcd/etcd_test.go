@@ -16,8 +16,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// TestUnasked: people learn in one line what was asked, and what its end means.
-func TestUnasked(t *testing.T) {
+// TestExplainContacts: people learn in one line what was asked, and what its end means.
+func TestExplainContacts(t *testing.T) {
 	t.Parallel()
 	c := rendezvous.Config{Access: rendezvous.Access{Endpoints: []rendezvous.Endpoint{{Host: "a", Port: 1}}}}
 	for _, k := range []struct {
@@ -33,7 +33,7 @@ func TestUnasked(t *testing.T) {
 		{context.Canceled, "context canceled", false},
 		{nil, "<nil>", false},
 	} {
-		err := unasked(c, k.err)
+		err := explainContacts(c, k.err)
 		if _, misuse := errors.AsType[*rendezvous.MisuseError](err); fmt.Sprint(err) != k.want || misuse != k.misuse {
 			t.Errorf("%v: %v, %t", k.err, err, misuse)
 		}

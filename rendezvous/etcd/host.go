@@ -17,7 +17,7 @@ import (
 	"github.com/gorun/gorun/rendezvous/internal/reach"
 )
 
-// A hosting is an etcd that may be this process's to host.
+// A hosting is an etcd that this process may have to host.
 type hosting struct {
 	rendezvous.Access
 	target   reach.Target
@@ -56,8 +56,8 @@ func (h *hosting) claim(ctx context.Context) (*embedded.Config, error) {
 	return &c, nil
 }
 
-// A host is a server that starts, which may take as long as the other members are not there. Of several, one that has lost
-// its data may take a while though they are: the node need not wait for that.
+// A host is a server that starts, which takes until most of the members are there. A member that has lost its data takes
+// longer: its node does not wait for that.
 type host struct {
 	endpoint rendezvous.Endpoint
 	cancel   context.CancelCauseFunc // makes the start fail
@@ -185,7 +185,7 @@ func (s *host) close(ctx context.Context) error {
 	return s.server.Close(ctx)
 }
 
-// Serve hosts an etcd by hand.
+// Serve hosts an etcd until ctx ends: gorun etcd.
 func (Backend) Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error {
 	target, err := targetOf(a)
 	if err != nil {

@@ -63,7 +63,7 @@ type Config struct {
 	Changed func(key string, more int)    // the process with key has so many more connections to this one; may be nil; is called from any goroutine
 	Control func(net.Conn)                // takes the connection of somebody who holds the secret and has called Dial; nil: there are none
 	Log     func(msg string, args ...any) // is told of strangers; nil: nobody is
-	// Dial connects to another process; nil: addr.Dial.
+	// Dial connects to another process; nil: network.Dial.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 

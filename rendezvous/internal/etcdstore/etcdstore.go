@@ -1,4 +1,4 @@
-// Package etcdstore is a store over etcd.
+// Package etcdstore is a [store.Store] over etcd.
 package etcdstore
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
-// etcd is a store.
+// etcd is a store.Store.
 type etcd struct {
 	client *clientv3.Client
-	who    string // what people call the one that uses it
+	who    string // uses it, in the words of errors
 	prefix string // of the keys that it uses
 }
 
@@ -183,7 +183,7 @@ func compares(conds []store.Cond) (all []clientv3.Cmp) {
 	return all
 }
 
-// explain returns errors that a store has.
+// explain turns an error of etcd's client into one that package store describes.
 func (e *etcd) explain(err error) error {
 	var answer rpctypes.EtcdError
 	final := []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition}

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A Store keeps values by keys. Whatever is written at once is written at a revision of its own, which is higher than all before.
-// All calls may be made at the same time.
+// A Store keeps values by keys. Each transaction that writes has a revision of its own, which is higher than all before
+// it. Several goroutines may use a Store.
 //
-// A call that fails may have been carried out, and one that is carried out may have been carried out twice.
+// A call that fails may have been carried out all the same, and any call may be carried out twice.
 type Store interface {
 	// Read answers queries at one revision.
 	Read(ctx context.Context, queries ...Query) (Answer, error)
@@ -21,13 +21,13 @@ type Store interface {
 	// Commit does all of a transaction, if its conditions hold, or nothing.
 	Commit(ctx context.Context, t Txn) (Answer, error)
 
-	// Keep grants a lease for a time if id is 0, and otherwise renews it for the time for which it was granted. It returns the lease, and
-	// for how long that is good: perhaps not the time that was asked for, since a store may count in seconds. If id is not 0 and ttl
-	// is, it renews nothing. It fails with ErrNoLease if there is no such lease.
+	// Keep grants a lease for ttl if id is 0. Otherwise it renews lease id for the time for which it was granted or,
+	// if ttl is 0, only asks. It returns the lease, and how long that lasts: perhaps not ttl, since a store may count
+	// in seconds. It fails with ErrNoLease if there is no such lease.
 	Keep(ctx context.Context, id Lease, ttl time.Duration) (Lease, time.Duration, error)
 
-	// Watch calls changed with changes of keys, in their order, until ctx ends. Some may be lost: then it calls changed without events, as
-	// it also does when it begins.
+	// Watch calls changed with changes of keys, in their order, until ctx ends. It calls changed without events when it
+	// begins, and when some may have been lost.
 	Watch(ctx context.Context, keys Range, changed func([]Event))
 
 	// Close ends the use of the store, not the store.
@@ -37,7 +37,7 @@ type Store interface {
 // ErrNoLease says that a lease has ended, or was never granted.
 var ErrNoLease = errors.New("there is no such lease")
 
-// A RefusedError is an answer of the store, which would answer the same again.
+// A RefusedError means that the store has refused a call, and would refuse it again.
 type RefusedError struct{ Err error }
 
 // Error is one line.
@@ -89,10 +89,10 @@ type Query struct {
 // Found is the answer to a Query.
 type Found struct {
 	KVs   []KV
-	Count int // how many keys the range has, whatever Since and Limit leave out
+	Count int // how many keys the range has, also those that Since and Limit leave out
 }
 
-// Only is what the answer about one key says.
+// Only returns what was found by a query for one key; zero: there is no such key.
 func (f Found) Only() (kv KV) {
 	if len(f.KVs) > 0 {
 		kv = f.KVs[0]
@@ -107,7 +107,8 @@ type Txn struct {
 	Puts    []Put
 	Else    []Query // are answered if they do not hold
 
-	// End is a lease that ends once the rest is done; 0: none. It is no error if it has ended already. It may go on if Commit fails.
+	// End is a lease that ends when the rest is done; 0: none. It is no error if it has ended already. If Commit fails,
+	// it may go on.
 	End Lease
 }
 
@@ -117,7 +118,7 @@ type Put struct {
 	Lease      Lease
 }
 
-// A Cond is a condition. There are three kinds.
+// A Cond is a condition about each key of a range. If the range has no key, it is about a key that is not there.
 type Cond struct {
 	Range
 	Kind  CondKind
@@ -127,16 +128,16 @@ type Cond struct {
 // A CondKind is a kind of condition.
 type CondKind int
 
-// The kinds of conditions hold for a range if they hold for each of its keys, and for none as they do for a key that is not there.
+// The kinds of conditions: the key ...
 const (
-	IsWritten CondKind = iota // last, at the revision Value; 0: the key is not there
-	IsLeased                  // under the lease Value
-	Exists                    // the range has a key; Value is of no interest
+	IsWritten CondKind = iota // was written last at the revision Value; 0: is not there
+	IsLeased                  // is under the lease Value
+	Exists                    // is there, whatever Value is
 )
 
-// An Answer is what a call has found, at a revision: for a transaction that writes something, its own.
+// An Answer is what a call has found.
 type Answer struct {
-	Rev   int64
-	Done  bool // the conditions held
-	Found []Found
+	Rev   int64   // of the store then; of a transaction that writes, its own
+	Done  bool    // the conditions held
+	Found []Found // one for each query
 }

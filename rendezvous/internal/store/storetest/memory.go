@@ -13,7 +13,7 @@ import (
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
-// A Memory is a store in memory, of which the suite wants every other to be a copy. Leases run out when somebody calls Expire.
+// A Memory is a store in memory, with which the suite compares every other. Leases run out when somebody calls Expire.
 type Memory struct {
 	Now     func() time.Time            // may be replaced before the first use
 	Changed func(events []store.Event)  // is told of each transaction that has written
@@ -43,18 +43,18 @@ func NewMemory(random *rand.Rand) *Memory {
 	}
 }
 
-// Snapshot is a store as m is now, and so many revisions on.
-func (m *Memory) Snapshot(on int64) *Memory {
+// Snapshot returns a copy of m, whose revision is higher by ahead.
+func (m *Memory) Snapshot(ahead int64) *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewMemory(m.random)
-	c.Now, c.Changed, c.Mutate, c.rev, c.lost = m.Now, m.Changed, m.Mutate, m.rev+on, m.lost
+	c.Now, c.Changed, c.Mutate, c.rev, c.lost = m.Now, m.Changed, m.Mutate, m.rev+ahead, m.lost
 	c.keys, c.history = slices.Clone(m.keys), slices.Clone(m.history)
 	c.values, c.leases = maps.Clone(m.values), maps.Clone(m.leases)
 	return c
 }
 
-// Get returns what is known of a key.
+// Get returns a key and its value.
 func (m *Memory) Get(key string) store.KV {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func (m *Memory) End(id store.Lease) {
 	m.notify(events)
 }
 
-// Read is that of a Store.
+// Read implements [store.Store].
 func (m *Memory) Read(_ context.Context, queries ...store.Query) (store.Answer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,7 +178,7 @@ func (m *Memory) find(queries []store.Query) (all []store.Found) {
 	return all
 }
 
-// Commit is that of a Store.
+// Commit implements [store.Store].
 func (m *Memory) Commit(_ context.Context, t store.Txn) (a store.Answer, err error) {
 	t = m.Mutate(t)
 	a, events, err := m.commit(t)
@@ -253,7 +253,7 @@ func (m *Memory) remove(key string) store.Event {
 	return store.Event{KV: store.KV{Key: key, Written: m.rev + 1}, Deleted: true}
 }
 
-// wrote ends a transaction.
+// wrote ends a transaction: if it has written something, it has a revision, and those who watch are told.
 func (m *Memory) wrote(events []store.Event) {
 	if len(events) > 0 {
 		m.rev++
@@ -269,7 +269,7 @@ func (m *Memory) notify(events []store.Event) {
 	}
 }
 
-// Keep is that of a Store.
+// Keep implements [store.Store].
 func (m *Memory) Keep(_ context.Context, id store.Lease, ttl time.Duration) (store.Lease, time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -287,7 +287,7 @@ func (m *Memory) Keep(_ context.Context, id store.Lease, ttl time.Duration) (sto
 	return id, l.ttl, nil
 }
 
-// Watch is that of a Store.
+// Watch implements [store.Store].
 func (m *Memory) Watch(ctx context.Context, keys store.Range, changed func([]store.Event)) {
 	rev := m.Rev()
 	changed(nil)
