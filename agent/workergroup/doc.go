@@ -6,5 +6,5 @@
 // starts the other workers, and returns a [Gang] of all. [Gang.Revoke] ends the round, but not the workers that take part.
 //
 // A mutex guards the state of the Group. Nothing waits while it is held. Whether a worker is late is decided without a
-// clock (see answers); one timer is set for the first deadline of all workers.
+// clock (see unanswered); one timer is set for the first deadline of all workers.
 package workergroup

@@ -30,7 +30,7 @@ type worker struct {
 	fault    string       // what it did wrong on its socket; empty: nothing
 	livedOn  int          // the first round that was sent to it after the one in which it was started; 0: there was none
 	revoked  *death.Death // its failure, if it has revoked the last round that was sent to it; nil: it has not
-	answers
+	unanswered
 }
 
 // follow follows the worker to its end.

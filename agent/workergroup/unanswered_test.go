@@ -28,7 +28,7 @@ func TestAnswers(t *testing.T) {
 		"disconnected, suspended": "0 sent 2; 3 cut; 9 extend 6; 9 check lost; 10 check lost: " + cannotEnter,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var a answers
+			var a unanswered
 			begun := time.Now()
 			for step := range strings.SplitSeq(story, "; ") {
 				step, want, _ := strings.Cut(step, ": ")
