@@ -21,7 +21,8 @@ const maxDigits = 18
 // ExpandHosts returns the hosts of list, in its order: n[1-2],m means n1, n2, m, and r[1-2]n[1-2] means r1n1, r1n2, r2n1, r2n2.
 // Slurm writes such lists in SLURM_JOB_NODELIST and SLURM_STEP_NODELIST, and Flux in its attribute hostlist. Both use the syntax of
 // LLNL's hostlist library (pdsh): names are separated by commas, brackets stand for numbers and ranges of numbers, and a name may have
-// several. A number with leading zeros says how wide the numbers of its range are. ExpandHosts returns duplicates as they are. Each name is one that CheckName accepts. The error says at which character of list the problem is.
+// several. A number with leading zeros says how wide the numbers of its range are. ExpandHosts returns duplicates as they are. Each name
+// is one that CheckHostName accepts. The error says at which character of list the problem is.
 func ExpandHosts(list string) ([]string, error) {
 	if err := checkLength(list); err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func ExpandHosts(list string) ([]string, error) {
 	}
 }
 
-// CheckHostName returns an error if name cannot be that of a host: if it is empty or longer than MaxName, if it begins with a hyphen, which
+// CheckHostName returns an error if name cannot be that of a host: if it is empty or longer than MaxHostName, if it begins with a hyphen, which
 // programs such as ssh take for an option, or if it has other characters than ASCII letters, digits, dots, hyphens and underscores.
 func CheckHostName(name string) error {
 	switch bad := notInName(name); {

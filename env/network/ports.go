@@ -26,13 +26,13 @@ func (p *Port) Close() error { return p.close() }
 // ReservePort reserves a TCP port on an address of this machine, or on all its addresses if host is empty. Host is an address or a name. Port 0
 // means any free port, if possible one that the system never gives to an outgoing connection. So nobody gets the port by chance after Close,
 // before the server listens. A port that you name may be reserved by others too: it is refused only if somebody listens on it. If the port
-// cannot be reserved, the error is an *Error.
+// cannot be reserved, the error is a *PortError.
 func ReservePort(host string, port int) (*Port, error) { return reservePort(host, port, shared) }
 
-// ClaimPort is Reserve, but refuses a port that anybody has reserved, this process too, or where connections of an earlier server linger.
+// ClaimPort is ReservePort, but refuses a port that anybody has reserved, this process too, or where connections of an earlier server linger.
 func ClaimPort(host string, port int) (*Port, error) { return reservePort(host, port, exclusive) }
 
-// ReservePortPair reserves any port, as Reserve does, and the next one: a member of an etcd cluster listens on both.
+// ReservePortPair reserves any port, as ReservePort does, and the next one: a member of an etcd cluster listens on both.
 func ReservePortPair(host string) (first, next *Port, err error) {
 	for range mostTries {
 		if first, err = ReservePort(host, 0); err != nil {
@@ -51,7 +51,7 @@ func ReservePortPair(host string) (first, next *Port, err error) {
 }
 
 const (
-	mostTries = 16    // random ports, before the system chooses one; in ReservePair, pairs
+	mostTries = 16    // random ports, before the system chooses one; in ReservePortPair, pairs
 	highest   = 65535 // port number
 )
 
@@ -70,6 +70,7 @@ type PortError struct {
 	Err  error
 }
 
+// Error is one line.
 func (e *PortError) Error() string {
 	host := e.Host
 	if host == "" {

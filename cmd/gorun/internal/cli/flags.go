@@ -148,7 +148,7 @@ func (c commandLine) values(lookup func(string) (string, bool)) values {
 	return v
 }
 
-// text returns what is given for a flag that does not repeat; empty: nothing.
+// text returns the value of a flag that does not repeat; empty: there is none.
 func (v values) text(name string) string {
 	if g, ok := v[name]; ok {
 		return g.texts[0]
@@ -156,10 +156,10 @@ func (v values) text(name string) string {
 	return ""
 }
 
-// has reports whether something is given for a flag.
+// has reports whether a flag has a value.
 func (v values) has(name string) bool { _, ok := v[name]; return ok }
 
-// orElse sets what counts for a flag for which nothing is given.
+// orElse sets a flag that has no value.
 func (v values) orElse(name, text string) {
 	if !v.has(name) {
 		v[name] = value{[]string{text}, "--" + name}
@@ -193,8 +193,8 @@ func (v values) options(h host) (*options, error) {
 	return o, nil
 }
 
-// parse parses every value. It does not check whether they are compatible. The variables of workers come first,
-// because some of them say which devices workers see.
+// parse parses every value. It does not check whether they are compatible. The variables of workers come first (only
+// their flags repeat), because some of them say which devices workers see.
 func (v values) parse(h host) (*options, error) {
 	o := defaults(h)
 	for _, first := range []bool{true, false} {
@@ -212,7 +212,7 @@ func (v values) parse(h host) (*options, error) {
 	return o, nil
 }
 
-// set sets what is given for a flag.
+// set parses the value of a flag; none: the default stays.
 func (o *options) set(f *flag, g value) error {
 	for _, text := range g.texts {
 		shown := text

@@ -19,9 +19,10 @@ type jobFinder struct {
 	here  host
 	etcd  Etcd
 	line  commandLine
-	mayBe bool   // without a name, the command is about the only job
 	name  string // of the job; empty: it has none, or flags say it
 	other string // the argument behind the job; empty: the command has none
+
+	nameOptional bool // without a name, the command is about the only job
 }
 
 // newJobCommand returns a command about one job. Its first argument is the job's name, which may be left out if use
@@ -30,7 +31,7 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run func(*cobr
 	words := slices.DeleteFunc(strings.Fields(use), func(word string) bool { return word == "[flags]" })
 	name, arguments := words[0], words[1:]
 	about := func(f *flag) string { return f.running }
-	find := &jobFinder{here: here, etcd: etcd, mayBe: strings.Contains(use, "[JOB]"),
+	find := &jobFinder{here: here, etcd: etcd, nameOptional: strings.Contains(use, "[JOB]"),
 		line: newCommandLine(func(f *flag) bool { return about(f) != "" })}
 	cmd := &cobra.Command{
 		Use: use, DisableFlagsInUseLine: true, Short: short, Long: strings.TrimSpace(long + " " + aboutJob + " " + aboutElsewhere),
@@ -102,7 +103,7 @@ func (f *jobFinder) job(ctx context.Context) (*status.Job, []jobs.Agent, error) 
 		name = o.runID
 	}
 	if o.endpoint == "" {
-		if name == "" && !f.mayBe {
+		if name == "" && !f.nameOptional {
 			return nil, nil, usagef("which job? Name one, as gorun ps lists them")
 		}
 		agents, err := jobs.Local(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/gorun/gorun/launcher/guard"
 )
 
-// A session is what a command that carries a job has to do with beside its options.
+// A session is what a command that runs a job needs beside its options.
 type session struct {
 	node           launchedNode
 	stdout, stderr *os.File
@@ -29,15 +29,15 @@ type session struct {
 	interrupts     *interrupts
 }
 
-// A launchedNode is how gorun launch learns of a node that it has started. Its zero value is that of another node.
+// A launchedNode is what gorun launch needs of a node that it has started; zero: something else has started it.
 type launchedNode struct {
-	host      string             // its name for gorun launch
+	host      string             // what gorun launch calls it
 	published func(*status.Node) // gets each snapshot
 	scaled    func(need int)     // learns how many nodes the job needs, if that has changed
 }
 
-// begin begins a session, and warns about the options. Signals are caught as long as this process lives: they must
-// not leave temporary files behind or change the exit code.
+// begin begins a session, and warns about the options. It catches signals until this process ends: none may leave
+// temporary files behind, or change the exit code.
 func (o *options) begin(command []string, node launchedNode, stdout, stderr *os.File) (*session, error) {
 	s := &session{node: node, stdout: stdout, stderr: stderr, std: newStdio(stdout, stderr)}
 	s.std.silent = node.host != ""

@@ -47,7 +47,7 @@ func randomFaults(seed uint64, length time.Duration, nodes int) step {
 			what := describeFaults(list)
 			d.fault.what = fmt.Sprintf("%d random faults, seed %d", n, seed)
 			for _, f := range list {
-				restarts += f.costs
+				restarts += f.restarts
 			}
 			took, err := d.injectAll(ctx, list, pauses, upTo(0, nodes))
 			if err == nil {

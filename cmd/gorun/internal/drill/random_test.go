@@ -18,11 +18,11 @@ func TestRandomFaults(t *testing.T) {
 		targets = make(map[int]bool)
 		for range turns {
 			list := chooseFaults(r, nodes, members)
-			if len(list) < 1 || len(list) > 2 || len(list) == 2 && list[0].on == list[1].on {
+			if len(list) < 1 || len(list) > 2 || len(list) == 2 && list[0].host == list[1].host {
 				t.Fatalf("%d at once: %s", len(list), describeFaults(list))
 			}
 			for _, f := range list {
-				targets[f.on] = true
+				targets[f.host] = true
 				kinds[digits.ReplaceAllString(f.begin.what, "N")] = true
 			}
 			what = append(what, describeFaults(list))

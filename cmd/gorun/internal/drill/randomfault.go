@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A randomFault lasts for a while. What it is for people is what its beginning is.
+// A randomFault has a beginning, by which people know it, and an end.
 type randomFault struct {
-	begin step
-	end   []step        // none: it is over at once
-	on    int           // the host that it hits
-	lasts time.Duration // at least
-	costs int           // restarts of the job
+	begin    step
+	end      []step        // none: it is over at once
+	host     int           // that it hits
+	lasts    time.Duration // at least
+	restarts int           // of the job, that it costs
 }
 
 func describeFaults(list []randomFault) string {
@@ -48,7 +48,7 @@ func chooseFaults(r *rand.Rand, nodes, members int) []randomFault {
 		return list
 	}
 	for {
-		if second := chooseFault(r, nodes, members); second.on != list[0].on && (nodes > 2 || second.on < 0 || list[0].on < 0) {
+		if second := chooseFault(r, nodes, members); second.host != list[0].host && (nodes > 2 || second.host < 0 || list[0].host < 0) {
 			return append(list, second)
 		}
 	}
@@ -59,25 +59,25 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 	fatal := []syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGABRT}[r.IntN(3)]
 	switch r.IntN(9) {
 	case 0, 1:
-		return randomFault{begin: killWorker(node, fatal), on: node, costs: 1}
+		return randomFault{begin: killWorker(node, fatal), host: node, restarts: 1}
 	case 2:
 		return restartAgent(node, syscall.SIGKILL)
 	case 3:
 		return restartAgent(node, syscall.SIGTERM)
 	case 4:
-		return stop(node, func(sig syscall.Signal) step { return signalAgent(sig, node) })
+		return suspend(node, func(sig syscall.Signal) step { return signalAgent(sig, node) })
 	case 5:
 		return cutOff(node)
 	case 6:
 		begin, end := signalEtcd(syscall.SIGKILL, member), []step{memberGone(member), startEtcd(member)}
-		return randomFault{begin: begin.named(begin.what + restarted), end: end, on: etcdHost(member)}
+		return randomFault{begin: begin.named(begin.what + restarted), end: end, host: etcdHost(member)}
 	case 7:
 		return isolate(node, (node+1+r.IntN(nodes-1))%nodes, r.IntN(2) == 0)
 	default:
 		if r.IntN(2) == 0 {
 			return cutOff(etcdHost(member))
 		}
-		return stop(etcdHost(member), func(sig syscall.Signal) step { return signalEtcd(sig, member) })
+		return suspend(etcdHost(member), func(sig syscall.Signal) step { return signalEtcd(sig, member) })
 	}
 }
 
@@ -95,16 +95,16 @@ func killWorker(node int, sig syscall.Signal) step {
 
 func restartAgent(node int, sig syscall.Signal) randomFault {
 	begin := signalAgent(sig, node)
-	return randomFault{begin: begin.named(begin.what + restarted), end: []step{agentGone(node), start(node)}, on: node}
+	return randomFault{begin: begin.named(begin.what + restarted), end: []step{agentGone(node), start(node)}, host: node}
 }
 
-// stop suspends the process on a host.
-func stop(host int, signal func(syscall.Signal) step) randomFault {
-	return randomFault{begin: signal(syscall.SIGSTOP), end: []step{signal(syscall.SIGCONT)}, on: host}
+// suspend suspends the process on a host.
+func suspend(host int, signal func(syscall.Signal) step) randomFault {
+	return randomFault{begin: signal(syscall.SIGSTOP), end: []step{signal(syscall.SIGCONT)}, host: host}
 }
 
 func cutOff(host int) randomFault {
-	return randomFault{begin: cut(host), end: []step{heal(host)}, on: host}
+	return randomFault{begin: cut(host), end: []step{heal(host)}, host: host}
 }
 
 // isolate separates two nodes, while both reach all others: for a moment, or long enough for them to notice.
@@ -112,7 +112,7 @@ func isolate(node, other int, long bool) randomFault {
 	what := fmt.Sprintf("nodes %d and %d lose each other", node, other)
 	separate := func(_ context.Context, d *drill) error { return d.network.Isolate(node, other) }
 	join := func(_ context.Context, d *drill) error { return d.network.Rejoin(node, other) }
-	f := randomFault{begin: step{what, separate}, end: []step{{what + " no more", join}}, on: node}
+	f := randomFault{begin: step{what, separate}, end: []step{{what + " no more", join}}, host: node}
 	if long {
 		f.begin.what += " for long"
 		f.lasts = silenceTime + silenceTime/2 // until after it has been noticed

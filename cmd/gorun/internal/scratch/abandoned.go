@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Who kills all processes of a job at once, as Slurm does, leaves nobody to remove its temporary files. So gorun
+// If all processes of a job are killed at once, as Slurm does, nobody is left to remove its temporary files. So gorun
 // locks its directory as long as it lives, and removes at its end those directories of the same user and machine
-// whose locks nobody holds. Another machine may not see the locks: many a shared file system can keep them within
-// each machine. So a lock's name says which machine it is of.
+// whose locks nobody holds. On many a shared file system, a machine does not see the locks of others. So the name of a
+// lock says of which machine it is.
 
 const (
 	lockPrefix = "lock-"
@@ -71,13 +71,13 @@ func removeAbandoned(in string) {
 	}
 	for _, e := range entries {
 		if dir := filepath.Join(in, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), prefix) && isAbandoned(dir, lock, e) {
-			_ = removeBeforeLock(dir, lock) // or the next gorun does
+			_ = removeLockLast(dir, lock) // or the next gorun does
 		}
 	}
 }
 
-// removeBeforeLock removes a directory, and its lock last: without it, nobody would go on after half of the removal.
-func removeBeforeLock(dir, lock string) error {
+// removeLockLast removes a directory, and its lock last: without a lock, nobody would finish a removal that was cut short.
+func removeLockLast(dir, lock string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Name() != lock {

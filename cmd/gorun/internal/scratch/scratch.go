@@ -1,4 +1,4 @@
-// Package scratch is the directory of a job for temporary files, which goes however the job ends.
+// Package scratch is the directory of a job for temporary files, which is removed however the job ends.
 package scratch
 
 import (
@@ -40,7 +40,7 @@ const prefix = "gorun-"
 // maxName is how many bytes of a job's name its directory shows: the path of a socket in it has at most 107.
 const maxName = 16
 
-// New creates a directory, with a part of name in its own.
+// New creates a directory, whose name begins with that of the job, or a part of it.
 func New(name string, logger *slog.Logger) (*Dir, error) {
 	ChooseTempDir(logger)
 	name = launcher.FileName(name)
@@ -59,7 +59,7 @@ func New(name string, logger *slog.Logger) (*Dir, error) {
 	return s, nil
 }
 
-// Keep gives the directory a guard of its own, which lives until close has removed the directory.
+// Keep gives the directory a guard of its own, which lives until Close has removed the directory.
 func (s *Dir) Keep() (err error) {
 	s.cleaner, err = guard.Keep(s.Path)
 	return err

@@ -15,7 +15,7 @@ import (
 // The files of a store, beside those of its keys.
 const (
 	openName  = "open"  // whoever has opened the store holds a shared lock of it
-	writeName = "write" // whoever writes holds its lock; without it, what an earlier run has left is not removed wholly
+	writeName = "write" // whoever writes holds its lock; if it is missing, keys of an earlier run may be left
 	newName   = "new"   // what is being written
 	keyPrefix = "key-"
 )
@@ -89,7 +89,7 @@ func (d *dir) enter() error {
 			return err
 		}
 	}
-	// Nobody who takes the lock for a moment here to find out whether he is the first, or the last, keeps it.
+	// This waits at most for those who look whether they are the first or the last: they do not keep the lock.
 	if err := flock(d.opened, syscall.LOCK_SH); err != nil {
 		return err
 	}
