@@ -64,12 +64,15 @@ func (c *connection) send(kind frame.Kind, payload []byte) {
 	c.to.Put(frame.Append(nil, kind, payload))
 }
 
-// lingerTimeout is how long a connection may stay open after its remote shell was killed. The proxy may be on this machine, and no child
-// of the shell: it needs this time to kill a job that is frozen. A proxy that is frozen itself keeps the connection.
+// lingerTimeout is how long a connection may stay open after its remote shell was killed. The proxy may be on this
+// machine, and no child of the shell: it needs this time to kill a job that is frozen. A proxy that is frozen itself
+// keeps the connection.
 const lingerTimeout = 10 * time.Second
 
-// kill ends the remote shell and what it has started here. The proxy reads an end of file.
+// kill ends the remote shell and what it has started here. The proxy reads an end of file, also if it is on this
+// machine, and no child of the shell.
 func (c *connection) kill() {
+	c.stdin.Close()
 	_ = c.stdout.SetReadDeadline(time.Now().Add(lingerTimeout)) // fails if nobody reads any more
 	select {
 	case <-c.exited:

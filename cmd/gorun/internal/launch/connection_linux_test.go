@@ -2,6 +2,8 @@ package launch
 
 import (
 	"bufio"
+	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,5 +47,25 @@ func TestKilledConnectionEndsThoughAnotherKeepsIt(t *testing.T) {
 				t.Error("the connection is still read")
 			}
 		})
+	}
+}
+
+// A proxy that is not in the session of the remote shell lives on when that is killed. It has to learn of that.
+func TestKilledConnectionEndsProxyElsewhere(t *testing.T) {
+	t.Parallel()
+	starter := newStarter()
+	t.Cleanup(func() { starter.close() })
+	c, err := connect(starter, []string{"setsid", "sh", "-c", "echo started; exec cat"}) // a shell has a session, so setsid forks
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(c.stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	<-c.exited
+	c.kill()
+	e := c.receive(func(frame.Hello) bool { return true }, func(frame.Kind, []byte) bool { return true })
+	if errors.Is(e.err, os.ErrDeadlineExceeded) {
+		t.Errorf("it read no end of file: %v", e.err)
 	}
 }
