@@ -8,14 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 // The files of a store, beside those of its keys.
 const (
-	openName  = "open"  // whoever has opened the store holds a shared lock of it
-	writeName = "write" // whoever writes holds its lock; if it is missing, keys of an earlier run may be left
+	openName  = "open"  // whoever opens or closes the store holds its lock
+	usedName  = "used"  // whoever has opened the store holds a shared lock of it
+	writeName = "write" // whoever writes holds its lock
 	newName   = "new"   // what is being written
 	keyPrefix = "key-"
 )
@@ -23,7 +25,8 @@ const (
 // A dir is one handle of the directory of a store.
 type dir struct {
 	path   string
-	opened *os.File // openName
+	opens  *os.File // openName
+	used   *os.File // usedName
 	writes *os.File // writeName
 }
 
@@ -38,18 +41,18 @@ func openDir(path string) (*dir, error) {
 	d := &dir{path: path}
 	err := d.check()
 	if err == nil {
-		d.opened, err = os.OpenFile(d.file(openName), os.O_RDWR|os.O_CREATE, 0o600)
-	}
-	if err == nil {
-		err = d.enter()
-	}
-	if err == nil {
-		return d, nil
+		d.opens, err = d.open(openName, os.O_CREATE)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errRemoved
 	}
-	return nil, d.failed(errors.Join(err, d.leave()))
+	if err == nil {
+		err = d.enter()
+	}
+	if err != nil {
+		return nil, d.failed(errors.Join(err, d.leave()))
+	}
+	return d, nil
 }
 
 // check returns an error if the directory is not this user's own, or no store.
@@ -69,64 +72,85 @@ func (d *dir) check() error {
 	}
 	files, err := os.ReadDir(d.path)
 	for _, f := range files {
-		switch name := f.Name(); {
-		case name == openName, name == writeName, name == newName:
-		case strings.HasPrefix(name, keyPrefix) && len(name) == len(fileOf("")):
-		default:
-			return fmt.Errorf("it is no store: it has a file %.100q", name)
+		if !isOwn(f) {
+			return fmt.Errorf("it is no store: it has a file %.100q", f.Name())
 		}
 	}
 	return err
 }
 
-// enter takes the shared lock of who has opened the store. The first one to do so removes all keys.
-func (d *dir) enter() error {
-	if flock(d.opened, syscall.LOCK_EX|syscall.LOCK_NB) == nil && !d.isRemoved() {
-		if err := d.removeKeys(); err != nil {
-			return err
-		}
-		if err := os.WriteFile(d.file(writeName), nil, 0o600); err != nil {
-			return err
-		}
+// isOwn reports whether f is a file of a store.
+func isOwn(f fs.DirEntry) bool {
+	switch f.Name() {
+	case openName, usedName, writeName, newName:
+		return f.Type().IsRegular()
 	}
-	// This waits at most for those who look whether they are the first or the last: they do not keep the lock.
-	if err := flock(d.opened, syscall.LOCK_SH); err != nil {
+	return f.Type().IsRegular() && strings.HasPrefix(f.Name(), keyPrefix) && len(f.Name()) == len(fileOf(""))
+}
+
+// enter takes the shared lock of who has opened the store. The first one to do so removes all keys.
+func (d *dir) enter() (err error) {
+	if err := flock(d.opens, syscall.LOCK_EX); err != nil {
 		return err
 	}
+	defer unlock(d.opens)
 	if d.isRemoved() {
 		return errRemoved
 	}
-	var err error
-	d.writes, err = os.OpenFile(d.file(writeName), os.O_RDWR, 0)
+	if d.used, err = d.open(usedName, os.O_CREATE); err != nil {
+		return err
+	}
+	// One that is being killed may still have it exclusively. Its lock of the other file may be free by then.
+	if err := flock(d.used, syscall.LOCK_SH); err != nil {
+		return err
+	}
+	if flock(d.used, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		err = errors.Join(d.removeFiles(openName, usedName), os.WriteFile(d.file(writeName), nil, 0o600))
+	}
+	if err == nil {
+		err = flock(d.used, syscall.LOCK_SH) // again: to ask for more may have lost it
+	}
+	if err == nil {
+		d.writes, err = d.open(writeName, 0)
+	}
 	return err
 }
 
 // leave closes the directory, and removes it if nobody else has it open.
 func (d *dir) leave() (err error) {
-	if d.opened == nil {
-		return nil
+	if d.used != nil {
+		err = d.removeIfLast()
 	}
-	if flock(d.opened, syscall.LOCK_EX|syscall.LOCK_NB) == nil && !d.isRemoved() {
-		err = errors.Join(d.removeKeys(), os.Remove(d.file(openName)))
-		if e := os.Remove(d.path); !errors.Is(e, fs.ErrNotExist) && !errors.Is(e, syscall.ENOTEMPTY) { // somebody opens it again
-			err = errors.Join(err, e)
+	for _, f := range []*os.File{d.writes, d.used, d.opens} {
+		if f != nil {
+			_ = f.Close()
 		}
-	}
-	_ = d.opened.Close()
-	if d.writes != nil {
-		_ = d.writes.Close()
 	}
 	return err
 }
 
-// removeKeys removes all files but the first. If it is killed, the next one to open the store removes the rest.
-func (d *dir) removeKeys() error {
-	if err := os.Remove(d.file(writeName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (d *dir) removeIfLast() error {
+	if err := flock(d.opens, syscall.LOCK_EX); err != nil {
 		return err
 	}
+	defer unlock(d.opens)
+	if d.isRemoved() || flock(d.used, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return nil
+	}
+	// Whoever waits for the lock finds its file removed, and begins again.
+	err := errors.Join(d.removeFiles(openName), os.Remove(d.file(openName)))
+	e := os.Remove(d.path)
+	if errors.Is(e, fs.ErrNotExist) || errors.Is(e, syscall.ENOTEMPTY) { // somebody opens it again, or has a file of his own in it
+		e = nil
+	}
+	return errors.Join(err, e)
+}
+
+// removeFiles removes the store's files other than those to keep.
+func (d *dir) removeFiles(keep ...string) error {
 	files, err := os.ReadDir(d.path)
 	for _, f := range files {
-		if f.Name() != openName {
+		if isOwn(f) && !slices.Contains(keep, f.Name()) {
 			err = errors.Join(err, os.Remove(d.file(f.Name())))
 		}
 	}
@@ -139,11 +163,16 @@ func (d *dir) isRemoved() bool {
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	own, err := d.opened.Stat()
+	own, err := d.opens.Stat()
 	return err == nil && !os.SameFile(now, own)
 }
 
 func (d *dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// open opens one of the files that have locks.
+func (d *dir) open(name string, flag int) (*os.File, error) {
+	return os.OpenFile(d.file(name), os.O_RDWR|flag, 0o600)
+}
 
 func fileOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
@@ -168,7 +197,9 @@ func (d *dir) tryLock() (locked bool, err error) {
 	return true, nil
 }
 
-func (d *dir) unlock() { _ = flock(d.writes, syscall.LOCK_UN) }
+func (d *dir) unlock() { unlock(d.writes) }
+
+func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
 func flock(f *os.File, how int) error {
 	for {

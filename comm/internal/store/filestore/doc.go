@@ -3,9 +3,9 @@
 //
 // Each key is a file, whose name is the key's hash. To write one, a process holds the lock of the file "write", and
 // renames a temporary file. To read one, it takes no lock. Whoever has opened the store holds a shared lock of the file
-// "open": the first and the last one can have it exclusively, and remove all other files. They begin with "write", and
-// the first one makes that again at the end. So who finds it missing knows that another one was killed meanwhile. A call
-// that waits for a key looks for its file again and again, since file systems of several machines announce nothing.
+// "used": the first and the last one can have it exclusively, and remove all keys. They hold the lock of the file
+// "open" meanwhile, so that one who finds the store in use knows that its keys are not of an earlier run. A call that
+// waits for a key looks for its file again and again, since file systems of several machines announce nothing.
 //
 // # Layout
 //

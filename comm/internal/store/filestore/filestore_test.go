@@ -185,21 +185,24 @@ func TestDoesNotMixRuns(t *testing.T) {
 	}
 }
 
-// The first to open a store is killed while it removes what an earlier run has left: the next one removes the rest.
+// The first to open a store, or the last to close it, is killed while another one waits for it: that one finds nothing.
 func TestFinishesWhatAKilledOneHasBegun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	stale := filepath.Join(path, "key-"+strings.Repeat("0", 64))
-	if err := errors.Join(os.Mkdir(path, 0o700), os.WriteFile(stale, nil, 0o600)); err != nil {
-		t.Fatal(err)
+	err := os.Mkdir(path, 0o700)
+	for _, name := range []string{stale, filepath.Join(path, "write")} {
+		err = errors.Join(err, os.WriteFile(name, nil, 0o600))
 	}
-	first, err := os.Create(filepath.Join(path, "open"))
-	if err == nil {
-		err = syscall.Flock(int(first.Fd()), syscall.LOCK_EX)
+	var locked []*os.File
+	for _, name := range []string{"open", "used"} {
+		f, e := os.Create(filepath.Join(path, name))
+		err = errors.Join(err, e, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+		locked = append(locked, f)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened := make(chan error)
+	opened := make(chan error, 1)
 	go func() {
 		s, err := filestore.Open(path)
 		if err == nil {
@@ -208,10 +211,30 @@ func TestFinishesWhatAKilledOneHasBegun(t *testing.T) {
 		}
 		opened <- err
 	}()
-	time.Sleep(10 * time.Millisecond) // mostly, Open waits by then
-	_ = first.Close()                 // as when its process ends
+	for _, f := range locked { // as when their process ends, in this order
+		time.Sleep(10 * time.Millisecond) // mostly, Open waits by then
+		select {
+		case err := <-opened:
+			t.Fatalf("Open has not waited: %v", err)
+		default:
+		}
+		_ = f.Close()
+	}
 	if err := <-opened; !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file of the earlier run: %v; want it gone", err)
+	}
+}
+
+// What others put into the directory while the store is open stays there.
+func TestRemovesItsOwnFilesOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	s := open(t, path)
+	if err := errors.Join(s.Set(t.Context(), "key", nil), os.WriteFile(filepath.Join(path, "thesis.txt"), nil, 0o600), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(path)
+	if err != nil || len(files) != 1 || files[0].Name() != "thesis.txt" {
+		t.Errorf("there is %v, %v; want the file of somebody else", files, err)
 	}
 }
 
@@ -238,13 +261,15 @@ func TestLeavesWhatIsNotAStore(t *testing.T) {
 		os.Mkdir(inDir("theirs"), 0o700),
 		os.Mkdir(inDir("keys"), 0o700), os.WriteFile(inDir("keys/key-home.pem"), []byte("secret"), 0o600),
 		os.MkdirAll(inDir("garbled/open"), 0o700), os.WriteFile(inDir("garbled/"+keyFile), nil, 0o600),
+		os.Mkdir(inDir("links"), 0o700), os.Symlink("elsewhere", inDir("links/open")),
 	); err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]string{
 		"thesis.txt": "it is no directory", "letters": `it is no store: it has a file "1.txt"`, "everybody": "others than its owner can write to it",
 		"link": "it is no directory", "no/such/directory": "no such file or directory",
-		"keys": `it is no store: it has a file "key-home.pem"`, "garbled": "is a directory",
+		"keys": `it is no store: it has a file "key-home.pem"`, "garbled": `it is no store: it has a file "open"`,
+		"links": `it is no store: it has a file "open"`,
 	}
 	if os.Chown(inDir("theirs"), 54321, 54321) == nil {
 		refused["theirs"] = "it belongs to user 54321"
