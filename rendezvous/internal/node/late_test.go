@@ -10,6 +10,22 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
+// TestEndIsReadBeforeJoin: a Join does not wait for the next read, which is in half a minute, to learn that the job has ended.
+func TestEndIsReadBeforeJoin(t *testing.T) {
+	t.Parallel()
+	m := idle()
+	m.conn.dirty = true
+	m.Step(m.now, ticked{})
+	m.Step(m.now, answered{reading, &readJob{before: m.conn.view, now: &view{rev: 10, state: &stateDoc{Job: "j"}}}, nil})
+	if m.pending[dating] {
+		t.Error("a node that has not joined asks when the job has ended")
+	}
+	m.Step(m.now, joinCalled{id: 1, self: rendezvous.Node{ID: "n", Host: "h", Nproc: 1, NodeRank: -1}})
+	if !m.pending[dating] {
+		t.Error("one that joins does not")
+	}
+}
+
 // TestNameOfAnEndedJob: a node that was started after a job had ended has not run in it, and must not end as if it had. A late
 // node of the same run ends as the others did.
 func TestNameOfAnEndedJob(t *testing.T) {

@@ -67,8 +67,12 @@ func (e joinCalled) apply(m *stateMachine) {
 	b := &m.member
 	b.self.AgentPort = e.agentPort
 	b.joins = append(b.joins, &join{e.id, e.self, e.port})
-	if len(b.joins) == 1 {
-		b.updateSelf()
+	if len(b.joins) > 1 {
+		return
+	}
+	b.updateSelf()
+	if v := m.conn.view; v.state != nil && m.conn.job == "" { // this node has read that before
+		m.tooLate(v)
 	}
 }
 
