@@ -151,6 +151,43 @@ func TestGoesBackBehindAnEnrolment(t *testing.T) {
 	}
 }
 
+// TestNewsFromAnEtcdThatWentBack: etcd is as it was before. It has the whole job, but the nodes have seen later revisions. A watch that
+// waits for the one after those would hear nothing for a long time. So they begin to watch anew, and hear at once what happens next.
+func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
+	var failed, again time.Time
+	story := simStory{nodes: 2, happens: func(w *simWorld) {
+		var then *storetest.Memory
+		w.after(5*time.Second, func() {
+			then = w.store.Snapshot(0)
+			for range 200 {
+				_, _ = w.store.Commit(context.Background(), store.Txn{Puts: []store.Put{{Key: "/other"}}}) // never fails
+			}
+			for _, a := range w.agents {
+				a.machine.conn.dirty = true
+				a.step(ticked{})
+			}
+		})
+		w.after(7*time.Second, func() {
+			w.down(2*time.Second, func() {
+				w.record.lossy = true
+				w.setStore(then)
+			})
+		})
+	}, ends: func(a *simAgent, r *simRound) {
+		w := a.world
+		switch {
+		case r.ID > 1:
+			again = w.now
+			w.after(time.Second, func() { a.succeed(r) })
+		case a.name == "n1":
+			w.after(12*time.Second, func() { failed = w.now; a.fail(r, false) })
+		}
+	}}
+	if text, err := story.play(); err != nil || again.Sub(failed) > 3*time.Second {
+		t.Errorf("a round fails %v after the beginning, and the next one begins %v after it: %v\n%s", failed.Sub(simBegin), again.Sub(failed), err, text)
+	}
+}
+
 // goBack has etcd be as it was at a time, and so many revisions on.
 func (w *simWorld) goBack(to, at time.Duration, on int64) {
 	var then *storetest.Memory

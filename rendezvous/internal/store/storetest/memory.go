@@ -76,16 +76,19 @@ func (m *Memory) lookup(r store.Range) (found []store.KV) {
 	return found
 }
 
-// Since returns what has happened to keys after a revision. It reports false if some of that is lost.
+// Since returns what has happened to keys after a revision. It reports false, and returns nothing, if some of that is lost.
 func (m *Memory) Since(rev int64, r store.Range) (events []store.Event, now int64, all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if rev < m.lost {
+		return nil, m.rev, false
+	}
 	for _, e := range m.history {
 		if e.Written > rev && r.Has(e.Key) {
 			events = append(events, e)
 		}
 	}
-	return events, m.rev, rev >= m.lost
+	return events, m.rev, true
 }
 
 // Rev is the present revision.
