@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gorun/gorun/rendezvous"
+	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
 // TestJoinWithdrawnTooLate: a round whose member has gone back before its workers started is over, free of charge.
@@ -168,7 +171,7 @@ func TestLeaveBeforeTheReportArrives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agents := newJob(t, client, 1, 2).agents(2)
+			agents := newJob(t, client, 1, 2).agentsAndOneLate()
 			rounds := together(t, agents)
 			agents[0].leaveAfter(report, rounds[0])
 			wantNewRound(t, rounds[1:])
@@ -183,7 +186,7 @@ func TestLeaveBeforeTheReportArrives(t *testing.T) {
 // TestLeaveBeforeTheSuccessArrives: a node that leaves before etcd knows that its workers have succeeded is not missed.
 func TestLeaveBeforeTheSuccessArrives(t *testing.T) {
 	t.Parallel()
-	agents := newJob(t, startServer(t).client(), 1, 2).agents(2)
+	agents := newJob(t, startServer(t).client(), 1, 2).agentsAndOneLate()
 	rounds := together(t, agents)
 	agents[0].leaveAfter(func(ctx context.Context, a *agent, r *rendezvous.Round) error { return a.Report(ctx, r, nil) }, rounds[0])
 	agents[1].report(rounds[1], nil)
@@ -192,7 +195,24 @@ func TestLeaveBeforeTheSuccessArrives(t *testing.T) {
 	}
 }
 
-// leaveAfter leaves after a report that has no time to arrive, and most often does not.
+// agentsAndOneLate returns two agents. The reports of the first one arrive only when it leaves.
+func (j *job) agentsAndOneLate() []*agent {
+	late := j.agent("n0", func(c *Config) { c.Store = lateReports{c.Store} })
+	return []*agent{late, j.agent("n1", nil)}
+}
+
+// lateReports is a store that takes no report but that of a node that leaves.
+type lateReports struct{ store.Store }
+
+func (s lateReports) Commit(ctx context.Context, t store.Txn) (store.Answer, error) {
+	if len(t.Deletes) == 0 && slices.ContainsFunc(t.Puts, func(p store.Put) bool { return strings.Contains(p.Key, "/reports/") }) {
+		<-ctx.Done()
+		return store.Answer{}, ctx.Err()
+	}
+	return s.Store.Commit(ctx, t)
+}
+
+// leaveAfter leaves after a report that has not arrived.
 func (a *agent) leaveAfter(report func(context.Context, *agent, *rendezvous.Round) error, r *rendezvous.Round) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
