@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +18,13 @@ import (
 	"github.com/gorun/gorun/rendezvous/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// No name server is asked for hosts of tests, such as n0.test: its answer may come when the tests have ended.
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("there is no name server")
+	}}
+	goleak.VerifyTestMain(m)
+}
 
 // A server is a store in memory, with the clock of the machine, which can go away and come back.
 type server struct {
