@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorun/gorun/env/progress"
@@ -76,6 +77,31 @@ func TestManyAsk(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestSuspendedFollower: a client that follows the output may be suspended for as long as its user likes.
+func TestSuspendedFollower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := launcher.NewRecent(1)
+		for range 1000 {
+			lines.Add(0, launcher.Stdout, []byte(strings.Repeat("x", 99)+"\n"))
+		}
+		s := New(Config{Recent: lines})
+		s.Publish(node())
+		body, err := overPipes(s).ask(t.Context(), http.MethodGet, "/logs?follow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * writeTimeout)
+		count, ended := 0, make(chan error)
+		go func() { ended <- readLines(body, func(Line) { count++ }) }()
+		time.Sleep(writeTimeout)
+		s.Close()
+		if err := <-ended; err != nil || count != 1000 {
+			t.Errorf("%d lines, %v", count, err)
+		}
+		_ = body.Close()
+	})
 }
 
 // TestBrokenLines: what came of a line when the connection broke is no line, and that it broke is an error.

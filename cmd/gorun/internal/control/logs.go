@@ -70,7 +70,11 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 				text = readers[local].read(text, s.config.Recent, Line{Rank: now, LocalRank: local}, !follow)
 			}
 		}
-		_ = to.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only if the client is gone
+		deadline := time.Now().Add(writeTimeout)
+		if follow {
+			deadline = time.Time{} // the client may be suspended, and misses lines then
+		}
+		_ = to.SetWriteDeadline(deadline) // fails only if the client is gone
 		if _, err := w.Write(text); err != nil || to.Flush() != nil || !follow {
 			return
 		}
