@@ -17,9 +17,7 @@ import (
 // whatever plan, of whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless
 // ranks have to sleep.
 func TestBlockingCallsAllocateNothing(t *testing.T) {
-	if testkit.Race {
-		t.Skip("the race detector lets pools forget")
-	}
+	testkit.WithoutRace(t)                          // which lets pools forget
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as AllocsPerRun does: pools forget when it changes
 	const rounds, tries = 5, 30
 	for _, c := range []struct {
