@@ -156,6 +156,18 @@ func TestRTSAreBounded(t *testing.T) {
 	}
 }
 
+// A short message overtakes none that waits, though there is credit for it.
+func TestShortMessagesOvertakeNothing(t *testing.T) {
+	s := SendCredit{Unanswered: MaxRTS}
+	if s.Announce(1, 0) || s.FitsShort(0) {
+		t.Error("it overtakes a message that waits to be announced")
+	}
+	s.Unanswered = 1
+	if err := s.Answered(func(uint64) bool { return true }); err != nil || !s.FitsShort(0) {
+		t.Errorf("it waits, though nothing else does: %v", err)
+	}
+}
+
 // A receiver cuts off who sends more than it may.
 func TestReceiveCreditIsBounded(t *testing.T) {
 	var r ReceiveCredit
