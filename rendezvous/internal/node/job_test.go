@@ -51,9 +51,8 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 // An agent is one node of a job.
 type agent struct {
 	*Rendezvous
-	job   *job
-	node  rendezvous.Node
-	joins int64
+	job  *job
+	node rendezvous.Node
 }
 
 // agent starts one. change, unless nil, changes its configuration.
@@ -123,7 +122,6 @@ func (a *agent) join() (*rendezvous.Round, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		a.joins++
 		round, err := a.Join(ctx, a.node)
 		if err != nil || round.Size >= a.job.size {
 			return round, err

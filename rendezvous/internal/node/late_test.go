@@ -74,9 +74,9 @@ func TestNameOfAnEndedJob(t *testing.T) {
 			}
 			write(time.Now())
 			for what, change := range map[string]func(*Config){
-				"of a late node":            func(c *Config) { c.Started = time.Now().Add(-time.Minute) },
+				"of a late node":            func(c *Config) { c.Started = time.Now().Add(-outcomeRetention) },
 				"with after_end=result":     func(c *Config) { c.EndAsOthers = true },
-				"of a late node, of others": func(c *Config) { c.Started, c.Max = time.Now().Add(-time.Minute), 7 },
+				"of a late node, of others": func(c *Config) { c.Started, c.Max = time.Now().Add(-outcomeRetention), 7 },
 			} {
 				_, err := j.agent("late", change).join()
 				if o := closed(t, err); o.Code != want.Code || o.Success() != want.Success() {

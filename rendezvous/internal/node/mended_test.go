@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,6 +149,20 @@ func TestGoesBackBehindAnEnrolment(t *testing.T) {
 	}
 	if err := r.do(t.Context(), x); err != nil || !r.lostHistory {
 		t.Errorf("read %+v, %v, at revision %d", r, err, s.Rev())
+	}
+}
+
+// TestAllAgentsVanish: when their leases are over the same command line is a new job, though etcd keeps the last one for an hour. Nothing of
+// either stays.
+func TestAllAgentsVanish(t *testing.T) {
+	story := simStory{nodes: 2, change: func(c *Config) { c.JoinTimeout = time.Hour }, happens: func(w *simWorld) {
+		for _, name := range []string{"n0", "n1"} {
+			on(5*time.Second, name, func(a *simAgent) { a.exit(true) })(w)
+		}
+		w.after(15*time.Second, func() { w.add("n2", 0); w.add("n3", 1) })
+	}}
+	if text, err := story.play(); err != nil || strings.Count(text, "round 1 forms of 2 nodes") != 2 {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 
