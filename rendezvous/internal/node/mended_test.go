@@ -174,9 +174,13 @@ func TestNewsFromAnEtcdThatWentBack(t *testing.T) {
 		var then *storetest.Memory
 		w.after(5*time.Second, func() {
 			then = w.store.Snapshot(0)
-			for range 200 {
-				_, _ = w.store.Commit(context.Background(), store.Txn{Puts: []store.Put{{Key: "/other"}}}) // never fails
+			k := keysOf(DefaultPrefix, "job")
+			for range 200 { // which all nodes watch, and the leader
+				puts := []store.Put{{Key: k.status(), Value: `{"version":2}`}, {Key: k.report(0, "nobody"), Value: `{"version":2}`}}
+				_, _ = w.store.Commit(context.Background(), store.Txn{Puts: puts}) // never fails
 			}
+		})
+		w.after(6*time.Second, func() {
 			for _, a := range w.agents {
 				a.machine.conn.dirty = true
 				a.step(ticked{})
