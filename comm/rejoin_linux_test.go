@@ -15,7 +15,7 @@ var networks = []string{"shm", "tcp", "tls", "mixed"}
 
 // soon is how long a call may take to end after the agent has said that a rank has died, on a machine that is busy with other things. It is
 // far below every timeout.
-const soon = 5 * time.Second
+const soon = 15 * time.Second
 
 // TestEveryOperationEndsWhenARankDies: all operations end at once, with an error that says who died of what. Then the survivors and a new
 // rank go on.

@@ -127,7 +127,7 @@ func TestRejoinOfSome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newTestAgent(t, "tcp", 3, "COMM_TEST_TIMEOUT=2s")
+			a := newTestAgent(t, "tcp", 3, "COMM_TEST_TIMEOUT=5s")
 			a.join()
 			a.lose(1)
 			a.next(3)

@@ -16,7 +16,7 @@ import (
 const (
 	maxClients = 65536
 	// closeTimeout is how long Close waits for a client that takes nothing of its replies.
-	closeTimeout = time.Second
+	closeTimeout = 5 * time.Second
 	// longestClose is how long it waits for all clients, however slowly they take their replies.
 	longestClose = 10 * time.Second
 )
@@ -98,7 +98,7 @@ func serve(l net.Listener, creds credentials, log *slog.Logger) *Server {
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Close ends the store. Clients still get the replies to what the server has done, unless they take nothing of them for
-// a second, or not all of them in ten. Then their connections are closed, and their calls fail. Closing again does
+// five seconds, or not all of them in ten. Then their connections are closed, and their calls fail. Closing again does
 // nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
