@@ -65,14 +65,14 @@ func TestManyFollow(t *testing.T) {
 
 // TestManyAsk: of many clients who ask at the same time, none is turned away.
 func TestManyAsk(t *testing.T) {
-	s := New(Config{Recent: launcher.NewRecent(1), Ask: func(context.Context, string) *progress.Status { time.Sleep(100 * time.Millisecond); return nil }})
+	s := New(Config{Recent: launcher.NewRecent(1), Ask: func(context.Context, string) *progress.Status { time.Sleep(10 * time.Millisecond); return nil }})
 	defer s.Close()
 	s.Publish(node())
 	errs := make(chan error)
-	for range 3 * maxConns {
+	for range 2 * maxConns {
 		go func() { _, err := overPipes(s).Status(t.Context()); errs <- err }()
 	}
-	for range 3 * maxConns {
+	for range 2 * maxConns {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
