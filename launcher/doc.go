@@ -2,7 +2,7 @@
 // their output, reports how each of them ended, and stops them. It knows nothing about rounds, ranks on other
 // machines or restarts, which are the agent's business.
 //
-// Use it in three steps. The launcher executes its own binary again as the guard (see package guard), in which main never runs:
+// A program uses it in three steps. The guard is the same binary, executed again: there, main never runs (see package guard).
 //
 //	func main() {
 //		program, err := launcher.Resolve("./train", args)

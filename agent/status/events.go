@@ -37,8 +37,8 @@ const (
 // MaxEvents is how many events a node keeps.
 const MaxEvents = 100
 
-// Add returns events with an entry at the end, if it is one of the kinds that snapshots have. It keeps the last MaxEvents, and does not
-// change the slice.
+// Add returns events and, behind them, an entry, if snapshots have its kind. The result has the last MaxEvents, in a slice of its own if
+// Add has changed anything.
 func Add(events []Event, entry Entry) []Event {
 	e, ok := entry.event()
 	if !ok {

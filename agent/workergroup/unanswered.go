@@ -30,7 +30,7 @@ type pending struct {
 	deadline time.Time
 }
 
-// sent records that a round was sent, which wants an answer within the timeout.
+// sent records that a round was sent: the worker has to answer it within the timeout.
 func (u *unanswered) sent(round int, now time.Time, timeout time.Duration) {
 	u.pending = append(u.pending, pending{round, now.Add(timeout)})
 }

@@ -21,7 +21,7 @@ func Gorun(dir string) (string, error) {
 	return path, nil
 }
 
-// python is what Python has found; empty: nothing yet. It takes a second to look.
+// python is the result of Python, so that it imports torch, which takes a second, only once; empty: none has been found.
 var python string
 
 // Python returns a Python with torch, or "".
