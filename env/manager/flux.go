@@ -1,7 +1,7 @@
 package manager
 
 var flux = &Manager{
-	Name: "Flux", Starts: "flux run", OnePerNode: "flux run --nodes=NODES --ntasks=NODES",
+	Name: "Flux", Starts: "flux run", onePerNode: "flux run --nodes=NODES --ntasks=NODES",
 	find: findFlux, by: "FLUX_TASK_RANK", others: []string{"FLUX_TASK_LOCAL_ID"},
 }
 

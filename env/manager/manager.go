@@ -1,5 +1,6 @@
 // Package manager finds out which resource manager has started this process, and what it says of it: Slurm's srun, Open MPI's mpirun,
-// MPICH's mpiexec and others that speak PMI, Flux, or Kubernetes. There is one file for each. The package reads nothing but variables.
+// MPICH's mpiexec and others that speak PMI, Flux, or Kubernetes. PBS, LSF and Grid Engine only list the hosts of a job. There is one file
+// for each. The package reads variables and, where they do not say it, asks the manager.
 //
 // There are two questions. For gorun, this process is the agent of its node. For a worker that a manager has started without gorun, it is
 // a rank. A Task answers both.
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,31 +18,50 @@ import (
 
 // A Manager is what is the same for all jobs of a resource manager.
 type Manager struct {
-	Name       string // as people call it
-	Starts     string // the command that starts its tasks; empty: there is none
-	OnePerNode string // the command that starts one task on each node, where NODES stands for their number
-	PassOn     string // what passes a variable on to the tasks, beside setting it; empty: nothing is needed
-	Munge      bool   // its clusters have MUNGE
-	Pods       bool   // its nodes are pods, which know their names and not their number
+	Name   string // as people call it
+	Starts string // the command that starts its tasks; empty: there is none
+	PassOn string // what passes a variable on to the tasks, beside setting it; empty: nothing is needed
+	Munge  bool   // its clusters have MUNGE
 
-	unit string // what is called the task's job in the words of the manager
+	onePerNode string // the command that starts one task on each node, where NODES stands for their number
+	ownToken   string // what to write so that all tasks have the same GORUN_TOKEN; empty: as Export says
+	uncounted  string // what it does not say of the nodes, and what to write; empty: see Uncounted
+	unit       string // what is called the task's job in the words of the manager
 
-	find   func(*variables) *Task
-	by     string   // the variable by which a task is found
-	others []string // other variables that only its tasks have
+	find   func(*variables) *Task                                  // nil: it does not start gorun
+	by     string                                                  // the variable by which a task is found
+	others []string                                                // other variables that only its tasks have
+	meet   func(t *Task, count int, here Machine) (Meeting, error) // nil: on the first of its hosts
+
+	around     string                   // a variable of all processes of a job, whether or not it has started them as tasks
+	killLimit  func(ask bool) KillLimit // nil: it kills nobody, as far as gorun knows
+	signalsAll bool                     // it may send a signal to every process of a job
+	lists      []hostList               // the hosts of a job, the best list first
 }
 
 // managers are all of them. MPI comes first, since mpirun may itself run in a job of Slurm. Then the variables of Slurm describe mpirun's own
 // helpers.
-var managers = []*Manager{openMPI, mpich, slurm, flux, kubernetes}
+var managers = []*Manager{openMPI, mpich, slurm, flux, kubernetes, pbs, lsf, gridEngine}
 
-// Export says what to write so that all tasks have a variable.
-func (m *Manager) Export(name, value string) string {
-	text := "write export " + name + "=" + value + " before " + m.Starts
+// ShareToken says what to write so that all tasks have the same token.
+func (m *Manager) ShareToken() string {
+	if m.ownToken != "" {
+		return m.ownToken
+	}
+	text := "write export GORUN_TOKEN=$(openssl rand -hex 32) before " + m.Starts
 	if m.PassOn != "" {
-		text += ", and " + strings.ReplaceAll(m.PassOn, "NAME", name)
+		text += ", and " + strings.ReplaceAll(m.PassOn, "NAME", "GORUN_TOKEN")
 	}
 	return text
+}
+
+// OnePerNode is the command that starts one task on each of so many nodes; 0: as many as there are.
+func (m *Manager) OnePerNode(nodes int) string {
+	number := "NODES"
+	if nodes > 0 {
+		number = strconv.Itoa(nodes)
+	}
+	return strings.ReplaceAll(m.onePerNode, "NODES", number)
 }
 
 // A Task is a process that a manager has started as one of several, and what it says of them. The zero value of a number of tasks or nodes
@@ -75,6 +96,9 @@ func Find(lookup func(string) (string, bool)) (*Task, error) {
 	}
 	for _, m := range managers {
 		v := &variables{lookup: lookup}
+		if m.find == nil {
+			continue
+		}
 		if t := m.find(v); t != nil || v.err != nil {
 			if v.err == nil {
 				t.Manager = m
@@ -140,6 +164,47 @@ func (t *Task) String() string {
 	}
 	return t.Name + " " + t.unit + " " + t.ID
 }
+
+// Uncounted is the error of a task whose manager does not say how many nodes there are.
+func (t *Task) Uncounted() error {
+	if t.uncounted != "" {
+		return fmt.Errorf("%s does not say %s", t.Name, t.uncounted)
+	}
+	return fmt.Errorf("%s does not say on how many hosts its %d processes run: add --nnodes=N; if each is a job of its own, add --standalone", t.Name, t.Size)
+}
+
+// A Machine is what a manager needs of the machine, beside variables.
+type Machine struct {
+	Hostname func() (string, error) // as os.Hostname
+	Root     fs.FS                  // the file system, from /
+}
+
+// A Meeting is where the tasks of a job meet.
+type Meeting struct {
+	Hosts                             []string // the first of them
+	Port                              int      // the first of the job's ports there; 0: the usual one
+	Job                               string   // the name of the job, if only the meeting says it; or empty
+	HostSource, PortSource, JobSource string   // what these follow from
+}
+
+// Meet returns where the job's tasks can meet: on the first hosts, count at most.
+func (t *Task) Meet(count int, here Machine) (Meeting, error) {
+	switch {
+	case t.meet != nil:
+		return t.meet(t, count, here)
+	case len(t.Hosts) == 0:
+		return Meeting{}, fmt.Errorf("%s does not say on which hosts its %d tasks run: say where they meet, as in gorun --rdzv-endpoint=HOST, "+
+			"where HOST is the first of the hosts", t.Name, t.Size)
+	}
+	hosts := slices.Clone(t.Hosts[:min(count, len(t.Hosts))])
+	return Meeting{Hosts: hosts, Port: Port(t.ID), HostSource: t.Sources.Hosts, PortSource: t.Sources.ID}, nil
+}
+
+// The ports of a job, counted from Port: two for the etcd, the endpoint's and the next, one for the token, and one for the master.
+const (
+	TokenPort  = 2
+	MasterPort = 3
+)
 
 const (
 	firstPort  = 10240
@@ -225,4 +290,12 @@ func (v *variables) fail(name string, err error) {
 // joined returns a text for each part that is not empty, with dots between them.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
+}
+
+// oneWord returns a value in quotes if it is not one word.
+func oneWord(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }

@@ -155,11 +155,11 @@ func TestPort(t *testing.T) {
 
 func TestPodNames(t *testing.T) {
 	const domain = ".train.default.svc.cluster.local"
-	job, names, err := PodNames("train-3"+domain, 3, 3)
+	job, names, err := podNames("train-3"+domain, 3, 3)
 	if want := []string{"train-0" + domain, "train-1" + domain, "train-2" + domain}; err != nil || job != "train" || !slices.Equal(names, want) {
 		t.Errorf("got %q, %q, %v; want %q", job, names, err, want)
 	}
-	if job, names, err := PodNames("set-workers-0-12.set.ns", 12, 1); err != nil || job != "set-workers-0" || !slices.Equal(names, []string{"set-workers-0-0.set.ns"}) {
+	if job, names, err := podNames("set-workers-0-12.set.ns", 12, 1); err != nil || job != "set-workers-0" || !slices.Equal(names, []string{"set-workers-0-0.set.ns"}) {
 		t.Errorf("in a JobSet: %q, %q, %v", job, names, err)
 	}
 	other := func(own string) string {
@@ -172,7 +172,7 @@ func TestPodNames(t *testing.T) {
 		"-3.x":          other("-3.x"),
 		"train-4.train": other("train-4.train"),
 	} {
-		if _, _, err := PodNames(own, 3, 1); err == nil || err.Error() != want {
+		if _, _, err := podNames(own, 3, 1); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v\nwant %s", own, err, want)
 		}
 	}

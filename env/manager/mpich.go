@@ -3,7 +3,7 @@ package manager
 import "strings"
 
 var mpich = &Manager{
-	Name: "MPICH", Starts: "mpiexec", OnePerNode: "mpiexec -ppn 1", find: findPMI, by: "PMI_RANK", others: []string{"PMI_SIZE"},
+	Name: "MPICH", Starts: "mpiexec", onePerNode: "mpiexec -ppn 1", find: findPMI, by: "PMI_RANK", others: []string{"PMI_SIZE"},
 }
 
 // findPMI reads what MPICH's mpiexec and others that speak PMI have set. Slurm and Flux set these variables too, and say more.

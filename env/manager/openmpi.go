@@ -1,7 +1,7 @@
 package manager
 
 var openMPI = &Manager{
-	Name: "Open MPI", Starts: "mpirun", OnePerNode: "mpirun --map-by ppr:1:node", PassOn: "mpirun -x NAME",
+	Name: "Open MPI", Starts: "mpirun", onePerNode: "mpirun --map-by ppr:1:node", PassOn: "mpirun -x NAME",
 	find: findOpenMPI, by: "OMPI_COMM_WORLD_RANK",
 	others: []string{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
 }

@@ -1,10 +1,15 @@
 package manager
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // interactiveStep is the number of the step in which salloc runs a shell on the first node, if the cluster is configured for that.
@@ -14,8 +19,9 @@ const interactiveStep = "4294967290"
 var ofStep = []string{"SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}
 
 var slurm = &Manager{
-	Name: "Slurm", Starts: "srun", OnePerNode: "srun --ntasks=NODES --ntasks-per-node=1", Munge: true, unit: "step",
+	Name: "Slurm", Starts: "srun", onePerNode: "srun --ntasks=NODES --ntasks-per-node=1", Munge: true, unit: "step",
 	find: findSlurm, by: "SLURM_JOB_ID",
+	around: "SLURM_JOB_ID", killLimit: slurmKillLimit, signalsAll: true,
 	others: append([]string{"SLURM_STEP_NUM_NODES", "SLURM_STEP_ID", "SLURM_JOB_NUM_NODES"}, ofStep...),
 }
 
@@ -93,4 +99,41 @@ func gtids(v *variables, t *Task) []int {
 		ranks = append(ranks, n)
 	}
 	return ranks
+}
+
+// SlurmConfig asks slurmctld for Slurm's settings. The shell ignores the signals that Slurm may be sending to every process of this job.
+func SlurmConfig(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", `trap "" TERM INT HUP QUIT; exec scontrol show config`)
+	cmd.WaitDelay = 100 * time.Millisecond
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("scontrol show config: %w", err)
+	}
+	return string(out), nil
+}
+
+// slurmctldTimeout bounds how long gorun waits for slurmctld when it has been told to end, and has to be quick.
+const slurmctldTimeout = 2 * time.Second
+
+func slurmKillLimit(ask bool) KillLimit {
+	if !ask {
+		return killWait("", errors.New("not asked yet"))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), slurmctldTimeout)
+	defer cancel()
+	return killWait(SlurmConfig(ctx))
+}
+
+var killWaitLine = regexp.MustCompile(`(?m)^KillWait\s*=\s*(\d{1,5}) sec`)
+
+// killWait reads KillWait from Slurm's settings.
+func killWait(config string, err error) KillLimit {
+	if err == nil {
+		if found := killWaitLine.FindStringSubmatch(config); found != nil {
+			seconds, _ := strconv.Atoi(found[1]) // digits
+			return KillLimit{time.Duration(seconds) * time.Second, "Slurm's KillWait", true}
+		}
+		err = errors.New("scontrol show config: no KillWait in it")
+	}
+	return KillLimit{defaultKill, fmt.Sprintf("Slurm's default of KillWait (%v)", err), false}
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/gorun/gorun/env/network"
 )
 
-// The ports of a job, counted from manager.Port, that gorun's agents do not use if a manager starts the workers itself.
-const (
-	managedToken  = 2
-	managedMaster = 3
-)
-
 // managed returns the place that a resource manager gives this process: srun, mpirun, mpiexec or flux has started it
 // without gorun. It returns false if there is no manager.
 func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
@@ -53,7 +47,7 @@ func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 	case t.Rank == 0 && t.Node != 0:
 		return p, true, fmt.Errorf("%s runs rank 0 on %s, and other ranks look for it on the first node, %s: set MASTER_ADDR and MASTER_PORT", t.Name, t.Hosts[t.Node], t.Hosts[0])
 	default:
-		p.master = net.JoinHostPort(t.Hosts[0], strconv.Itoa(manager.Port(t.ID)+managedMaster))
+		p.master = net.JoinHostPort(t.Hosts[0], strconv.Itoa(manager.Port(t.ID)+manager.MasterPort))
 	}
 	p.meet = "the store at " + p.master
 	return p, true, nil
@@ -61,7 +55,7 @@ func managed(lookup func(string) (string, bool)) (p place, ok bool, err error) {
 
 // ownMaster is for ranks that are all on one machine.
 func ownMaster(t *manager.Task) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(manager.Port(t.ID)+managedMaster))
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(manager.Port(t.ID)+manager.MasterPort))
 }
 
 // A negotiation is what the ranks of a manager's job have agreed on in their first Init. It holds for all worlds of
@@ -96,7 +90,7 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 		}
 	default:
 		return end, refusef("%s can be reached from the network and there is no token: %s",
-			p.master, p.task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)"))
+			p.master, p.task.ShareToken())
 	}
 	if err := auth.CheckSecret([]byte(c.Token)); err != nil {
 		return end, refusef("%w (GORUN_TOKEN)", err)
@@ -109,10 +103,10 @@ func (c *Config) negotiate(ctx context.Context, p *place, waits *waiting) (end f
 // askMunge sets the token: rank 0 makes one, and gives it to the others until all have met.
 func (c *Config) askMunge(ctx context.Context, p *place, waits *waiting) (end func(), err error) {
 	t, end := p.task, func() {}
-	port := manager.Port(t.ID) + managedToken
+	port := manager.Port(t.ID) + manager.TokenPort
 	if t.Rank == 0 || negotiated.token == "" {
 		if err := munge.Check(ctx); err != nil { // on each node, so that no rank waits for rank 0 if there is no MUNGE here
-			return end, fmt.Errorf("cannot get a token by MUNGE, which does not work on %s: %w; write export GORUN_TOKEN=$(openssl rand -hex 32) before srun", t.Hosts[t.Node], err)
+			return end, fmt.Errorf("cannot get a token by MUNGE, which does not work on %s: %w; %s", t.Hosts[t.Node], err, t.ShareToken())
 		}
 	}
 	switch {

@@ -2,11 +2,12 @@ package munge
 
 import (
 	"context"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorun/gorun/env/manager"
 )
 
 // socket is where the daemon listens that this process uses; nil: where munge and unmunge look for it by themselves.
@@ -54,18 +55,16 @@ const scontrolTime = 10 * time.Second
 func slurmSocket(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, scontrolTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "scontrol", "show", "config")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	config, err := manager.SlurmConfig(ctx)
 	if err != nil {
 		return ""
 	}
-	return socketIn(string(out))
+	return socketIn(config)
 }
 
 var authInfo = regexp.MustCompile(`(?m)^AuthInfo\s*=\s*(.*)$`)
 
-// socketIn reads the socket from what scontrol shows.
+// socketIn reads the socket from Slurm's settings.
 func socketIn(config string) string {
 	found := authInfo.FindStringSubmatch(config)
 	if found == nil {

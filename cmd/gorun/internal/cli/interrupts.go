@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/env/manager"
 )
 
 // How long after a signal that ends the job another one is the same decision. timeout(1) signals gorun, and then the process group of both;
@@ -58,18 +60,21 @@ type interrupts struct {
 	passed chan os.Signal
 
 	mu    sync.Mutex
-	limit killLimit // since the first signal
+	limit manager.KillLimit // since the first signal
 }
 
 // catchInterrupts catches signals as long as this process lives.
 func (o *options) catchInterrupts(logger *slog.Logger) *interrupts {
 	i := &interrupts{caught: notify(o.stopSignals), passed: make(chan os.Signal, 16)}
-	go i.pass(logger, func() killLimit { return killLimitOf(o.host.lookup, showConfig) })
+	go i.pass(logger, func() manager.KillLimit {
+		limit, _ := manager.FindKillLimit(o.host.lookup, true) // the variables have been checked
+		return limit
+	})
 	return i
 }
 
 // pass passes them on until caught is closed, which a process does not do. Meanwhile limit may take seconds, in which repeats come.
-func (i *interrupts) pass(logger *slog.Logger, limit func() killLimit) {
+func (i *interrupts) pass(logger *slog.Logger, limit func() manager.KillLimit) {
 	first := true
 	for sig := range withoutRepeats(i.caught, logger) {
 		if first {
@@ -87,5 +92,5 @@ func (i *interrupts) pass(logger *slog.Logger, limit func() killLimit) {
 func (i *interrupts) grace(o *options) (time.Duration, string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.limit.grace(o.grace, o.given["shutdown-timeout"])
+	return i.limit.Grace(o.grace, o.given["shutdown-timeout"])
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/hostfile"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+	"github.com/gorun/gorun/env/manager"
 )
 
 const aboutLaunch = "gorun launch starts gorun on every host over ssh, with the flags that make one job of them, and carries output, stdin, signals and the " +
@@ -100,24 +100,6 @@ func atLeastASecond(text string) (time.Duration, error) {
 	return d, err
 }
 
-// hostLists are the variables in which resource managers name the hosts of a job.
-var hostLists = []struct {
-	name   string
-	isFile bool
-	parse  func(file string, r io.Reader) ([]hostfile.Host, error)
-}{
-	{"PBS_NODEFILE", true, hostfile.ParseLines},
-	{"LSB_MCPU_HOSTS", false, func(_ string, r io.Reader) ([]hostfile.Host, error) {
-		text, err := io.ReadAll(r)
-		if err != nil {
-			return nil, err
-		}
-		return hostfile.ParsePairs(string(text))
-	}},
-	{"LSB_DJOB_RANKFILE", true, hostfile.ParseLines},
-	{"PE_HOSTFILE", true, hostfile.ParseGridEngine},
-}
-
 // findHosts returns the hosts, and where they come from.
 func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfile.Host, source string, err error) {
 	switch {
@@ -128,22 +110,14 @@ func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfi
 		list, err = hostfile.ParseList(f.hosts)
 	case f.hostfile != "":
 		source = "--hostfile=" + quote(f.hostfile)
-		list, err = readHosts(f.hostfile, hostfile.Parse)
+		list, err = readHosts(f.hostfile)
 	default:
-		for _, known := range hostLists {
-			text, ok := lookup(known.name)
-			if !ok || text == "" {
-				continue
-			}
-			source = known.name + "=" + quote(text)
-			if known.isFile {
-				list, err = readHosts(text, known.parse)
-			} else {
-				list, err = known.parse(known.name, strings.NewReader(text))
-			}
-			break
+		found, variable, value, failed := manager.HostsOfJob(lookup)
+		for _, h := range found {
+			list = append(list, hostfile.Host{Name: h.Name, Slots: h.Slots})
 		}
-		if source == "" {
+		source, err = variable+"="+quote(value), failed
+		if variable == "" {
 			return nil, "", usagef("gorun launch: no hosts: name them, as in --hosts a:8,b:8 or --hostfile FILE")
 		}
 	}
@@ -153,13 +127,13 @@ func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfi
 	return list, source, nil
 }
 
-func readHosts(name string, parse func(string, io.Reader) ([]hostfile.Host, error)) ([]hostfile.Host, error) {
+func readHosts(name string) ([]hostfile.Host, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read it: %w", cause(err))
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	return parse(name, file)
+	return hostfile.Parse(name, file)
 }
 
 // runLaunch launches a job.

@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -77,8 +76,8 @@ func (o *options) askManager() error {
 	case task.Script:
 		return o.checkScript()
 	case !task.IsAlone():
-		return usagef("%s has started several gorun on this node: want one for each node, as in %s; if each is a job of its own, add --standalone",
-			task, alone(task, o.nproc))
+		return usagef("%s has started several gorun on this node: want one for each node, as in %s gorun --nproc-per-node=%d ...; if each is a job of its own, add --standalone",
+			task, task.OnePerNode(task.Nodes), max(task.LocalSize, 1)*o.nproc)
 	}
 	o.inferred = &inferred{Manager: task.String()}
 	err = o.inferNodes(nodesGiven, meetingGiven)
@@ -105,26 +104,15 @@ func (o *options) isSet(name string) bool { _, given := o.given[name]; return gi
 func (o *options) checkScript() error {
 	t := o.task
 	if t.JobNodes > 1 && t.Interactive && o.nnodes == 1 {
-		o.notes = append(o.notes, fmt.Sprintf("this shell is on the first of %d nodes, and the job will run there only; for all of them, write srun --ntasks=%d --ntasks-per-node=1 gorun ...",
-			t.JobNodes, t.JobNodes))
+		o.notes = append(o.notes, fmt.Sprintf("this shell is on the first of %d nodes, and the job will run there only; for all of them, write %s gorun ...",
+			t.JobNodes, t.OnePerNode(t.JobNodes)))
 		return nil
 	}
 	if nodes := max(t.JobNodes, o.nnodes); nodes > 1 {
-		return usagef("%s has %d nodes (%s), and without srun gorun would run on one of them: write srun --ntasks=%d --ntasks-per-node=1 gorun ...; to run on one node, add --nnodes=1",
-			t, t.JobNodes, t.Sources.Nodes, t.JobNodes)
+		return usagef("%s has %d nodes (%s), and without %s gorun would run on one of them: write %s gorun ...; to run on one node, add --nnodes=1",
+			t, t.JobNodes, t.Sources.Nodes, t.Starts, t.OnePerNode(t.JobNodes))
 	}
 	return nil
-}
-
-// alone returns the command that starts one gorun on each node, with the workers that would otherwise be tasks. nproc is how many each
-// gorun would start.
-func alone(t *manager.Task, nproc int) string {
-	nodes := "NODES"
-	if t.Nodes > 0 {
-		nodes = strconv.Itoa(t.Nodes)
-	}
-	gorun := fmt.Sprintf("gorun --nproc-per-node=%d ...", max(t.LocalSize, 1)*nproc)
-	return strings.ReplaceAll(t.OnePerNode, "NODES", nodes) + " " + gorun
 }
 
 // inferNodes sets how many nodes there are, which one this is, and the name of the job. If the user says where the nodes meet, other
@@ -132,10 +120,8 @@ func alone(t *manager.Task, nproc int) string {
 func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 	t := o.task
 	switch {
-	case !nodesGiven && t.Nodes == 0 && !t.Pods:
-		return usagef("%s does not say on how many hosts its %d processes run: add --nnodes=N; if each is a job of its own, add --standalone", t.Name, t.Size)
 	case !nodesGiven && t.Nodes == 0:
-		return usagef("%s does not say how many pods the job has: add --nnodes=N, or the variable PET_NNODES; if each pod is a job of its own, add --nnodes=1", t.Name)
+		return usagef("%w", t.Uncounted())
 	case !nodesGiven && t.Nodes > 1 && o.spares >= t.Nodes:
 		return usagef("%s: %s has %d nodes (%s), so that none would run workers", o.given["spares"], t, t.Nodes, t.Sources.Nodes)
 	case !nodesGiven && t.Nodes > 1:
@@ -155,7 +141,7 @@ func (o *options) inferNodes(nodesGiven, meetingGiven bool) error {
 			return err
 		}
 	}
-	if o.isSet("rdzv-id") || t.Pods || nodesGiven && meetingGiven {
+	if o.isSet("rdzv-id") || t.Sources.ID == "" || nodesGiven && meetingGiven {
 		return nil
 	}
 	return o.infer("rdzv-id", t.ID, t.Sources.ID)
@@ -171,94 +157,42 @@ func (o *options) inferMeeting() error {
 	if o.backend != backendStatic && !o.hosted() {
 		return nil // the user has an etcd; where, completeElastic asks
 	}
-	hosts, err := o.hosts(3)
+	m, err := o.task.Meet(min(3, o.nnodes), manager.Machine{Hostname: o.host.hostname, Root: o.host.root})
 	if err != nil {
-		return err
+		return usagef("%w", err)
 	}
-	source := o.task.Sources.Hosts + "; the port from " + o.task.Sources.ID
-	port := manager.Port(o.task.ID)
-	if o.task.Pods {
-		source, port = "this pod's name in /etc/hosts", rendezvous.EmbeddedPort
-	}
-	if o.backend == backendStatic {
-		if !o.isSet("master-port") {
-			if err := o.infer("master-port", strconv.Itoa(port+masterPort), o.task.Sources.ID); err != nil {
-				return err
-			}
-		}
-		return o.infer("master-addr", hosts[0], o.task.Sources.Hosts)
-	}
-	if len(hosts) < 3 || o.nnodes < 3 {
-		hosts = hosts[:1]
-	}
-	if o.conf.hosts() == nil {
-		if err := o.infer("rdzv-conf", "is_host="+strconv.FormatBool(o.task.Node < len(hosts)), o.task.Sources.Node); err != nil {
+	if m.Job != "" && !o.isSet("rdzv-id") {
+		if err := o.infer("rdzv-id", m.Job, m.JobSource); err != nil {
 			return err
 		}
 	}
-	for i, h := range hosts {
-		hosts[i] = rendezvous.Endpoint{Host: h, Port: port}.String()
+	source, port := m.HostSource, m.Port
+	if port == 0 {
+		port = rendezvous.EmbeddedPort
+	} else {
+		source += "; the port from " + m.PortSource
 	}
-	o.inferred.meeting = true
-	return o.infer("rdzv-endpoint", strings.Join(hosts, ","), source)
-}
-
-// The ports of a job, counted from manager.Port: two for the etcd, the endpoint's and the next, one for the token, and one for the master.
-const (
-	tokenPort  = 2
-	masterPort = 3
-)
-
-// hosts returns the names of the first nodes, count at most.
-func (o *options) hosts(count int) ([]string, error) {
-	t := o.task
-	switch {
-	case t.Pods:
-		own, err := o.ownName()
-		if err != nil {
-			return nil, usagef("%s: %w; or say where the nodes meet, with --rdzv-endpoint", t.Name, err)
-		}
-		job, names, err := manager.PodNames(own, t.Node, min(count, o.nnodes))
-		if err != nil {
-			return nil, usagef("%w; or say where the nodes meet, with --rdzv-endpoint", err)
-		}
-		if !o.isSet("rdzv-id") {
-			err = o.infer("rdzv-id", job, "this pod's name")
-		}
-		return names, err
-	case len(t.Hosts) == 0:
-		return nil, usagef("%s does not say on which hosts its %d tasks run: say where they meet, as in gorun --rdzv-endpoint=HOST, where HOST is the first of the hosts", t.Name, o.nnodes)
-	}
-	return append([]string(nil), t.Hosts[:min(count, len(t.Hosts))]...), nil
-}
-
-// ownName returns the full name of this pod, which Kubernetes writes to /etc/hosts if the pod has a subdomain, or else the name alone.
-func (o *options) ownName() (string, error) {
-	name, err := o.host.hostname()
-	if err != nil || strings.Contains(name, ".") {
-		return name, err
-	}
-	file, err := o.host.root.Open("etc/hosts")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return nameIn(file, name)
-}
-
-// nameIn returns the first name in a hosts file that begins with name and a dot, or else name.
-func nameIn(file fs.File, name string) (string, error) {
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		text, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.Fields(text)
-		for _, full := range fields[min(1, len(fields)):] {
-			if strings.HasPrefix(full, name+".") {
-				return full, nil
+	if o.backend == backendStatic {
+		if !o.isSet("master-port") {
+			if err := o.infer("master-port", strconv.Itoa(port+manager.MasterPort), cmp.Or(m.PortSource, source)); err != nil {
+				return err
 			}
 		}
+		return o.infer("master-addr", m.Hosts[0], m.HostSource)
 	}
-	return name, lines.Err()
+	if len(m.Hosts) < 3 {
+		m.Hosts = m.Hosts[:1]
+	}
+	if o.conf.hosts() == nil {
+		if err := o.infer("rdzv-conf", "is_host="+strconv.FormatBool(o.task.Node < len(m.Hosts)), o.task.Sources.Node); err != nil {
+			return err
+		}
+	}
+	for i, h := range m.Hosts {
+		m.Hosts[i] = rendezvous.Endpoint{Host: h, Port: port}.String()
+	}
+	o.inferred.meeting = true
+	return o.infer("rdzv-endpoint", strings.Join(m.Hosts, ","), source)
 }
 
 // note logs what the resource manager has said, once for the job.

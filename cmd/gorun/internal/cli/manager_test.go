@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/gorun/gorun/env/manager"
 )
 
 // A started is gorun as a resource manager has started it.
@@ -214,12 +212,5 @@ func TestRefusedByManager(t *testing.T) {
 		if _, err := c.parse(t); err == nil || !is[*usageError](err) || err.Error() != c.want {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
 		}
-	}
-}
-
-// TestPortsOfAJob: what listens on the ports of a job does not meet itself.
-func TestPortsOfAJob(t *testing.T) {
-	if port := manager.Port("17.0"); tokenPort <= 1 || masterPort <= tokenPort || manager.Port("17.1") <= port+masterPort {
-		t.Errorf("ports %d to %d, and the next step's from %d", port, port+masterPort, manager.Port("17.1"))
 	}
 }

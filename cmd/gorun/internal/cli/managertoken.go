@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/auth/munge"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -31,15 +32,13 @@ func (o *options) missingToken() error {
 		return usagef("%s: anybody who reached this endpoint could start programs: give every node the same secret, as in --rdzv-token-file=token (create it with umask 077; openssl rand -hex 32 >token)",
 			o.given["rdzv-endpoint"])
 	}
-	write := o.task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)")
-	switch t := o.task; {
-	case t.Munge && o.inferred.meeting && o.canMunge():
-		o.inferred.Token = byMunge
-		return nil
-	case t.Munge && o.canMunge():
+	write := o.task.ShareToken()
+	if o.task.Munge && o.canMunge() {
+		if o.inferred.meeting {
+			o.inferred.Token = byMunge
+			return nil
+		}
 		write = "leave out --rdzv-endpoint, --rdzv-backend and --rdzv-id: then they get one by MUNGE"
-	case t.Pods:
-		write = "put one into a Secret (kubectl create secret generic gorun --from-literal=token=$(openssl rand -hex 32)), and that into the variable GORUN_TOKEN of the pods (env, valueFrom, secretKeyRef)"
 	}
 	return usagef("%s: the nodes need a token, so that nobody else can start programs at %s: %s", o.inferred.Manager, o.endpoint, write)
 }
@@ -61,7 +60,7 @@ func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Toke
 func (o *options) mungeToken(waiting func(reason string), logger *slog.Logger) rendezvous.TokenFunc {
 	task, addr := o.task, tokenAddr(o.endpoints[0])
 	misuse := func(what string, err error) error {
-		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; %s", what, err, task.Export("GORUN_TOKEN", "$(openssl rand -hex 32)"))}
+		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w; %s", what, err, task.ShareToken())}
 	}
 	return func(ctx context.Context) (string, io.Closer, error) {
 		switch err := munge.Check(ctx); { // on each node, so that no node waits for one that has no MUNGE
@@ -110,5 +109,5 @@ func (o *options) askByMunge(ctx context.Context) error {
 
 // tokenAddr is where the node of rank 0 gives others the token, if that is the node of the first endpoint.
 func tokenAddr(first rendezvous.Endpoint) rendezvous.Endpoint {
-	return rendezvous.Endpoint{Host: first.Host, Port: first.Port + tokenPort}
+	return rendezvous.Endpoint{Host: first.Host, Port: first.Port + manager.TokenPort}
 }

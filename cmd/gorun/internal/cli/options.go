@@ -105,7 +105,7 @@ func (o *options) check() error {
 	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
 		o.prefix = teePrefix
 	}
-	if _, err := termination(o.host.lookup); err != nil {
+	if _, err := manager.FindKillLimit(o.host.lookup, false); err != nil {
 		return usagef("%w", err)
 	}
 	if err := o.loadToken(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
 	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
 	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/launcher/guard"
 )
@@ -217,8 +218,9 @@ func (o *options) warnings(environ []string) (list []string) {
 		list = append(list, "connections to the etcd at "+o.endpoint+" are not encrypted: anybody who can read the network can take part in the job; "+
 			"use --rdzv-conf=protocol=https, or gorun etcd with a token")
 	}
-	if l := killLimitOf(o.host.lookup, notAsked); l.known && o.grace >= l.after && o.given["shutdown-timeout"] != "" {
-		list = append(list, l.tooLate(o.given["shutdown-timeout"]))
+	limit, _ := manager.FindKillLimit(o.host.lookup, false) // the variables have been checked
+	if late := limit.TooLate(o.grace, o.given["shutdown-timeout"]); late != "" {
+		list = append(list, late)
 	}
 	if o.logDir == os.DevNull && len(o.stdoutFilters)+len(o.stderrFilters) > 0 {
 		list = append(list, "filtered lines are not written to files, since --log-dir is "+os.DevNull)

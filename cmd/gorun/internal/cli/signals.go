@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/env/manager"
 )
 
 var (
@@ -55,9 +56,9 @@ func (o *options) suspends() []os.Signal {
 	return slices.DeleteFunc(o.butToStop(suspendSignals), signal.Ignored)
 }
 
-// stepSignals returns the signals that end the job, if this is a job of Slurm, which may send them to every process of a step.
+// stepSignals returns the signals that end the job, if a resource manager may send them to every process of it.
 func (o *options) stepSignals() (list []syscall.Signal) {
-	if _, ok := o.host.lookup("SLURM_JOB_ID"); !ok {
+	if !manager.SignalsAll(o.host.lookup) {
 		return nil
 	}
 	for _, s := range unignored(o.stopSignals) {

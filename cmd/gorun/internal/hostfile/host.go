@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/gorun/gorun/env/manager"
@@ -50,9 +49,9 @@ func (h *Host) parseKey(field string, maxSlots *int) (err error) {
 		if h.Slots != 0 {
 			return errors.New("the number of slots is there twice")
 		}
-		h.Slots, err = parseSlots(text)
+		h.Slots, err = manager.ParseSlots(text)
 	case "max_slots", "max-slots":
-		*maxSlots, err = parseSlots(text)
+		*maxSlots, err = manager.ParseSlots(text)
 	case "user", "username":
 		if h.User != "" {
 			return errors.New("the user is there twice")
@@ -80,7 +79,7 @@ func parseHosts(text string) ([]Host, error) {
 		}
 	}
 	if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, ']') {
-		slots, err := parseSlots(rest[i+1:])
+		slots, err := manager.ParseSlots(rest[i+1:])
 		if err != nil {
 			return nil, fmt.Errorf("%s: behind the colon: %w", manager.Shorten(text), err)
 		}
@@ -113,14 +112,6 @@ func parseNames(text string) ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", manager.Shorten(text), manager.CheckHostName(a.Zone()))
 	}
 	return []string{inside}, nil
-}
-
-func parseSlots(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > MaxSlots {
-		return 0, fmt.Errorf("want a number of slots from 1 to %d", MaxSlots)
-	}
-	return n, nil
 }
 
 // checkUser refuses what cannot be the name of a user, and what a program such as ssh could take for an option.

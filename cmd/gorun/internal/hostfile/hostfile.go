@@ -1,5 +1,5 @@
-// Package hostfile reads lists of hosts: the hostfiles of Open MPI, MPICH, DeepSpeed and Horovod, the value of --hosts, and the lists
-// that PBS, LSF and Grid Engine make for their jobs. It looks up no name, and opens no file itself.
+// Package hostfile reads lists of hosts: the hostfiles of Open MPI, MPICH, DeepSpeed and Horovod, and the value of --hosts. It looks up no
+// name, and opens no file itself.
 package hostfile
 
 import (
@@ -10,12 +10,6 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/env/manager"
-)
-
-// Limits on a list. A list beyond them is an error, and so is one with more than manager.MaxHosts hosts.
-const (
-	MaxFile  = 8 << 20 // bytes of a file
-	MaxSlots = 65536   // of a host
 )
 
 // A Host is one on which workers run.
@@ -103,7 +97,7 @@ func newDistinct() *distinct { return &distinct{seen: make(map[string]string)} }
 // add adds hosts. The text says where they are.
 func (d *distinct) add(hosts []Host, where string) error {
 	if len(d.hosts)+len(hosts) > manager.MaxHosts {
-		return errTooMany
+		return manager.ErrTooMany
 	}
 	for _, h := range hosts {
 		first, known := d.seen[key(h.Name)]
@@ -119,8 +113,6 @@ func (d *distinct) add(hosts []Host, where string) error {
 	return nil
 }
 
-var errTooMany = fmt.Errorf("the list has more than %d hosts", manager.MaxHosts)
-
 // key returns what is the same for all spellings of a name or an address.
 func key(name string) string {
 	if a, err := netip.ParseAddr(name); err == nil {
@@ -131,12 +123,12 @@ func key(name string) string {
 
 // eachLine calls do for every line of a file that has more than a comment, without the comment. Its error begins with file and line.
 func eachLine(file string, r io.Reader, do func(number int, line string) error) error {
-	read, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	read, err := io.ReadAll(io.LimitReader(r, manager.MaxFile+1))
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", file, err)
 	}
-	if len(read) > MaxFile {
-		return fmt.Errorf("%s: the file is longer than %d bytes", file, MaxFile)
+	if len(read) > manager.MaxFile {
+		return fmt.Errorf("%s: the file is longer than %d bytes", file, manager.MaxFile)
 	}
 	text, err := withoutComments(string(read))
 	number := 0

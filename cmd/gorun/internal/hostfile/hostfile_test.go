@@ -93,7 +93,7 @@ func TestParseErrors(t *testing.T) {
 		{"[2001:db8::g]", `"[2001:db8::g]" is neither a host nor an IPv6 address in brackets`},
 		{"[fe80::1%e;0]", `';' cannot be in the name of a host`},
 		{"n[1-65536]\nm", "hosts:2: the list has more than 65536 hosts"},
-		{strings.Repeat("n", MaxFile+1), "hosts: the file is longer than 8388608 bytes"},
+		{strings.Repeat("n", manager.MaxFile+1), "hosts: the file is longer than 8388608 bytes"},
 	} {
 		got, err := Parse("hosts", strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
@@ -139,60 +139,6 @@ func TestParseList(t *testing.T) {
 	}
 }
 
-func TestManagers(t *testing.T) {
-	pairs := func(_, text string) ([]Host, error) { return ParsePairs(text) }
-	file := func(parse func(string, *strings.Reader) ([]Host, error)) func(string, string) ([]Host, error) {
-		return func(name, text string) ([]Host, error) { return parse(name, strings.NewReader(text)) }
-	}
-	lines := file(func(n string, r *strings.Reader) ([]Host, error) { return ParseLines(n, r) })
-	gridEngine := file(func(n string, r *strings.Reader) ([]Host, error) { return ParseGridEngine(n, r) })
-	for _, c := range []struct {
-		name  string
-		parse func(file, text string) ([]Host, error)
-		text  string
-		want  []Host
-	}{
-		{"PBS", lines, "n1.example.com\nn1.example.com\nn2.example.com\n", []Host{{"n1.example.com", "", 2}, {"n2.example.com", "", 1}}},
-		{"PBS, in turn", lines, "n1\nn2\nn1\nn2", []Host{{"n1", "", 2}, {"n2", "", 2}}},
-		{"LSF", pairs, "n1 8 n2 4", []Host{{"n1", "", 8}, {"n2", "", 4}}},
-		{"LSF, again", pairs, " n1 8  n2 4 n1 2 ", []Host{{"n1", "", 10}, {"n2", "", 4}}},
-		{"Grid Engine", gridEngine, "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 long.q@n1.x 0,0:0,1\n", []Host{{"n1.x", "", 5}, {"n2.x", "", 2}}},
-	} {
-		if got, err := c.parse("nodes", c.text); err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
-		}
-	}
-	var many strings.Builder
-	for i := range manager.MaxHosts + 1 {
-		fmt.Fprintf(&many, "n%d\n", i)
-	}
-	for _, c := range []struct {
-		name  string
-		parse func(file, text string) ([]Host, error)
-		text  string
-		want  string
-	}{
-		{"PBS", lines, "\n", "nodes: the file names no host"},
-		{"PBS", lines, "n1\nn2 8\n", `nodes:2: "n2 8": want one host in a line`},
-		{"PBS", lines, "n1\n-x\n", `nodes:2: "-x": the name "-x" begins with a hyphen`},
-		{"PBS", lines, "n[1-2]\n", `nodes:1: "n[1-2]": '[' cannot be in the name of a host`},
-		{"PBS", lines, many.String(), `nodes:65537: the list has more than 65536 hosts`},
-		{"LSF", pairs, "", `"": want a number of slots behind every host`},
-		{"LSF", pairs, "n1", `"n1": want a number of slots behind every host`},
-		{"LSF", pairs, "n1 8 n2", `want a number of slots behind every host, as in "n1 8 n2 8"`},
-		{"LSF", pairs, "n1 x", `"n1 x": want a number of slots from 1 to 65536`},
-		{"LSF", pairs, "n1 65536 n1 1", `host n1 has more than 65536 slots`},
-		{"LSF", pairs, strings.Repeat(" ", MaxFile+1), `longer than 8388608 bytes`},
-		{"Grid Engine", gridEngine, "n1 4 q\nn2\n", `nodes:2: "n2": want host, slots and queue`},
-		{"Grid Engine", gridEngine, "n1 q 4", `nodes:1: "n1 q": want a number of slots`},
-		{"Grid Engine", gridEngine, "", "nodes: the file names no host"},
-	} {
-		if got, err := c.parse("nodes", c.text); err == nil || !strings.Contains(err.Error(), c.want) || got != nil {
-			t.Errorf("%s: %.80q: %.80v, %v; want an error with %q", c.name, c.text, got, err, c.want)
-		}
-	}
-}
-
 // TestParseGenerated: a file means the hosts from which it was made, in whatever form each line is.
 func TestParseGenerated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -202,7 +148,7 @@ func TestParseGenerated(t *testing.T) {
 			h := Host{
 				Name:  fmt.Sprintf("%s%d", rapid.StringMatching(`[a-z][a-z.-]{0,3}`).Draw(t, "name"), i),
 				User:  rapid.SampledFrom([]string{"", "me"}).Draw(t, "user"),
-				Slots: rapid.IntRange(0, MaxSlots).Draw(t, "slots"),
+				Slots: rapid.IntRange(0, manager.MaxSlots).Draw(t, "slots"),
 			}
 			want = append(want, h)
 			before, behind := "", ""
@@ -236,7 +182,7 @@ func check(t *testing.T, hosts []Host, err error) {
 		t.Fatalf("the error is not one line: %q", err)
 	}
 	for _, h := range hosts {
-		if h.Name == "" || h.Name[0] == '-' || strings.HasPrefix(h.User, "-") || h.Slots < 0 || h.Slots > MaxSlots || strings.ContainsAny(h.Name+h.User, " \n\"'$;`") {
+		if h.Name == "" || h.Name[0] == '-' || strings.HasPrefix(h.User, "-") || h.Slots < 0 || h.Slots > manager.MaxSlots || strings.ContainsAny(h.Name+h.User, " \n\"'$;`") {
 			t.Fatalf("%+v", h)
 		}
 	}
@@ -250,12 +196,6 @@ func FuzzParse(f *testing.F) {
 		hosts, err := Parse("hosts", strings.NewReader(text))
 		check(t, hosts, err)
 		hosts, err = ParseList(text)
-		check(t, hosts, err)
-		hosts, err = ParseLines("nodes", strings.NewReader(text))
-		check(t, hosts, err)
-		hosts, err = ParseGridEngine("nodes", strings.NewReader(text))
-		check(t, hosts, err)
-		hosts, err = ParsePairs(text)
 		check(t, hosts, err)
 	})
 }

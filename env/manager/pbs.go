@@ -1,0 +1,3 @@
+package manager
+
+var pbs = &Manager{Name: "PBS", lists: []hostList{{"PBS_NODEFILE", true, parseTable(hostInLine)}}}
