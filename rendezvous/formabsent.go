@@ -1,5 +1,7 @@
 package rendezvous
 
+import "slices"
+
 // This file is about members that are absent while the leader is not settled. A leader that could not use the etcd a
 // moment ago does not know whether such a member is gone: the member may have been cut off as well, and may come
 // back. If it is gone, workers on other nodes may have failed because of that, and their failure costs no restart. So
@@ -22,18 +24,29 @@ func (s *State) gone() (m Candidate, ok bool) {
 	return m, false
 }
 
-// uncertain returns the members of the last round that are absent and may come back, and that had not finished their
-// work. If they do not come back, they are the cause of a failure.
+// uncertain returns the members of the last round that may be gone, and had not finished their work: those that are
+// absent, and those that show no other sign of life than a lease, which has its full time again after an outage. If
+// they are gone, they are the cause of a failure.
 func (s *State) uncertain() (list []Candidate) {
+	if s.Settled {
+		return nil
+	}
 	for _, m := range s.Last.Members {
-		if _, found := s.here[m.Key]; !found && !s.isGone(m) && !s.succeeded[m.Key] {
+		now, found := s.here[m.Key]
+		if !s.isGone(m) && !s.succeeded[m.Key] && (!found || s.mayHaveEnded(now)) {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
+// mayHaveEnded reports whether only a lease shows that a member is here: it has no connection to the leader, and has neither reported nor
+// joined again.
+func (s *State) mayHaveEnded(n Candidate) bool {
+	return n.LeaseOnly && s.got(n) && !slices.ContainsFunc(s.Reports, func(r Report) bool { return r.Key == n.Key })
+}
+
 // waitForCertainty waits until the leader is settled, and so knows whether the absent members are gone.
 func (s *State) waitForCertainty(round int, what Awaited, reason string) Decision {
-	return Decision{Wait: reason + clause(s.uncertain(), "may come back", "may come back"), Stage: Stage{round, what}}
+	return Decision{Wait: reason + clause(s.uncertain(), "may be gone", "may be gone"), Stage: Stage{round, what}}
 }

@@ -47,7 +47,7 @@ func TestAbsentMemberMayBeTheCause(t *testing.T) {
 				c.come(-1)
 				c.settle(0)
 				d := c.settle(waits)
-				if c.closed != nil || c.s.Last.ID != 1 || !strings.Contains(d.Wait, "n2 may come back") {
+				if c.closed != nil || c.s.Last.ID != 1 || !strings.Contains(d.Wait, "n2 may be gone") {
 					t.Fatalf("%s, %d restarts: closed %+v, round %d, it waits for %+v", name, restarts, c.closed, c.s.Last.ID, d)
 				}
 				return c

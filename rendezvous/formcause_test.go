@@ -69,7 +69,7 @@ func TestLastFailure(t *testing.T) {
 }
 
 // TestUnheardMembers: the job does not end with the last failure while a member may have ended unnoticed: one that
-// has no tie, and has not reported. Its lease shows whether it lives.
+// has no connection to the leader, and has not reported. Its lease shows whether it lives, a new one if the leader has been cut off.
 func TestUnheardMembers(t *testing.T) {
 	failed := &rendezvous.Failure{Death: death.Death{Host: "n1", ExitCode: 1}}
 	begin := func() *cluster {
@@ -89,14 +89,21 @@ func TestUnheardMembers(t *testing.T) {
 		c.settle(10 * time.Second)
 		return c
 	}
-	c := begin()
-	c.die("n2")
-	c.settle(0)
-	c.again("n1", "n3")
-	c.settle(0)
-	c.wantRound(t, 2, "n1 n3", 0, "n2 is lost")
+	for _, cutOff := range []bool{false, true} {
+		c := begin()
+		if cutOff {
+			c.s.Settled = false
+			wantReason(t, c.settle(time.Minute), "round 1: rank 0 on n1: exit code 1; n2 may be gone")
+		}
+		c.die("n2")
+		c.s.Settled = true
+		c.settle(0)
+		c.again("n1", "n3")
+		c.settle(0)
+		c.wantRound(t, 2, "n1 n3", 0, "n2 is lost")
+	}
 	for name, heard := range map[string]func(*cluster){
-		"tied": func(c *cluster) { c.s.Nodes[1].LeaseOnly = false },
+		"connected": func(c *cluster) { c.s.Nodes[1].LeaseOnly = false },
 		"reported": func(c *cluster) {
 			c.report("n2", &rendezvous.Failure{Death: death.Death{Host: "n2", Rank: 1, ExitCode: 2}})
 		},

@@ -145,7 +145,7 @@ func (l *leader) decide() rendezvous.Decision {
 	l.decided = v
 	l.waitForMore()
 	s := rendezvous.State{
-		Rules: l.config.Rules, Reports: v.reports, Settled: !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
+		Rules: l.config.Rules, Reports: v.reports, Settled: l.conn.leaseErr == nil && !l.now.Before(l.settled), Stage: l.stage, Waited: l.now.Sub(l.since),
 	}
 	s.Min, s.Max = v.nodeLimits(l.config)
 	s.Nodes, s.Unreachable = v.candidates()
