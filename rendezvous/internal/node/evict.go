@@ -48,14 +48,21 @@ func (e agentConnected) apply(m *stateMachine) {
 }
 
 // evict deletes from the store what is known of agents that have ended. Any node may evict the leader; only the leader
-// evicts others. The store may be slow, or may have lost a member together with the agent. So evict tries until it has
+// evicts others. A member that is not the leader keeps in mind which of its peers have ended, for when it is. The store may be slow, or may have lost a member together with the agent. So evict tries until it has
 // succeeded or the leases have run out, and makes sure each time that the agents have ended. It does nothing while the
 // store cannot be used: then this node may be the one that is cut off.
 func (m *stateMachine) evict() {
-	ended := m.member.ended
-	maps.DeleteFunc(ended, func(key, _ string) bool { return !m.evicts(key) })
-	if len(ended) > 0 && !m.conn.isAway() && !m.pending[evicting] {
-		m.request(evicting, &evictAgents{ended: maps.Clone(ended)})
+	due := make(map[string]string)
+	for key, addr := range m.member.ended {
+		switch {
+		case m.evicts(key):
+			due[key] = addr
+		case m.leader.leads() || m.member.peers[key] == nil:
+			delete(m.member.ended, key)
+		}
+	}
+	if len(due) > 0 && !m.conn.isAway() {
+		m.request(evicting, &evictAgents{ended: due})
 	}
 }
 

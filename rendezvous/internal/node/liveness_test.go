@@ -194,3 +194,26 @@ func TestAgentsEndWhileEtcdIsSlow(t *testing.T) {
 		t.Errorf("the next round is %s", show(r))
 	}
 }
+
+// TestNewLeaderEvicts whom it has known to have ended since before it led. Nobody else does, as the connections of the dead have broken.
+func TestNewLeaderEvicts(t *testing.T) {
+	t.Parallel()
+	m := idle()
+	m.conn.lease, m.conn.renewAt = 7, time.Now().Add(time.Hour)
+	v := &view{whole: true, leader: &leaderDoc{Key: "other"}, nodeTable: nodeTable{nodes: map[string]knownNode{"peer": {rev: 1}}}}
+	m.conn.view, m.member.peers["peer"] = v, &peer{key: "peer"}
+	m.Step(time.Now(), agentEnded{"peer", "a:1"})
+	m.Step(time.Now(), agentEnded{"stranger", "a:2"})
+	if m.pending[evicting] {
+		t.Error("a node evicts that does not lead")
+	}
+	now := *v
+	now.leader, now.leaderLease = &leaderDoc{Key: "k"}, 7
+	m.conn.view = &now
+	for _, a := range m.Step(time.Now(), ticked{}) {
+		if r, is := requestOf[*evictAgents](a); is && len(r.ended) == 1 && r.ended["peer"] == "a:1" {
+			return
+		}
+	}
+	t.Errorf("the new leader evicts none of %v", m.member.ended)
+}
