@@ -107,7 +107,7 @@ func TestSimulationFinds(t *testing.T) {
 			return act
 		}),
 	} {
-		if seed, err := playSeeds(1500, change); err == nil {
+		if seed, err := playSeeds(1, 1500, change); err == nil {
 			t.Errorf("%s: no job goes wrong", what)
 		} else {
 			text, _, _ := strings.Cut(err.Error(), "\n")

@@ -20,7 +20,7 @@ import (
 
 var (
 	simSeeds = flag.Int("sim.seeds", 0, "how many jobs TestSimulation plays; 0: as many as fit into the gate")
-	simSeed  = flag.Uint64("sim.seed", 0, "the seed of the one job that TestSimulation plays, and tells of; 0: it plays many")
+	simSeed  = flag.Uint64("sim.seed", 0, "the seed of the first job; without -sim.seeds, TestSimulation plays this job alone, and tells of it")
 )
 
 // TestSimulation plays jobs of 1 to 30 nodes over a simulated etcd, in virtual time, with faults. A seed that fails
@@ -30,7 +30,7 @@ var (
 //
 // It does not run beside other tests: it would take the processors from them, whose leases run out.
 func TestSimulation(t *testing.T) {
-	if *simSeed != 0 {
+	if *simSeed != 0 && *simSeeds == 0 {
 		w := newSimJob(*simSeed)
 		w.trace = func(text string) { t.Log(text) }
 		if err := w.play(); err != nil {
@@ -45,15 +45,16 @@ func TestSimulation(t *testing.T) {
 	case testkit.Race: // each job is played in one goroutine
 		seeds = 30
 	}
-	if seed, err := playSeeds(seeds, func(*simWorld) {}); err != nil {
+	if seed, err := playSeeds(max(1, *simSeed), seeds, func(*simWorld) {}); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 	}
 }
 
-// playSeeds plays the jobs of seeds from 1 up to n, and returns the first of them that fails.
-func playSeeds(n int, change func(*simWorld)) (seed uint64, err error) {
+// playSeeds plays the jobs of n seeds from first up, and returns the first of them that fails.
+func playSeeds(first uint64, n int, change func(*simWorld)) (seed uint64, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var next atomic.Uint64
+	next.Store(first - 1)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -61,7 +62,7 @@ func playSeeds(n int, change func(*simWorld)) (seed uint64, err error) {
 			for {
 				mine := next.Add(1)
 				mu.Lock()
-				stop := mine > uint64(n) || err != nil
+				stop := mine >= first+uint64(n) || err != nil
 				mu.Unlock()
 				if stop {
 					return
@@ -265,7 +266,6 @@ func (w *simWorld) etcdFault() func() {
 func (w *simWorld) down(d time.Duration, meanwhile func()) {
 	w.say("etcd is down for %v", d)
 	w.longest += d
-	w.outages++
 	w.up = false
 	w.after(d, func() {
 		meanwhile()

@@ -484,8 +484,12 @@ func (a *simAgent) end(why error) {
 	}
 }
 
-// leave takes the agent out of the job.
+// leave ends the agent's workers, and takes it out of the job. A process that is stopped does neither.
 func (a *simAgent) leave(why error) {
+	if a.world.now.Before(a.frozen) {
+		a.world.at(a.frozen, func() { a.leave(why) })
+		return
+	}
 	if !a.leaving && !a.gone {
 		a.goFrom(a.entered)
 		a.leaving = true

@@ -156,7 +156,7 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		w.fail("round %d forms, and round %d runs", f.ID, before.number)
 	case before != nil && !w.record.lossy && f.Restarts != before.over.Restarts:
 		w.fail("round %d begins with %d restarts, and the one before ended with %d", f.ID, f.Restarts, before.over.Restarts)
-	case before != nil && !w.record.lossy && f.Restarts > before.formed.Restarts && !before.failed && !w.outlived():
+	case before != nil && !w.record.lossy && f.Restarts > before.formed.Restarts && !before.failed:
 		w.fail("round %d costs a restart because nodes were gone: %s", before.number, f.Why)
 	case len(f.Members) < w.record.config.Min || len(f.Members) > w.record.config.Max:
 		w.fail("round %d has %d nodes, want %d to %d", f.ID, len(f.Members), w.record.config.Min, w.record.config.Max)
@@ -173,10 +173,6 @@ func (w *simWorld) checkFormed(k keys, doc currentDoc) *roundRecord {
 		rendezvous.Because(r.formed.Cause, r.formed.Why))
 	return r
 }
-
-// outlived reports whether the lease of a machine that has vanished may have lasted longer than others wait to find
-// out: while etcd is down, no lease ends.
-func (w *simWorld) outlived() bool { return w.vanished && w.outages > 0 }
 
 // checkMembers: all ranks are there, and nobody who gets one still has workers of an earlier round.
 func (w *simWorld) checkMembers(r *roundRecord, docs []roundDoc) {
@@ -284,7 +280,7 @@ func (w *simWorld) checkState(kv store.KV) {
 	w.record.all = append(w.record.all, doc.Outcome)
 	w.say("the job ends with %+v", doc.Outcome)
 	r := w.record.current
-	if f := doc.Outcome.Failure; f != nil && r != nil && !r.failed && !w.record.lossy && !w.outlived() {
+	if f := doc.Outcome.Failure; f != nil && r != nil && !r.failed && !w.record.lossy && !w.leavesUntold(r) {
 		w.fail("the job ends with a failure because nodes were gone: %s", f)
 	}
 	if closed || !doc.Outcome.Success() {
@@ -299,6 +295,16 @@ func (w *simWorld) checkState(kv store.KV) {
 			w.fail("the job ends with success, and %s has not reported it", m.Key)
 		}
 	}
+}
+
+// leavesUntold reports whether an agent of a round has ended its workers to leave, and etcd does not know: the agent does not reach it, and
+// keeps its connections until it has tried. The others do not wait for so long before a failure ends the job.
+func (w *simWorld) leavesUntold(r *roundRecord) bool {
+	k := keysOf(DefaultPrefix, "job")
+	return slices.ContainsFunc(r.formed.Members, func(m rendezvous.Candidate) bool {
+		a, kv := w.agentOf(m.Key), w.store.Get(k.node(m.Key))
+		return a != nil && a.leaving && !a.gone && kv.Written > 0 && !decoded[nodeDoc](w, kv).Leaving
+	})
 }
 
 // checkLost: only of a job that etcd may have lost one says so.

@@ -37,7 +37,6 @@ type simWorld struct {
 	succeeded map[string]map[int]bool // the rounds in which the workers of an agent have succeeded, by its key
 	vanished  bool                    // a machine has
 	longest   time.Duration           // that etcd, or an agent, could not be reached, at most
-	outages   int                     // of etcd
 	apart     []simApart
 
 	story  *simStory                      // nil: the seed draws what happens
