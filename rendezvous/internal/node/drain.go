@@ -17,50 +17,36 @@ func (r *Rendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
 	return r.driver.change(ctx, func(ctx context.Context, x *executor) error { return x.drain(ctx, round, least) })
 }
 
-// drain writes who leaves the round, unless fewer nodes than least would be left, or the job is closed. It also counts those that leave for
+// drain writes who leaves the round, unless fewer nodes than least would be left, or the job is over. It also counts those that leave for
 // another reason, and those that are gone.
 func (w *writer) drain(ctx context.Context, round *rendezvous.Round, least int) error {
-	for {
-		answer, err := w.store.Read(ctx,
-			one(w.keys.config()), one(w.keys.drain()), below(w.keys.nodes()), below(w.keys.roundOf(round.ID)))
-		if err != nil {
-			return fmt.Errorf("etcd: %w", err)
-		}
-		kv := answer.Found[0].Only()
-		if kv.Written == 0 {
-			return errNoJob
-		}
-		config, err := readJobConfig(kv)
-		if err != nil {
-			return err
-		}
-		doc, rev := drainDoc{Round: round.ID}, int64(0)
-		if kv := answer.Found[1].Only(); kv.Written > 0 {
-			before, err := decode[drainDoc](kv)
+	add := func(was store.KV, found []store.Found) (any, error) {
+		doc := drainDoc{Round: round.ID}
+		if was.Written > 0 {
+			before, err := decode[drainDoc](was)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if rev = kv.Written; before.Round == round.ID {
+			if before.Round == round.ID {
 				doc = before
 			}
 		}
 		if slices.Contains(doc.Nodes, round.Self) {
-			return nil
+			return nil, nil
 		}
-		gone := goneRanks(w.keys, answer.Found[2].KVs, answer.Found[3].KVs)
+		gone := goneRanks(w.keys, found[0].KVs, found[1].KVs)
 		for _, rank := range doc.Nodes {
 			gone[rank] = true
 		}
 		delete(gone, round.Self)
 		if left := round.Size - len(gone); left <= least {
-			return fmt.Errorf("%d of the %d nodes of round %d are leaving or gone already, and the job needs at least %d: wait for the next round, or take this node out with --force",
+			return nil, fmt.Errorf("%d of the %d nodes of round %d are leaving or gone already, and the job needs at least %d: wait for the next round, or take this node out with --force",
 				len(gone), round.Size, round.ID, least)
 		}
 		doc.Nodes = append(doc.Nodes, round.Self)
-		if done, err := w.putUnlessClosed(ctx, config, w.keys.drain(), doc, isAt(w.keys.drain(), rev)); done || err != nil {
-			return err
-		}
+		return doc, nil
 	}
+	return w.updateForJob(ctx, w.keys.drain(), add, below(w.keys.nodes()), below(w.keys.roundOf(round.ID)))
 }
 
 // goneRanks returns the node ranks of a round's members that are gone, or say that they are leaving. nodes and rounds are the documents of the

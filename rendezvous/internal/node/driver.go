@@ -196,7 +196,7 @@ func (d *driver) close(ctx context.Context, why error) error {
 	if err == nil || d.leave.futile || d.leave.unknown && isRefusal(err) {
 		return nil
 	}
-	return fmt.Errorf("etcd: this node is known for up to %v more: %w", d.config.Lease, err)
+	return fmt.Errorf("this node is known for up to %v more: %w", d.config.Lease, err)
 }
 
 // pause returns early if ctx ends.

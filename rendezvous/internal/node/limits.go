@@ -88,37 +88,40 @@ func inTime(ctx context.Context, request func(context.Context) error) error {
 
 var errNoJob = errors.New("the job is over")
 
-// putForJob writes a document of the job, unless that is closed.
-func (w *writer) putForJob(ctx context.Context, key string, doc any) error {
+// updateForJob writes what update makes of a document of the job and of what others find, unless that is nil or the job is over.
+func (w *writer) updateForJob(ctx context.Context, key string, update func(was store.KV, found []store.Found) (any, error), others ...store.Query) error {
+	queries := append([]store.Query{one(w.keys.config()), one(key)}, others...)
 	for {
-		answer, err := w.store.Read(ctx, one(w.keys.config()))
+		answer, err := w.store.Read(ctx, queries...)
 		if err != nil {
-			return fmt.Errorf("etcd: %w", err)
+			return fmt.Errorf("the job cannot be read: %w", err)
 		}
-		kv := answer.Found[0].Only()
-		if kv.Written == 0 {
+		settings, was := answer.Found[0].Only(), answer.Found[1].Only()
+		if settings.Written == 0 {
 			return errNoJob
 		}
-		config, err := readJobConfig(kv)
+		config, err := readJobConfig(settings)
 		if err != nil {
 			return err
 		}
-		if done, err := w.putUnlessClosed(ctx, config, key, doc); done || err != nil {
+		doc, err := update(was, answer.Found[2:])
+		if err != nil || doc == nil {
 			return err
+		}
+		when := append(w.isStill(config), isMissing(w.keys.state()), isAt(key, was.Written))
+		answer, err = w.when(when...).put(key, doc, config.lease).orGet(one(w.keys.state())).commit(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the job cannot be changed: %w", err)
+		case answer.Done:
+			return nil
+		case answer.Found[0].Count > 0:
+			return errNoJob
 		}
 	}
 }
 
-// putUnlessClosed writes a document, if the job's config is still the same and the conditions hold, and reports whether it did. The error is
-// errNoJob if the job is closed.
-func (w *writer) putUnlessClosed(ctx context.Context, config jobConfig, key string, doc any, conditions ...store.Cond) (done bool, err error) {
-	when := append(append(w.isStill(config), isMissing(w.keys.state())), conditions...)
-	answer, err := w.when(when...).put(key, doc, config.lease).orGet(one(w.keys.state())).commit(ctx)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("etcd: %w", err)
-	case !answer.Done && answer.Found[0].Count > 0:
-		return false, errNoJob
-	}
-	return answer.Done, nil
+// putForJob writes a document of the job, unless that is over.
+func (w *writer) putForJob(ctx context.Context, key string, doc any) error {
+	return w.updateForJob(ctx, key, func(store.KV, []store.Found) (any, error) { return doc, nil })
 }

@@ -89,27 +89,27 @@ func New(c Config) (*Rendezvous, error) {
 func (c *Config) complete() error {
 	switch {
 	case c.RunID == "":
-		return errors.New("etcd: no run ID: want one that all nodes of the job share")
+		return errors.New("no run ID: want one that all nodes of the job share")
 	case c.Min < 1 || c.Max < c.Min:
-		return fmt.Errorf("etcd: %d to %d nodes: want at least 1, and a minimum that does not exceed the maximum", c.Min, c.Max)
+		return fmt.Errorf("%d to %d nodes: want at least 1, and a minimum that does not exceed the maximum", c.Min, c.Max)
 	case c.Max > nodesLimit:
-		return fmt.Errorf("etcd: %d nodes: want at most %d", c.Max, nodesLimit)
+		return fmt.Errorf("%d nodes: want at most %d", c.Max, nodesLimit)
 	case c.MaxRestarts < 0:
-		return fmt.Errorf("etcd: %d restarts: want 0 or more", c.MaxRestarts)
+		return fmt.Errorf("%d restarts: want 0 or more", c.MaxRestarts)
 	case c.Lease != 0 && c.Lease < time.Second:
-		return fmt.Errorf("etcd: a node is noticed to be dead after %v: want at least 1s", c.Lease)
+		return fmt.Errorf("a node is noticed to be dead after %v: want at least 1s", c.Lease)
 	case c.MasterPort < 0 || c.MasterPort > 65535:
-		return fmt.Errorf("etcd: master port %d: want 1 to 65535, or 0 for any", c.MasterPort)
+		return fmt.Errorf("master port %d: want 1 to 65535, or 0 for any", c.MasterPort)
 	case c.Reserve == nil:
-		return errors.New("etcd: nothing to reserve ports with")
+		return errors.New("nothing to reserve ports with")
 	}
 	scales := []rendezvous.ScaleUp{rendezvous.ScaleImmediate, rendezvous.ScaleOnRestart, rendezvous.ScaleNever}
 	if c.ScaleUp = cmp.Or(c.ScaleUp, scales[0]); !slices.Contains(scales, c.ScaleUp) {
-		return fmt.Errorf("etcd: scale up %q: want %s, %s or %s", c.ScaleUp, scales[0], scales[1], scales[2])
+		return fmt.Errorf("scale up %q: want %s, %s or %s", c.ScaleUp, scales[0], scales[1], scales[2])
 	}
 	for d, value := range map[*time.Duration]time.Duration{&c.Lease: 10 * time.Second, &c.LastCall: 30 * time.Second, &c.JoinTimeout: 10 * time.Minute} {
 		if *d = cmp.Or(*d, value); *d < 0 {
-			return fmt.Errorf("etcd: a timeout of %v: want 0 or more", *d)
+			return fmt.Errorf("a timeout of %v: want 0 or more", *d)
 		}
 	}
 	c.Prefix, c.Started = cmp.Or(c.Prefix, DefaultPrefix), cmp.Or(c.Started, time.Now())

@@ -197,8 +197,8 @@ func TestConfigErrors(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		if _, err := New(c); err == nil || err.Error() != "etcd: "+want {
-			t.Errorf("New = %v, want etcd: %s", err, want)
+		if _, err := New(c); err == nil || err.Error() != want {
+			t.Errorf("New = %v, want %s", err, want)
 		}
 	}
 }
