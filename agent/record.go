@@ -36,9 +36,9 @@ func (l *loop) record(e event) {
 	case workerExited:
 		l.recordExit(e.Death)
 	case hung:
-		l.recordFailure(status.CauseHang, e.Death)
+		l.recordFailure(e.Death)
 	case revocation:
-		l.recordFailure(status.CauseRevoked, e.Death)
+		l.recordFailure(e.Death)
 	case roundOver:
 		text := "the job is over"
 		if again, ok := errors.AsType[*rendezvous.NewRoundError](e.err); ok {
@@ -124,17 +124,13 @@ func (l *loop) recordExit(x death.Death) {
 		l.emit(ofWorker(exited, w))
 	}
 	if x.Failed() && !x.Stopped && !l.history.failed[x.Rank] {
-		cause := status.CauseExitCode
-		if x.Signal() != 0 {
-			cause = status.CauseSignal
-		}
-		l.recordFailure(cause, x)
+		l.recordFailure(x)
 	}
 }
 
 // recordFailure emits the failure of a worker, which may not have ended.
-func (l *loop) recordFailure(cause status.Cause, x death.Death) {
+func (l *loop) recordFailure(x death.Death) {
 	l.history.failed[x.Rank] = true
-	l.emit(status.Entry{Event: status.KindWorkerFailed, Rank: &x.Rank, Cause: cause, Text: describe(x)})
+	l.emit(status.Entry{Event: status.KindWorkerFailed, Rank: &x.Rank, Cause: x.FailureCause(), Text: describe(x)})
 	l.history.failure = &status.Failure{Rank: x.Rank, Round: l.round.ID, Text: Printable(describe(x)), At: time.Now()}
 }

@@ -3,6 +3,8 @@ package status
 import (
 	"slices"
 	"time"
+
+	"github.com/gorun/gorun/env/death"
 )
 
 // An Event is something that has happened to the job, as one node has seen it.
@@ -48,20 +50,6 @@ func Add(events []Event, entry Entry) []Event {
 	return append(slices.Clone(events[from:]), e)
 }
 
-// A Cause says why a worker has failed.
-type Cause string
-
-// The causes of failures.
-const (
-	CauseExitCode Cause = "exit_code" // it has exited with a code other than 0
-	CauseSignal   Cause = "signal"    // a signal has ended it
-	CauseHang     Cause = "hang"      // it made no progress, so gorun has killed it
-	CauseRevoked  Cause = "revoked"   // it has ended the round
-)
-
-// Causes are all causes of failures.
-func Causes() []Cause { return []Cause{CauseExitCode, CauseSignal, CauseHang, CauseRevoked} }
-
 // An Entry is something that has happened on a node, and a line of the event log (--event-log).
 type Entry struct {
 	Time  time.Time `json:"time"` // in UTC
@@ -78,11 +66,11 @@ type Entry struct {
 	Restarts  *int `json:"restarts,omitempty"` // of --max-restarts, used so far
 
 	// Of a worker:
-	Rank      *int  `json:"rank,omitempty"`
-	LocalRank *int  `json:"local_rank,omitempty"`
-	Pid       int   `json:"pid,omitempty"`
-	Signal    int   `json:"signal,omitempty"` // that has ended it; 0: none
-	Cause     Cause `json:"cause,omitempty"`  // of a failure
+	Rank      *int        `json:"rank,omitempty"`
+	LocalRank *int        `json:"local_rank,omitempty"`
+	Pid       int         `json:"pid,omitempty"`
+	Signal    int         `json:"signal,omitempty"` // that has ended it; 0: none
+	Cause     death.Cause `json:"cause,omitempty"`  // of a failure
 
 	ExitCode *int   `json:"exit_code,omitempty"` // of a worker that has exited, or of gorun
 	Program  string `json:"program,omitempty"`
@@ -96,9 +84,9 @@ func (e *Entry) event() (event Event, ok bool) {
 	switch {
 	case kind == KindJobStarted, kind == KindWorkerStarted, kind == KindWorkerExited, kind == KindJobEnded:
 		return Event{}, false
-	case e.Cause == CauseHang:
+	case e.Cause == death.Hang:
 		kind = KindWorkerHangs
-	case e.Cause == CauseRevoked:
+	case e.Cause == death.Revoked:
 		kind = KindRoundRevoked
 	}
 	return Event{At: e.Time, Kind: kind, Rank: e.Rank, Text: e.Text}, true

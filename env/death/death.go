@@ -38,7 +38,26 @@ const (
 	Revoked   Cause = "revoked" // it ended its round, and lives on if it can; Why is its reason
 	GuardLost Cause = "guard"   // its guard died, so it was killed
 	Unknown   Cause = "unknown" // nobody knows how it ended; Why is all that is known: "its node b/7 is lost"
+
+	// Of FailureCause only:
+	ByCode   Cause = "exit_code" // it exited with a code other than 0
+	BySignal Cause = "signal"    // a signal ended it
 )
+
+// FailureCauses are the causes that FailureCause returns for workers of an agent's own node.
+func FailureCauses() []Cause { return []Cause{ByCode, BySignal, Hang, Fault, Revoked, GuardLost} }
+
+// FailureCause returns why the worker failed: its cause, or else how it ended.
+func (d Death) FailureCause() Cause {
+	switch {
+	case d.Cause != "":
+		return d.Cause
+	case d.Signal() != 0:
+		return BySignal
+	default:
+		return ByCode
+	}
+}
 
 // Signal returns the signal that ended the worker; 0: it exited by itself.
 func (d Death) Signal() syscall.Signal { return syscall.Signal(max(0, -d.ExitCode)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
 )
@@ -55,13 +56,13 @@ type metrics struct {
 
 	mu       sync.Mutex
 	node     *status.Node // the newest snapshot; nil: none
-	failures map[status.Cause]int
+	failures map[death.Cause]int
 	failed   time.Time     // of the first failure since the last round began; zero: there is none
 	recovery time.Duration // zero: there was none
 }
 
 func newMetrics(c Config) *metrics {
-	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[status.Cause]int)}
+	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[death.Cause]int)}
 }
 
 func (m *metrics) registry() *prometheus.Registry {
@@ -121,7 +122,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock() // not while a file is looked at: the agent publishes what it does here, and must not wait
 	n, failures, recovery := m.node, maps.Clone(m.failures), m.recovery
 	m.mu.Unlock()
-	for _, cause := range status.Causes() {
+	for _, cause := range death.FailureCauses() {
 		count(descFailures, float64(failures[cause]), string(cause))
 	}
 	if recovery > 0 {

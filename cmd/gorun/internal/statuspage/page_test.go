@@ -21,6 +21,7 @@ import (
 
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
+	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -83,7 +84,7 @@ func newBed(t *testing.T, change func(*Config)) *bed {
 func (b *bed) event(kind status.Kind, rank *int, text string) {
 	e := status.Entry{Time: time.Now(), Event: kind, Rank: rank, Text: text}
 	if kind == status.KindWorkerFailed {
-		e.Cause = status.CauseSignal
+		e.Cause = death.BySignal
 	}
 	b.node.Events = status.Add(b.node.Events, e)
 	b.page.Emit(e)
