@@ -68,7 +68,7 @@ func nodeOutcome(err error) frame.Outcome {
 	if err == nil {
 		return o
 	}
-	o.Cause, o.Text = frame.Other, frame.CutText(explain(err, false))
+	o.Cause, o.Text = frame.Other, frame.CutText(agent.Printable(oneLine(err.Error())))
 	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
 		o.Cause, o.Text = frame.Worker, frame.CutText(failed.Summary()) // the launcher chooses one, and knows which hosts are lost
 		if failed.Elsewhere != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -70,7 +69,7 @@ func benchCommand(here host, start startFunc) *cobra.Command {
 			return err
 		}
 		if flags.Changed("stepbytes") && flags.Changed("stepfactor") {
-			return usagef("gorun bench: --stepbytes and --stepfactor exclude each other: leave out --stepbytes or --stepfactor")
+			return usagef("--stepbytes and --stepfactor exclude each other: leave out --stepbytes or --stepfactor")
 		}
 		o, err := launch.values(here.lookup).options(here)
 		if err != nil {
@@ -99,7 +98,7 @@ func (o *options) forBench(c *bench.Config) ([]string, error) {
 		ranks = o.nproc
 	}
 	if err := c.Check(ranks); err != nil {
-		return nil, fmt.Errorf("gorun bench: %w", err)
+		return nil, err
 	}
 	config, err := json.Marshal(c)
 	if err != nil {
@@ -131,7 +130,7 @@ func benchNames(names []string) ([]string, error) {
 	all := bench.Operations()
 	for _, name := range names {
 		if !slices.Contains(all, name) {
-			return nil, usagef("gorun bench: no operation %s%s: want %s", quote(name), didYouMean(name, all), anyOf(all))
+			return nil, usagef("no operation %s%s: want %s", quote(name), didYouMean(name, all), anyOf(all))
 		}
 	}
 	if len(names) == 0 {

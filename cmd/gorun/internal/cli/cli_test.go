@@ -51,11 +51,11 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	if got := explain(errors.Join(errors.New("one"), errors.New("two")), false); got != "gorun: one; two\n" {
+	if got := explain(self, errors.Join(errors.New("one"), errors.New("two")), false); got != "gorun: one; two\n" {
 		t.Errorf("got %q", got)
 	}
 	failed := &agent.WorkerError{Program: "train.py"}
-	if got := explain(failed, false); got != failed.Summary() {
+	if got := explain(self, failed, false); got != failed.Summary() {
 		t.Errorf("got %q", got)
 	}
 }

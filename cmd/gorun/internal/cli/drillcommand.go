@@ -104,7 +104,7 @@ func (o *drillFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if _, err := exec.LookPath(o.Program[0]); err != nil {
-			return usagef("gorun drill: %v", err)
+			return usagef("%v", err)
 		}
 	}
 	std := newStdio(os.Stdout, os.Stderr)
@@ -120,7 +120,7 @@ func (o *drillFlags) run(cmd *cobra.Command, args []string) error {
 func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Scenario, error) {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		if names, o.Program = names[:n], names[n:]; len(o.Program) == 0 {
-			return nil, usagef("gorun drill: no program follows --")
+			return nil, usagef("no program follows --")
 		}
 	}
 	scenarios, err := drillsOf(names)
@@ -129,13 +129,13 @@ func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Sce
 	}
 	switch seeded, timed := cmd.Flags().Changed("seed"), cmd.Flags().Changed("minutes"); {
 	case o.random && o.Program != nil:
-		return nil, usagef("gorun drill: --random runs the built-in program only: leave out %s", quote(o.Program[0]))
+		return nil, usagef("--random runs the built-in program only: leave out %s", quote(o.Program[0]))
 	case o.random && len(names) > 0:
-		return nil, usagef("gorun drill: --random runs no scenarios: leave out %s", quote(names[0]))
+		return nil, usagef("--random runs no scenarios: leave out %s", quote(names[0]))
 	case o.Program == nil && cmd.Flags().Changed("after"):
-		return nil, usagef("gorun drill: --after needs a program of your own, which follows --")
+		return nil, usagef("--after needs a program of your own, which follows --")
 	case !o.random && (seeded || timed):
-		return nil, usagef("gorun drill: --seed and --minutes need --random")
+		return nil, usagef("--seed and --minutes need --random")
 	case o.random:
 		if !seeded {
 			o.seed = rand.Uint64()
@@ -247,7 +247,7 @@ func drillsOf(names []string) (list []*drill.Scenario, err error) {
 	for _, name := range names {
 		i := slices.Index(drillNames(), name)
 		if i < 0 {
-			return nil, usagef("gorun drill: no scenario %s%s: want %s", quote(name), didYouMean(name, drillNames()), anyOf(drillNames()))
+			return nil, usagef("no scenario %s%s: want %s", quote(name), didYouMean(name, drillNames()), anyOf(drillNames()))
 		}
 		list = append(list, drill.Scenarios[i])
 	}

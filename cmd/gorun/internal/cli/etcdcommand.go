@@ -87,7 +87,7 @@ func hostedOptions(v values, here host) (*options, error) {
 	}
 	o.backend = "embedded"
 	if o.endpoint == "" {
-		return nil, usagef("gorun etcd: want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
+		return nil, usagef("want an address of this machine, as in --rdzv-endpoint=node0:%d", rendezvous.EtcdPort)
 	}
 	if hosts := o.conf.hosts(); hosts != nil && !*hosts {
 		return nil, usagef("%s: gorun etcd always hosts an etcd; leave out is_host", o.given["rdzv-conf"])

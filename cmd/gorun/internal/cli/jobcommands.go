@@ -37,7 +37,7 @@ func psCommand(here host, etcd Etcd) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			agents, err := jobs.Local(cmd.Context())
 			if err != nil {
-				return usagef("gorun ps: %w", err)
+				return &usageError{err}
 			}
 			nodes := jobs.Expand(agents, func(r *control.Record) (*status.Job, error) {
 				job, _, err := askLaunched(cmd.Context(), here, etcd, r)
@@ -63,9 +63,9 @@ func statusCommand(here host, etcd Etcd) *cobra.Command {
 		}
 		switch {
 		case watch && asJSON:
-			return usagef("gorun status: --json and --watch: leave out one of them")
+			return usagef("--json and --watch: leave out one of them")
 		case watch && !isTerminal(os.Stdout):
-			return usagef("gorun status: --watch needs a terminal; for a program, use --json")
+			return usagef("--watch needs a terminal; for a program, use --json")
 		case watch:
 			return jobs.Watch(cmd.Context(), os.Stdin, os.Stdout, look)
 		}

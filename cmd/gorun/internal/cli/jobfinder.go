@@ -48,12 +48,12 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run func(*cobr
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > len(arguments) {
-				return usagef("gorun %s: unexpected argument %s (want gorun %s); to run a program with this name, write gorun -- %s",
-					name, quote(args[len(arguments)]), strings.Join(words, " "), name)
+				return usagef("unexpected argument %s (want gorun %s); to run a program with this name, write gorun -- %s",
+					quote(args[len(arguments)]), strings.Join(words, " "), name)
 			}
 			if !find.take(args, len(arguments)) {
-				return usagef("gorun %s: want gorun %s; JOB may be left out if --rdzv-id or --rdzv-endpoint says which it is",
-					name, strings.Join(words, " "))
+				return usagef("want gorun %s; JOB may be left out if --rdzv-id or --rdzv-endpoint says which it is",
+					strings.Join(words, " "))
 			}
 			return nil
 		},
@@ -62,8 +62,8 @@ func newJobCommand(here host, etcd Etcd, use, short, long string, run func(*cobr
 			defer stop()
 			cmd.SetContext(ctx)
 			err := run(cmd, find)
-			if is[*jobs.NoJobError](err) || is[*rendezvous.NoJobError](err) || is[*usageError](err) && !strings.HasPrefix(err.Error(), "gorun ") {
-				return usagef("gorun %s: %w", name, err)
+			if is[*jobs.NoJobError](err) || is[*rendezvous.NoJobError](err) {
+				return &usageError{err}
 			}
 			return err
 		},

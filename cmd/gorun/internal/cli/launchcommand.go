@@ -76,7 +76,7 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 			return err
 		}
 		if err := c.Check(); err != nil {
-			return usagef("gorun launch: %w", err)
+			return &usageError{err}
 		}
 		return runLaunch(cmd.Context(), c, l, stdout, stderr)
 	}
@@ -104,7 +104,7 @@ func atLeastASecond(text string) (time.Duration, error) {
 func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfile.Host, source string, err error) {
 	switch {
 	case f.hosts != "" && f.hostfile != "":
-		return nil, "", usagef("gorun launch: --hosts and --hostfile: leave out one of them")
+		return nil, "", usagef("--hosts and --hostfile: leave out one of them")
 	case f.hosts != "":
 		source = "--hosts=" + quote(f.hosts)
 		list, err = hostfile.ParseList(f.hosts)
@@ -118,11 +118,11 @@ func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfi
 		}
 		source, err = variable+"="+quote(value), failed
 		if variable == "" {
-			return nil, "", usagef("gorun launch: no hosts: name them, as in --hosts a:8,b:8 or --hostfile FILE")
+			return nil, "", usagef("no hosts: name them, as in --hosts a:8,b:8 or --hostfile FILE")
 		}
 	}
 	if err != nil {
-		return nil, "", usagef("gorun launch: %s: %w", source, err)
+		return nil, "", usagef("%s: %w", source, err)
 	}
 	return list, source, nil
 }

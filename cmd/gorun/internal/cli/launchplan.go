@@ -36,7 +36,7 @@ type launchPlan struct {
 // newLaunchPlan works out what to launch. It only reads.
 func newLaunchPlan(here host, f launchFlags, all values, command, environ []string) (*launchPlan, error) {
 	if len(command) == 0 || command[0] == "" {
-		return nil, usagef("gorun launch: no program to run: give one, as in gorun launch --hosts a:8,b:8 ./train --epochs=3")
+		return nil, usagef("no program to run: give one, as in gorun launch --hosts a:8,b:8 ./train --epochs=3")
 	}
 	hosts, source, err := findHosts(f, here.lookup)
 	if err != nil {

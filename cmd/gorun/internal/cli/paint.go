@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // The escape sequences with which a terminal shows text in another color.
@@ -13,39 +14,31 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// level finds the level in a line of gorun's log.
-var level = regexp.MustCompile(`^[0-9:.]+ \[(ERROR|WARN)\]`)
+// hues are the colors of levels in gorun's log.
+var hues = map[hclog.Level]string{hclog.Error: red, hclog.Warn: yellow}
 
-// paintLog paints the levels in lines of gorun's log: errors red, warnings yellow.
-func paintLog(lines string) string {
-	var b strings.Builder
-	for line := range strings.Lines(lines) {
-		if at := level.FindStringSubmatchIndex(line); at != nil {
-			hue := yellow
-			if line[at[2]:at[3]] == "ERROR" {
-				hue = red
-			}
-			line = line[:at[2]] + hue + line[at[2]:at[3]] + plain + line[at[3]:]
-		}
-		b.WriteString(line)
+// paintLevel paints the level of a line of gorun's log, which has it behind the time: errors red, warnings yellow.
+func paintLevel(line string, level hclog.Level) string {
+	if hue, ok := hues[level]; ok {
+		name := strings.ToUpper(level.String())
+		return strings.Replace(line, name, hue+name+plain, 1)
 	}
-	return b.String()
+	return line
 }
 
-// paintError paints what explain returns: the name of gorun in a line, or what a summary begins with and the heading of its root cause.
-func paintError(text string) string {
-	if rest, ok := strings.CutPrefix(text, "gorun:"); ok {
-		return bold + red + "gorun:" + plain + rest
+// heading paints what a reader is to see first.
+func heading(text string, color bool) string {
+	if color {
+		return bold + red + text + plain
 	}
-	var b strings.Builder
-	for number, text := range strings.Split(text, "\n") {
-		if number > 0 {
-			b.WriteByte('\n')
-		}
-		if number == 1 || strings.HasPrefix(text, "Root Cause ") {
-			text = bold + red + text + plain
-		}
-		b.WriteString(text)
+	return text
+}
+
+// paintSummary paints what a summary begins with, and the heading of its root cause.
+func paintSummary(text string, color bool) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = heading(line, color && (i == 1 || strings.HasPrefix(line, "Root Cause ")))
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/gorun/gorun/agent"
@@ -9,17 +10,23 @@ import (
 )
 
 func TestPaint(t *testing.T) {
-	for text, want := range map[string]string{
-		"15:04:05.678 [ERROR] gorun: failed: rank=1\n": "15:04:05.678 [\x1b[31mERROR\x1b[0m] gorun: failed: rank=1\n",
-		"15:04:05.678 [WARN]  gorun: a\n[WARN] b\n":    "15:04:05.678 [\x1b[33mWARN\x1b[0m]  gorun: a\n[WARN] b\n",
-		"15:04:05.678 [INFO]  gorun: [ERROR]\n":        "15:04:05.678 [INFO]  gorun: [ERROR]\n",
+	var log strings.Builder
+	logger, err := newLogger(&log, "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger.Error("failed: [ERROR]")
+	logger.Warn("a [ERROR]")
+	logger.Info("[ERROR]")
+	for i, want := range []string{
+		" [\x1b[31mERROR\x1b[0m] gorun: failed: [ERROR]", " [\x1b[33mWARN\x1b[0m]  gorun: a [ERROR]", " [INFO]  gorun: [ERROR]",
 	} {
-		if got := paintLog(text); got != want {
+		if got := lines(log.String())[i]; !strings.HasSuffix(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	const heading = "\x1b[1m\x1b[31m"
-	if got := explain(errors.New("a gorun: \x1b[31mb"), true); got != heading+"gorun:\x1b[0m a gorun: b\n" {
+	if got := explain(self, errors.New("a gorun: \x1b[31mb"), true); got != heading+"gorun:\x1b[0m a gorun: b\n" {
 		t.Errorf("%q", got)
 	}
 	failed := &agent.WorkerError{Program: "prog\x1b[2J", Root: death.Death{ExitCode: 1, Stderr: []string{"Root Cause x"}}}
@@ -30,7 +37,7 @@ func TestPaint(t *testing.T) {
 		}
 		want += line + "\n"
 	}
-	if got := explain(failed, true); got != want {
+	if got := explain(self, failed, true); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -6,20 +6,24 @@ import (
 	"io"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gorun/gorun/agent"
 )
 
 // A printableWriter makes lines of the log safe, because they may contain text from an etcd, another node or a worker: such a text can
-// neither act upon a terminal nor look like another line of the log. Each Write must be one line.
+// neither act upon a terminal nor look like another line of the log. Each Write must be one line. hclog calls LevelWrite.
 type printableWriter struct {
 	to    io.Writer
 	color bool // paint the levels of log lines
 }
 
-func (w printableWriter) Write(b []byte) (int, error) {
+func (w printableWriter) Write(b []byte) (int, error) { return w.LevelWrite(hclog.NoLevel, b) }
+
+func (w printableWriter) LevelWrite(level hclog.Level, b []byte) (int, error) {
 	text := agent.Printable(strings.TrimSuffix(string(b), "\n")) + "\n"
 	if w.color {
-		text = paintLog(text)
+		text = paintLevel(text, level)
 	}
 	if _, err := io.WriteString(w.to, text); err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func TestTextOfOthersIsPrintable(t *testing.T) {
 			"a key":               func(l *slog.Logger, _ io.Writer) { l.Info("x", evil, 1) },
 			"a group":             func(l *slog.Logger, _ io.Writer) { l.WithGroup(evil).Info("x") },
 			"an answer":           func(_ *slog.Logger, w io.Writer) { _ = say(w, "job x is stopped by %s", evil) },
-			"the last error":      func(_ *slog.Logger, w io.Writer) { _, _ = io.WriteString(w, explain(errors.New(evil), false)) },
+			"the last error":      func(_ *slog.Logger, w io.Writer) { _, _ = io.WriteString(w, explain(self, errors.New(evil), false)) },
 		} {
 			var said strings.Builder
 			logger, err := newLogger(&said, "", false)
@@ -46,7 +46,7 @@ func TestTextOfOthersIsPrintable(t *testing.T) {
 		}
 	}
 	evil := "gorun: host n1: \x1b]0;title\x07\u009b31m\u202e is\rlost\nthe end" // this one may have several lines
-	if text := explain(&launchedError{launch.Result{Code: 1, Text: evil}}, false); strings.ContainsAny(text, "\x1b\x07\r\u009b\u202e") || strings.Count(text, "\n") != 2 {
+	if text := explain(self, &launchedError{launch.Result{Code: 1, Summary: evil}}, false); strings.ContainsAny(text, "\x1b\x07\r\u009b\u202e") || strings.Count(text, "\n") != 2 {
 		t.Errorf("the terminal gets %q", text)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -40,12 +39,12 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(stderr)
-	err := cmd.Execute()
+	ran, err := cmd.ExecuteC()
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("cannot write to stdout: %w", cause(out.err))
 	}
 	if err != nil && !is[*reportedError](err) {
-		_, _ = fmt.Fprint(stderr, explain(err, wantsColor(stderr))) // there is nowhere to report that stderr is gone
+		_, _ = fmt.Fprint(stderr, explain(speaker(ran), err, wantsColor(stderr))) // there is nowhere to report that stderr is gone
 	}
 	return exitCode(err)
 }
@@ -64,27 +63,30 @@ func (w *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// namesCommand matches errors that begin with the command, such as gorun status.
-var namesCommand = regexp.MustCompile(`^gorun [a-z]+( \S+)?: `)
+// self is who says how a job ended.
+const self = "gorun"
+
+// speaker returns who says the error of a command: gorun run is the same as gorun, and users do not know hidden commands.
+func speaker(ran *cobra.Command) string {
+	if ran.Name() == "run" || ran.Hidden {
+		return self
+	}
+	return ran.CommandPath()
+}
 
 // explain returns the text of an error for people: a block for a failed worker whose node is to print it, one line for other errors.
-func explain(err error, color bool) string {
-	text := agent.Printable(oneLine(err.Error())) + "\n"
-	if !namesCommand.MatchString(text) {
-		text = "gorun: " + text
+func explain(who string, err error, color bool) string {
+	text := err.Error()
+	if failed, ok := errors.AsType[*agent.WorkerError](err); ok {
+		if failed.SummaryHost == "" {
+			return paintSummary(failed.Summary(), color)
+		}
+		text = failed.Brief()
 	}
-	if failed, ok := errors.AsType[*agent.WorkerError](err); ok && failed.SummaryHost != "" {
-		text = "gorun: " + agent.Printable(failed.Brief()) + "\n"
-	} else if ok {
-		text = failed.Summary()
+	if launched, ok := errors.AsType[*launchedError](err); ok && launched.Summary != "" {
+		return paintSummary(printableLines(strings.TrimSpace(launched.Summary))+"\n", color)
 	}
-	if launched, ok := errors.AsType[*launchedError](err); ok {
-		text = printableLines(strings.TrimSpace(launched.Text)) + "\n"
-	}
-	if color {
-		text = paintError(text)
-	}
-	return text
+	return heading(who+":", color) + " " + agent.Printable(oneLine(text)) + "\n"
 }
 
 // A startFunc runs a job, given the checked options and the program with its arguments.
@@ -169,7 +171,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return nil
 			case len(args) > 0:
 				if about, _, _ = root.Find(args[:1]); about == root { // which takes any arguments
-					return usagef("gorun help %s: no such command%s: gorun --help lists all", quote(args[0]), didYouMean(args[0], commandNames()))
+					return usagef("%s: no such command%s: gorun --help lists all", quote(args[0]), didYouMean(args[0], commandNames()))
 				}
 			}
 			return about.Help()
@@ -199,7 +201,7 @@ func printCommand(name, short string, text func() string) *cobra.Command {
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("gorun %s: it takes no arguments; to run a program with this name, write gorun -- %s", cmd.Name(), cmd.Name())
+		return usagef("it takes no arguments; to run a program with this name, write gorun -- %s", cmd.Name())
 	}
 	return nil
 }
@@ -212,7 +214,7 @@ func completionCommand() *cobra.Command {
 		Short: "Print the completion script for a shell", Example: "source <(gorun completion bash)", ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("gorun completion: want %s", anyOf(shells))
+				return usagef("want %s", anyOf(shells))
 			}
 			return nil
 		},
@@ -228,7 +230,7 @@ func completionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			default:
-				return usagef("gorun completion %s: want %s%s", quote(args[0]), anyOf(shells), didYouMean(args[0], shells))
+				return usagef("%s: want %s%s", quote(args[0]), anyOf(shells), didYouMean(args[0], shells))
 			}
 		},
 	}

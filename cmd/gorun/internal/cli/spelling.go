@@ -58,11 +58,7 @@ var flagNames = sync.OnceValue(func() []flagName {
 
 // flagError rewords an error that pflag found in the flags of a command.
 func flagError(cmd *cobra.Command, err error) error {
-	where := cmd.CommandPath() + ": "
 	isJob := !cmd.HasParent() || cmd.Name() == "run" // it has all flags of the table, and no others
-	if isJob {
-		where = ""
-	}
 	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
 	valueless, isValueless := errors.AsType[*pflag.ValueRequiredError](err)
 	switch {
@@ -77,12 +73,12 @@ func flagError(cmd *cobra.Command, err error) error {
 		if meant := meantShort(unknown.GetSpecifiedShortnames()); cmd.LocalFlags().Lookup(meant) != nil {
 			written = meant
 		}
-		return usagef("%s%w%s", where, err, didYouMean("--"+written, names))
+		return usagef("%w%s", err, didYouMean("--"+written, names))
 	case isValueless:
 		f := valueless.GetFlag()
-		return usagef("%s--%s needs a value, as in --%s=%s: %s", where, f.Name, f.Name, f.Value.Type(), f.Usage)
+		return usagef("--%s needs a value, as in --%s=%s: %s", f.Name, f.Name, f.Value.Type(), f.Usage)
 	}
-	return usagef("%s%w", where, err)
+	return &usageError{err}
 }
 
 // unknownShort returns the error for a letter that is no flag. shorts is the whole text after the dash. It may be a

@@ -72,7 +72,7 @@ func drainTimeouts(err error) spool.Timeouts {
 // interrupt ends the wait. Output that was not written turns success into failure.
 func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Signal) error {
 	if err != nil && !s.silent {
-		s.say(explain(err, s.color))
+		s.say(explain(self, err, s.color))
 	}
 	quit, over := make(chan struct{}), make(chan struct{})
 	defer close(over)
@@ -96,7 +96,7 @@ func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Si
 	lost := s.lost()
 	if lost != nil && !is[*agent.InterruptError](lost) || err == nil && lost != nil {
 		if !s.silent {
-			s.say(explain(lost, s.color))
+			s.say(explain(self, lost, s.color))
 		}
 		s.spool.Drain(afterInterrupt, nil)
 	}

@@ -65,7 +65,7 @@ func scaleCommand(here host, etcd Etcd) *cobra.Command {
 		func(cmd *cobra.Command, find *jobFinder) error {
 			least, most, err := parseNnodes(find.other)
 			if err != nil {
-				return usagef("gorun scale %s: %w", quote(find.other), err)
+				return usagef("%s: %w", quote(find.other), err)
 			}
 			c := agent.Command{Kind: agent.CommandScale, Nodes: [2]int{least, most}}
 			return find.steer(cmd, c, fmt.Sprintf("may have %d to %d nodes from now on: recorded by", least, most))

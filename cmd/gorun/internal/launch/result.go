@@ -3,7 +3,6 @@ package launch
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
@@ -18,10 +17,11 @@ const (
 
 // A Result is how a launched job ended.
 type Result struct {
-	Code   int
-	Text   string         // for people, one or more whole lines; empty: nothing is to be said, or Signal says it
-	Signal syscall.Signal // that the launcher got, and because of which not all workers exited 0; 0: none
-	Killed int            // workers that did not stop by themselves
+	Code    int
+	Text    string         // for people, one sentence; empty: nothing is to be said, or Summary or Signal says it
+	Summary string         // of a failure of a worker: whole lines
+	Signal  syscall.Signal // that the launcher got, and because of which not all workers exited 0; 0: none
+	Killed  int            // workers that did not stop by themselves
 }
 
 // result returns how the job ended, once it is over.
@@ -31,7 +31,7 @@ func (m *stateMachine) result() Result {
 	case cause >= 0 && m.nodes[cause].endsJob():
 		return m.own(cause)
 	case m.failure != nil:
-		return Result{Code: m.failure.Code, Text: "gorun: " + m.failure.Error() + "\n"}
+		return Result{Code: m.failure.Code, Text: m.failure.Error()}
 	case m.interrupt != 0:
 		return m.interruption(cause)
 	case cause < 0 || m.enoughSucceeded():
@@ -62,23 +62,18 @@ func (m *stateMachine) cause() int {
 	return -1
 }
 
-// failed reports whether a node has ended because a worker of the job failed.
-func (n *node) failed() bool {
-	return n.outcome.Cause == frame.Worker || n.outcome.Cause == frame.Elsewhere
-}
-
 // endsJob reports whether a node has ended for a reason that ends the whole job. The loss of a host is no such reason.
-func (n *node) endsJob() bool { return n.failed() || n.outcome.Cause == frame.Timeout }
+func (n *node) endsJob() bool { return n.outcome.Failed() || n.outcome.Cause == frame.Timeout }
 
 // own is the outcome of one host as that of the job. How a worker failed names its host; other lines do not.
 func (m *stateMachine) own(i int) Result {
 	o := m.nodes[i].outcome
-	text := o.Text
-	if !m.nodes[i].failed() {
-		text = "gorun: host " + m.rules.Names[i] + ": " + strings.TrimPrefix(text, "gorun: ")
-		if n := m.same(i); n > 0 {
-			text = strings.TrimRight(text, "\n") + fmt.Sprintf(" (number of other hosts that say the same: %d)\n", n)
-		}
+	if o.Failed() {
+		return Result{Code: o.Code, Summary: o.Text}
+	}
+	text := "host " + m.rules.Names[i] + ": " + o.Text
+	if n := m.same(i); n > 0 {
+		text += fmt.Sprintf(" (number of other hosts that say the same: %d)", n)
 	}
 	return Result{Code: o.Code, Text: text}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 )
 
-var died = frame.Outcome{Code: 137, Cause: frame.Died, Text: "gorun: gorun has died (signal: killed)\n"}
+var died = frame.Outcome{Code: 137, Cause: frame.Died, Text: "gorun has died (signal: killed)"}
 
 // newRunningBed returns a bed whose hosts all have the job.
 func newRunningBed(hosts, least int) *bed {
@@ -82,11 +82,11 @@ func TestLostEtcd(t *testing.T) {
 	const leaves = "drop a, warn host a has left the job with exit code 137; the others cannot meet again: the job's etcd is lost"
 	b := newRunningBed(3, 3)
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{0, died}, leaves}, turn{finished{2, failed}, "drop c, signal b 15"}, turn{finished{1, stopped}, "drop b"})
-	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of the node\n"})
 
 	b = newRunningBed(3, 3)
 	b.turns(t, turn{scaled{0, 2}, ""}, turn{finished{0, died}, leaves}, turn{finished{2, drained}, "drop c, signal b 15"}, turn{finished{1, stopped}, "drop b"})
-	b.wantResult(t, Result{Code: 137, Text: "gorun: host a: gorun has died (signal: killed)\n"})
+	b.wantResult(t, Result{Code: 137, Text: "host a: gorun has died (signal: killed)"})
 }
 
 // TestScaledLate: who has ended, or has not begun, does not say how many hosts the job needs; and what has been decided stays so.
@@ -95,12 +95,12 @@ func TestScaledLate(t *testing.T) {
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{at(0), "start a"}, turn{scaled{1, 1}, ""}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{finished{2, succeeded}, "drop c"}, turn{scaled{2, 1}, ""},
 		turn{lost{1, broken}, "drop b, signal a 15"}, turn{scaled{0, 1}, ""}, turn{finished{0, succeeded}, "drop a"})
-	b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
+	b.wantResult(t, Result{Code: 1, Text: "host b: running the job: lost"})
 
 	b = newRunningBed(2, 2) // the failure of a worker ends the job nevertheless
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{1, failed}, "drop b"},
 		turn{lost{0, broken}, "drop a"})
-	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of the node\n"})
 }
 
 // TestScaledAfter: the launcher may learn of gorun scale after a host has left because of it. The nodes know when there are enough of them.
@@ -132,7 +132,7 @@ func TestScaledUpLate(t *testing.T) {
 	b = newRunningBed(3, 3) // but it can do without none of them any more
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{lost{2, broken}, "drop c, warn host b: running the job: lost; going on with the others"},
 		turn{scaled{0, 3}, ""}, turn{lost{1, broken}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
-	b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
+	b.wantResult(t, Result{Code: 1, Text: "host b: running the job: lost"})
 }
 
 // TestLastHost: also a host that leaves when the others have succeeded is named, and the job has succeeded without it.
@@ -148,24 +148,24 @@ func TestLastHost(t *testing.T) {
 	}
 	b := newRunningBed(2, 1) // nobody has succeeded
 	b.turns(t, turn{finished{1, drained}, "drop b, warn host b has left the job after gorun drain; going on with the others"}, turn{finished{0, drained}, "drop a"})
-	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by gorun drain (number of other hosts that say the same: 1)\n"})
+	b.wantResult(t, Result{Code: 143, Text: "host a: stopped by gorun drain (number of other hosts that say the same: 1)"})
 }
 
 // TestStopCommand: gorun stop on any host ends the job, also where gorun has not met the others yet. A host that did not learn of it is named,
 // and is not why the job ends.
 func TestStopCommand(t *testing.T) {
 	byStop := stopped
-	byStop.ByStop, byStop.Text = true, "gorun: stopped by gorun stop\n"
-	unmet := frame.Outcome{Code: 75, Cause: frame.Other, Text: "gorun: the job's etcd is lost\n"}
+	byStop.ByStop, byStop.Text = true, "stopped by gorun stop"
+	unmet := frame.Outcome{Code: 75, Cause: frame.Other, Text: "the job's etcd is lost"}
 	for _, least := range []int{1, 3} {
 		b := newBed(4, least, func(r *Rules) { r.Meets = false })
 		b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"}, turn{finished{1, byStop}, "drop b, signal a 15, signal c 15, drop d"},
 			turn{finished{2, unmet}, "drop c"}, turn{finished{0, byStop}, "drop a"})
-		b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun stop (number of other hosts that say the same: 1)\n"})
+		b.wantResult(t, Result{Code: 143, Text: "host b: stopped by gorun stop (number of other hosts that say the same: 1)"})
 	}
 	b := newRunningBed(2, 2)
 	b.turns(t, turn{finished{1, byStop}, "drop b, signal a 15"}, turn{lost{0, broken}, "drop a, warn host b: running the job: lost"})
-	b.wantResult(t, Result{Code: 143, Text: "gorun: host b: stopped by gorun stop\n"})
+	b.wantResult(t, Result{Code: 143, Text: "host b: stopped by gorun stop"})
 
 	b = newRunningBed(3, 1) // all workers exit 0
 	b.turns(t, turn{finished{1, frame.Outcome{ByStop: true}}, "drop b, signal a 15, signal c 15"}, turn{finished{0, succeeded}, "drop a"}, turn{finished{2, succeeded}, "drop c"})
@@ -173,7 +173,7 @@ func TestStopCommand(t *testing.T) {
 
 	b = newRunningBed(2, 2) // what was before it is a cause
 	b.turns(t, turn{finished{1, unmet}, "drop b, signal a 15"}, turn{finished{0, byStop}, "drop a"})
-	b.wantResult(t, Result{Code: 75, Text: "gorun: host b: the job's etcd is lost\n"})
+	b.wantResult(t, Result{Code: 75, Text: "host b: the job's etcd is lost"})
 }
 
 // TestSparedHost: why a host has left before is not why the job ends.
@@ -182,7 +182,7 @@ func TestSparedHost(t *testing.T) {
 	b.turns(t, turn{scaled{0, 1}, ""}, turn{finished{2, died}, "drop c, warn host c has left the job with exit code 137; going on with the others"})
 	b.do(finished{1, stopped})
 	b.do(finished{0, stopped})
-	b.wantResult(t, Result{Code: 143, Text: "gorun: host a: stopped by signal 15 (number of other hosts that say the same: 1)\n"})
+	b.wantResult(t, Result{Code: 143, Text: "host a: stopped by signal 15 (number of other hosts that say the same: 1)"})
 }
 
 // TestScaledProperties: the others go on without a host if, and only if, as many are left as the job needs at that moment. Then it is named, and

@@ -107,11 +107,11 @@ var (
 	succeeded = frame.Outcome{}
 	failed    = frame.Outcome{Code: 7, Cause: frame.Worker, Text: "summary of the node\n"}
 	elsewhere = frame.Outcome{Code: 7, Cause: frame.Elsewhere, Text: "summary of another node\n"}
-	missing   = frame.Outcome{Code: 127, Cause: frame.Other, Text: "gorun: no such program\n"}
-	stopped   = frame.Outcome{Code: 143, Cause: frame.Stopped, Text: "gorun: stopped by signal 15\n", Signal: 15, Killed: 1}
-	drained   = frame.Outcome{Code: 143, Cause: frame.Drained, Text: "gorun: stopped by gorun drain\n", Signal: 15}
-	timeUp    = frame.Outcome{Code: 124, Cause: frame.Timeout, Text: "gorun: the time was over\n", Signal: 15}
-	closedBy  = frame.Outcome{Code: 143, Cause: frame.Other, Text: "gorun: the job is closed: a has left\n"}
+	missing   = frame.Outcome{Code: 127, Cause: frame.Other, Text: "no such program"}
+	stopped   = frame.Outcome{Code: 143, Cause: frame.Stopped, Text: "stopped by signal 15", Signal: 15, Killed: 1}
+	drained   = frame.Outcome{Code: 143, Cause: frame.Drained, Text: "stopped by gorun drain", Signal: 15}
+	timeUp    = frame.Outcome{Code: 124, Cause: frame.Timeout, Text: "the time was over", Signal: 15}
+	closedBy  = frame.Outcome{Code: 143, Cause: frame.Other, Text: "the job is closed: a has left"}
 	refused   = &Failure{"b", "connecting", "refused", codeUnreachable}
 	broken    = &Failure{"b", "running the job", "lost", codeLost}
 )
@@ -173,7 +173,7 @@ func TestFailureOfWorker(t *testing.T) {
 		turn{finished{0, elsewhere}, "drop a"},
 		turn{finished{1, failed}, "drop b"},
 		turn{finished{2, elsewhere}, "drop c"})
-	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of the node\n"})
 
 	b = newBed(3, 3) // one does not end
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
@@ -187,12 +187,12 @@ func TestFailureOfWorker(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want.says)
 		}
 	}
-	b.wantResult(t, Result{Code: 7, Text: "summary of another node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of another node\n"})
 }
 
 // TestTimeout: the nodes of a job have the same --timeout, and the first one whose time is over takes its workers from the others.
 func TestTimeout(t *testing.T) {
-	want := Result{Code: 124, Text: "gorun: host c: the time was over\n"}
+	want := Result{Code: 124, Text: "host c: the time was over"}
 	for _, first := range []frame.Outcome{closedBy, failed, elsewhere, stopped} {
 		b := newBed(3, 3)
 		b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"})
@@ -204,7 +204,7 @@ func TestTimeout(t *testing.T) {
 	b := newBed(3, 1) // the time of the whole job is over
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
 		turn{finished{2, timeUp}, "drop c"}, turn{lost{1, broken}, "drop b, warn host b: running the job: lost"}, turn{finished{0, timeUp}, "drop a"})
-	b.wantResult(t, Result{Code: 124, Text: "gorun: host c: the time was over (number of other hosts that say the same: 1)\n"})
+	b.wantResult(t, Result{Code: 124, Text: "host c: the time was over (number of other hosts that say the same: 1)"})
 }
 
 func TestFailureOfNode(t *testing.T) {
@@ -213,29 +213,29 @@ func TestFailureOfNode(t *testing.T) {
 		turn{finished{0, missing}, "drop a, signal b 15, signal c 15"},
 		turn{finished{1, missing}, "drop b"},
 		turn{finished{2, stopped}, "drop c"})
-	b.wantResult(t, Result{Code: 127, Text: "gorun: host a: no such program (number of other hosts that say the same: 1)\n"})
+	b.wantResult(t, Result{Code: 127, Text: "host a: no such program (number of other hosts that say the same: 1)"})
 
 	b = newBed(2, 2) // the first one that has died or fails by itself says why
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{finished{1, missing}, "drop b, signal a 15"}, turn{finished{0, died}, "drop a"})
-	b.wantResult(t, Result{Code: 127, Text: "gorun: host b: no such program\n"})
+	b.wantResult(t, Result{Code: 127, Text: "host b: no such program"})
 
 	b = newBed(2, 2, func(r *Rules) { r.Shared = false }) // the other node does not learn of it
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
 		turn{finished{1, failed}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
-	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of the node\n"})
 }
 
 func TestLostHost(t *testing.T) {
 	b := newBed(3, 3)
 	b.turns(t, turn{at(2), ""}, turn{lost{1, refused}, "drop b, drop a, drop c"}, turn{at(0), ""})
-	b.wantResult(t, Result{Code: 75, Text: "gorun: host b: connecting: refused\n"})
+	b.wantResult(t, Result{Code: 75, Text: "host b: connecting: refused"})
 
 	b = newBed(3, 3)
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"}, turn{at(2), "start c"},
 		turn{lost{1, broken}, "drop b, signal a 15, signal c 15"},
 		turn{lost{1, refused}, ""},
 		turn{finished{0, stopped}, "drop a"}, turn{finished{2, stopped}, "drop c"})
-	b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
+	b.wantResult(t, Result{Code: 1, Text: "host b: running the job: lost"})
 
 	b = newBed(3, 2) // it is not needed
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
@@ -247,17 +247,17 @@ func TestLostHost(t *testing.T) {
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
 		turn{finished{2, stopped}, "drop c, warn host c has left the job with exit code 143; going on with the others"},
 		turn{lost{1, broken}, "drop b, signal a 15"}, turn{finished{0, stopped}, "drop a"})
-	b.wantResult(t, Result{Code: 1, Text: "gorun: host b: running the job: lost\n"})
+	b.wantResult(t, Result{Code: 1, Text: "host b: running the job: lost"})
 
 	b = newBed(3, 2) // the failure of a worker ends the job on all hosts
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
 		turn{finished{2, failed}, "drop c"}, turn{finished{0, elsewhere}, "drop a"}, turn{finished{1, elsewhere}, "drop b"})
-	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of the node\n"})
 
 	b = newBed(3, 1) // and the loss of another one changes nothing
 	b.turns(t, turn{at(0), ""}, turn{at(1), ""}, turn{at(2), "start a, start b, start c"},
 		turn{finished{2, failed}, "drop c"}, turn{lost{1, broken}, "drop b, warn host b: running the job: lost"}, turn{finished{0, elsewhere}, "drop a"})
-	b.wantResult(t, Result{Code: 7, Text: "summary of the node\n"})
+	b.wantResult(t, Result{Code: 7, Summary: "summary of the node\n"})
 
 	b = newBed(2, 1) // the others run on, but have nowhere to meet
 	b.turns(t, turn{at(0), "start a"}, turn{at(1), "start b"},
@@ -278,14 +278,14 @@ func TestSilence(t *testing.T) {
 	if got := b.elapse(t, 20*time.Second); got != "drop a, drop b" {
 		t.Errorf("a host that gives no sign of life: %s", got)
 	}
-	b.wantResult(t, Result{Code: 1, Text: "gorun: host a: running the job: the host is lost: no sign of life for 20s\n"})
+	b.wantResult(t, Result{Code: 1, Text: "host a: running the job: the host is lost: no sign of life for 20s"})
 
 	b = newBed(2, 2)
 	b.turns(t, turn{at(1), ""})
 	if got := b.elapse(t, 30*time.Second); got != "drop a, drop b" {
 		t.Errorf("a host that does not answer: %s", got)
 	}
-	if got := b.m.result(); got.Code != 75 || !strings.HasPrefix(got.Text, "gorun: host a: connecting: no answer within 30s: ") {
+	if got := b.m.result(); got.Code != 75 || !strings.HasPrefix(got.Text, "host a: connecting: no answer within 30s: ") {
 		t.Errorf("%+v", got)
 	}
 
@@ -296,12 +296,12 @@ func TestSilence(t *testing.T) {
 	if got := b.elapse(t, 30*time.Second); got != "drop a, drop b" {
 		t.Errorf("a copy that stalls: %s", got)
 	}
-	b.wantResult(t, Result{Code: 75, Text: "gorun: host a: copying gorun: no progress within 30s: check the network, or give it longer with --connect-timeout\n"})
+	b.wantResult(t, Result{Code: 75, Text: "host a: copying gorun: no progress within 30s: check the network, or give it longer with --connect-timeout"})
 
 	b = newBed(2, 2) // it has been copied
 	b.turns(t, turn{copying{0, true}, ""}, turn{copying{0, false}, ""}, turn{at(1), ""})
 	b.elapse(t, 30*time.Second)
-	if got := b.m.result(); !strings.HasPrefix(got.Text, "gorun: host a: connecting: no answer within 30s: ") {
+	if got := b.m.result(); !strings.HasPrefix(got.Text, "host a: connecting: no answer within 30s: ") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -394,7 +394,7 @@ func TestProperties(t *testing.T) {
 			act(elapsed{})
 		}
 		ok := b.m.result()
-		if ok.Code == 0 && (ok.Text != "" || !b.m.enoughSucceeded()) || ok.Code != 0 && ok.Text == "" && ok.Signal == 0 {
+		if ok.Code == 0 && (ok.Text+ok.Summary != "" || !b.m.enoughSucceeded()) || ok.Code != 0 && ok.Text+ok.Summary == "" && ok.Signal == 0 {
 			t.Fatalf("result %+v", ok)
 		}
 		if slices.Contains(dropped, false) {

@@ -133,7 +133,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("accepted: %+v", wrong)
 		}
 	}
-	outcome := Outcome{Code: 143, Cause: Stopped, Text: "gorun: stopped\n", Signal: 15, Killed: 2}
+	outcome := Outcome{Code: 143, Cause: Stopped, Text: "stopped", Signal: 15, Killed: 2}
 	if got, err := ParseOutcome(Encode(outcome)); err != nil || got != outcome {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -52,11 +52,14 @@ var causes = []Cause{None, Worker, Elsewhere, Timeout, Stopped, Drained, Died, O
 type Outcome struct {
 	Code   int    `json:"code"`              // the exit code of gorun
 	Cause  Cause  `json:"cause,omitempty"`   //
-	Text   string `json:"text,omitempty"`    // for people: what gorun says at the end, with a line break
+	Text   string `json:"text,omitempty"`    // for people: the whole lines of a summary if a worker failed, else a sentence
 	Signal int    `json:"signal,omitempty"`  // that stopped it
 	Killed int    `json:"killed,omitempty"`  // workers that did not stop by themselves
 	ByStop bool   `json:"by_stop,omitempty"` // gorun stop has ended it, and may have ended it on other hosts
 }
+
+// Failed reports whether the job ended because a worker failed.
+func (o Outcome) Failed() bool { return o.Cause == Worker || o.Cause == Elsewhere }
 
 // MaxText limits the text of an Outcome, in bytes: JSON may need six for each.
 const MaxText = 128 << 10

@@ -23,7 +23,7 @@ func unreadTimeout(o frame.Outcome) time.Duration {
 }
 
 // unread is what a proxy says if the launcher has not read the output of its job.
-const unread = "gorun: nobody reads the output: the end of it is lost\n"
+const unread = "nobody reads the output: the end of it is lost"
 
 func (a *proxy) onEnded(o frame.Outcome) {
 	a.outcome = &o
@@ -48,8 +48,13 @@ func (a *proxy) report() {
 // abandon ends the proxy, although its launcher has not read all output of the job, which has ended.
 func (a *proxy) abandon() {
 	if a.starved() && !a.lost {
-		if a.outcome.Text += unread; a.outcome.Code == 0 {
-			a.outcome.Code, a.outcome.Cause = 1, frame.Other
+		switch o := a.outcome; {
+		case o.Code == 0:
+			o.Code, o.Cause, o.Text = 1, frame.Other, unread
+		case o.Failed():
+			o.Text += "gorun: " + unread + "\n"
+		default:
+			o.Text += "; " + unread
 		}
 		a.openCredits()
 	}

@@ -121,7 +121,7 @@ func outcome(said []byte, state *os.ProcessState, err error) frame.Outcome {
 		return o
 	}
 	if state == nil {
-		return frame.Outcome{Code: 1, Cause: frame.Other, Text: fmt.Sprintf("gorun: cannot wait for gorun: %v\n", err)}
+		return frame.Outcome{Code: 1, Cause: frame.Other, Text: fmt.Sprintf("cannot wait for gorun: %v", err)}
 	}
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -130,5 +130,5 @@ func outcome(said []byte, state *os.ProcessState, err error) frame.Outcome {
 	if code == 0 {
 		return frame.Outcome{}
 	}
-	return frame.Outcome{Code: code, Cause: frame.Died, Text: fmt.Sprintf("gorun: gorun has died (%v)\n", state)}
+	return frame.Outcome{Code: code, Cause: frame.Died, Text: fmt.Sprintf("gorun has died (%v)", state)}
 }

@@ -218,7 +218,7 @@ func (a *proxy) start(payload []byte) {
 	a.heartbeat.Reset(job.Heartbeat)
 	if a.process, err = a.config.Start(job, a.passReport); err != nil {
 		a.process = &Process{}
-		a.onEnded(frame.Outcome{Code: 2, Cause: frame.Other, Text: "gorun: " + err.Error() + "\n"})
+		a.onEnded(frame.Outcome{Code: 2, Cause: frame.Other, Text: err.Error()})
 		return
 	}
 	if job.Stdin {

@@ -227,21 +227,21 @@ func TestWindow(t *testing.T) {
 // TestUnread: a launcher that reads nothing, because nobody reads what it writes, holds up the end of a job for a bounded time, or until
 // it says that the job is to end. Output that is lost is no success.
 func TestUnread(t *testing.T) {
-	stopped := frame.Outcome{Code: 143, Cause: frame.Stopped, Signal: 15}
+	stopped := frame.Outcome{Code: 143, Cause: frame.Stopped, Text: "stopped", Signal: 15}
 	for name, c := range map[string]struct {
 		outcome frame.Outcome
 		say     func(*bed)
 		after   time.Duration
 		want    string
 	}{
-		"success":     {frame.Outcome{}, func(*bed) {}, 30 * time.Second, `7{"code":1,"cause":"other","text":"gorun: nobody reads the output: the end of it is lost\n"}`},
+		"success":     {frame.Outcome{}, func(*bed) {}, 30 * time.Second, `7{"code":1,"cause":"other","text":"nobody reads the output: the end of it is lost"}`},
 		"failure":     {frame.Outcome{Code: 3, Cause: frame.Worker, Text: "summary\n"}, func(*bed) {}, 5 * time.Second, `7{"code":3,"cause":"worker","text":"summary\ngorun: nobody reads the output: the end of it is lost\n"}`},
-		"stopped":     {stopped, func(*bed) {}, time.Second, `7{"code":143,"cause":"stopped","text":"gorun: nobody reads the output: the end of it is lost\n","signal":15}`},
-		"a late kill": {stopped, func(b *bed) { b.send(frame.Kill, nil) }, 0, `7{"code":143,"cause":"stopped","text":"gorun: nobody reads the output: the end of it is lost\n","signal":15}`},
+		"stopped":     {stopped, func(*bed) {}, time.Second, `7{"code":143,"cause":"stopped","text":"stopped; nobody reads the output: the end of it is lost","signal":15}`},
+		"a late kill": {stopped, func(b *bed) { b.send(frame.Kill, nil) }, 0, `7{"code":143,"cause":"stopped","text":"stopped; nobody reads the output: the end of it is lost","signal":15}`},
 		"a late signal": {frame.Outcome{}, func(b *bed) {
 			b.send(frame.Signal, []byte{byte(syscall.SIGUSR1)})
 			b.send(frame.Signal, []byte{byte(syscall.SIGTERM)})
-		}, 0, `7{"code":1,"cause":"other","text":"gorun: nobody reads the output: the end of it is lost\n"}`},
+		}, 0, `7{"code":1,"cause":"other","text":"nobody reads the output: the end of it is lost"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestEndings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, errors.New("no directory"))
 		b.start()
-		if text, _ := b.said(); !slices.Equal(text, []string{`7{"code":2,"cause":"other","text":"gorun: no directory\n"}`}) {
+		if text, _ := b.said(); !slices.Equal(text, []string{`7{"code":2,"cause":"other","text":"no directory"}`}) {
 			t.Errorf("%q", text)
 		}
 		b.wantDone("")
