@@ -73,3 +73,13 @@ func parseStream(s string) (Std, bool) {
 	}
 	return Std(s[0] - '0'), true
 }
+
+// IsUsed reports whether m names a stream of any worker.
+func (m StdMap) IsUsed() bool {
+	for _, s := range m.Ranks {
+		if s != None {
+			return true
+		}
+	}
+	return m.Default != None
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/remote"
 )
@@ -77,7 +78,7 @@ func nodeOutcome(err error) frame.Outcome {
 	} else if stopped, ok := errors.AsType[*agent.InterruptError](err); ok {
 		o.Cause, o.Signal, o.Killed, o.ByStop = frame.Stopped, int(stopped.Signal), stopped.Killed, stopped.ByStop()
 		switch {
-		case is[*timeoutError](err):
+		case is[*job.TimeoutError](err):
 			o.Cause = frame.Timeout
 		case stopped.Drained():
 			o.Cause = frame.Drained

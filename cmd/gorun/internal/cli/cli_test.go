@@ -32,7 +32,7 @@ func TestExitCode(t *testing.T) {
 		{&agent.StartError{Err: &launcher.NotFoundError{}}, 127},
 		{&agent.StartError{Err: &network.PortError{Port: 29500, Err: syscall.EADDRINUSE}}, 2},
 		{&agent.StartError{Err: &network.PortError{Err: syscall.EADDRINUSE}}, 75},
-		{&agent.StartError{Err: withFlag(&network.PortError{Host: "::1", Err: syscall.EADDRNOTAVAIL}, 0)}, 2},
+		{&agent.StartError{Err: fmt.Errorf("%w: choose one", &network.PortError{Host: "::1", Err: syscall.EADDRNOTAVAIL})}, 2},
 		{&agent.StartError{Err: rendezvous.ErrClosed}, 75},
 		{&agent.StartError{Err: fmt.Errorf("cannot start local rank 3: %w", syscall.EAGAIN)}, 71},
 		{&agent.StartError{Err: fmt.Errorf("pipe: %w", syscall.EMFILE)}, 71},
@@ -114,26 +114,6 @@ func TestIsUTF8(t *testing.T) {
 	} {
 		if got := isUTF8(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }); got != c.want {
 			t.Errorf("%v: %t", c.env, got)
-		}
-	}
-}
-
-// TestMasterPortErrors say which flag to change, if one is the cause.
-func TestMasterPortErrors(t *testing.T) {
-	for _, c := range []struct {
-		port  int
-		errno syscall.Errno
-		want  string
-	}{
-		{29500, syscall.EADDRINUSE, "port 29500 on h is in use by another process: choose another with --master-port"},
-		{0, syscall.EADDRINUSE, "no port on h is free"},
-		{80, syscall.EACCES, "port 80 on h needs privileges: choose one above 1023 with --master-port"},
-		{0, syscall.EADDRNOTAVAIL, "h is not an address of this machine: choose one of this machine's with --master-addr"},
-		{0, syscall.EMFILE, "cannot reserve port 0 on h: too many open files"},
-	} {
-		err := withFlag(&network.PortError{Host: "h", Port: c.port, Err: c.errno}, c.port)
-		if err.Error() != c.want || !errors.Is(err, c.errno) {
-			t.Errorf("%v: got %v", c.want, err)
 		}
 	}
 }

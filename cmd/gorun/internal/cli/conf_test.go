@@ -28,7 +28,7 @@ func TestConf(t *testing.T) {
 		if err := setConf(&o, text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		c := o.elasticConfig("", nil)
+		c := o.etcdConfig()
 		if c.Lease != want.ttl || c.JoinTimeout != want.join || c.Prefix != want.prefix {
 			t.Errorf("%s: ttl %v, join timeout %v, prefix %q, want %v", text, c.Lease, c.JoinTimeout, c.Prefix, want)
 		}
@@ -43,7 +43,7 @@ func TestSettingsOfAJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return o.elasticConfig("", nil).Settings
+		return o.etcdConfig().Settings
 	}
 	plain, secured, replacing := settings(), settings("--worker-tls"), settings("--on-failure=replace")
 	if plain["gorun"] != version || plain["worker_tls"] != "false" || secured["worker_tls"] != "true" {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
+	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
 )
 
@@ -108,9 +109,9 @@ func (o *drillFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	std := newStdio(os.Stdout, os.Stderr)
-	caught, silent := notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}), slog.New(slog.DiscardHandler)
+	caught, silent := job.Notify([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}), slog.New(slog.DiscardHandler)
 	std.watch(silent, caught)
-	interrupts := withoutRepeats(caught, silent)
+	interrupts := job.Unrepeated(caught, silent)
 	o.Log = std.err
 	err = o.drill(cmd.Context(), scenarios, std.out, interrupts)
 	return std.finish(err, drainTimeouts(err), interrupts)

@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/launcher/topology"
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// A plan is what --dry-run prints: what this node would start in its first round.
-type plan struct {
+// A document is what --dry-run prints: what this node would start in its first round.
+type document struct {
 	Inferred    *inferred    `json:"inferred,omitempty"`
 	RunID       string       `json:"run_id"`
 	Supposing   string       `json:"supposing,omitempty"`
@@ -47,22 +48,17 @@ const (
 )
 
 // dryRun prints the plan of the job. It reserves no port and makes no file.
-func dryRun(ctx context.Context, o *options, command []string, out io.Writer) error {
-	program, c, err := o.config(command)
+func dryRun(ctx context.Context, o *options, p *job.Plan, out io.Writer) error {
+	round, err := p.FirstRound(ctx, o.nnodes, hidden)
 	if err != nil {
 		return err
 	}
-	round, err := o.firstRound(ctx, c.Node)
-	if err != nil {
-		return err
+	d := newDocument(p.Agent, round, os.Environ())
+	d.Source, d.Directory, d.Inferred, d.Settings = p.Program.Source, o.workDir, o.inferred, o.settings
+	if p.Etcd != nil {
+		d.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
-	p := newPlan(c, round, os.Environ())
-	p.Source, p.Directory, p.Inferred = program.Source, o.workDir, o.inferred
-	p.Settings = o.settings
-	if o.elastic() {
-		p.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
-	}
-	return printPlan(out, p, o.json)
+	return printPlan(out, d, o.json)
 }
 
 // printPlan prints the plan of one node or of all hosts: as JSON, or as text for people.
@@ -74,35 +70,8 @@ func printPlan(out io.Writer, p interface{ text() string }, asJSON bool) error {
 	return err
 }
 
-// firstRound returns the first round as far as one node can know it. If nodes meet over etcd, it is a guess.
-func (o *options) firstRound(ctx context.Context, self rendezvous.Node) (*rendezvous.Round, error) {
-	noReserve := func(_ string, port int) (rendezvous.Port, error) { return noPort(port), nil }
-	switch {
-	case o.elastic():
-		rank := max(0, o.nodeRank)
-		round, _ := rendezvous.Begin(rendezvous.Round{
-			ID: 1, Size: o.nnodes, Self: rank, Node: self, Place: rendezvous.Assign(slices.Repeat([]rendezvous.Node{self}, o.nnodes))[rank],
-			Master: rendezvous.Master{Port: o.masterPort}, Token: hidden,
-		}, nil)
-		return round, nil
-	case o.nnodes == 1:
-		return o.local(noReserve, nil).Join(ctx, self)
-	}
-	meeting, err := o.static(noReserve)
-	if err != nil {
-		return nil, err
-	}
-	return meeting.Join(ctx, self)
-}
-
-// noPort is the number of a port that nobody has reserved.
-type noPort int
-
-func (p noPort) Number() int { return int(p) }
-func (noPort) Close() error  { return nil }
-
-func newPlan(c agent.Config, round *rendezvous.Round, environ []string) plan {
-	p := plan{
+func newDocument(c agent.Config, round *rendezvous.Round, environ []string) document {
+	p := document{
 		RunID: c.RunID, Nodes: round.Size, NodeRank: round.Self, MaxRestarts: c.MaxRestarts,
 		WorldSize: round.Place.WorldSize, Grace: c.Spec.Grace.Seconds(),
 	}
@@ -147,7 +116,7 @@ func shown(name, value string, hosted bool) string {
 }
 
 // text returns the plan for people.
-func (p plan) text() string {
+func (p document) text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	first, last := p.Workers[0], p.Workers[len(p.Workers)-1]

@@ -7,15 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // Etcd is what gorun does with etcd. The interface keeps etcd's hundreds of packages out of package cli.
 type Etcd interface {
-	// Rendezvous returns the rendezvous that flags describe. It does not wait for anything.
-	Rendezvous(rendezvous.Config) rendezvous.Rendezvous
-	// Contacts returns the agents of a running job. It waits for nothing that is not there.
-	Contacts(context.Context, rendezvous.Config) (rendezvous.Contacts, error)
+	job.Etcd
 	// Serve hosts an etcd at an endpoint of this machine until ctx ends, with its data in dir.
 	Serve(ctx context.Context, a rendezvous.Access, dir string, logger *slog.Logger) error
 }
@@ -102,19 +100,20 @@ func (o *options) encrypted() bool {
 	return a.TLS || a.Secret != "" || o.usesMunge()
 }
 
-func (o *options) elasticConfig(tempDir string, logger *slog.Logger) rendezvous.Config {
+// etcdConfig returns the rendezvous of nodes that meet over etcd.
+func (o *options) etcdConfig() rendezvous.Config {
 	return rendezvous.Config{
-		Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix(), TempDir: tempDir,
+		Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix(),
 		Rules: rendezvous.Rules{
 			Min: o.minNodes, Max: o.nnodes, MaxRestarts: o.maxRestarts, Lease: o.conf.ttl(), JoinTimeout: o.joinTimeout(),
 			LastCall: o.conf.seconds(30*time.Second, "last_call_timeout"), ScaleUp: rendezvous.ScaleUp(o.scaleUp),
 		},
 		MasterPort:  o.masterPort,
 		EndAsOthers: strings.EqualFold(o.conf["after_end"], "result"),
+		Successive:  o.inferred != nil && o.inferred.meeting,
 		Settings: map[string]string{
 			"gorun": version, "worker_tls": strconv.FormatBool(o.workerTLS), "on_failure": o.onFailure, "hang_timeout": o.hangTimeout.String(),
 		},
-		Reserve: reserve, ExitCode: exitCode, Logger: logger,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/bench"
 	"github.com/gorun/gorun/cmd/gorun/internal/health"
+	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/comm"
 	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
@@ -52,7 +53,7 @@ func errorCode(err error) int {
 		return exitNotExecutable
 	case is[*launcher.NotFoundError](err):
 		return exitNotFound
-	case is[*timeoutError](err):
+	case is[*job.TimeoutError](err):
 		return exitTimeout
 	case isShortage(err):
 		return exitSystem

@@ -135,7 +135,7 @@ func (o *options) askElsewhere(ctx context.Context, etcd Etcd) (*status.Job, []j
 	if err := o.askByMunge(ctx); err != nil {
 		return nil, nil, err
 	}
-	contacts, err := o.contacts(ctx, etcd)
+	contacts, err := etcd.Contacts(ctx, rendezvous.Config{Access: o.access(), RunID: o.runID, Prefix: o.conf.prefix()})
 	if err != nil {
 		return nil, nil, err
 	}

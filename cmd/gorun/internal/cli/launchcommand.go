@@ -138,12 +138,12 @@ func readHosts(name string) ([]hostfile.Host, error) {
 
 // runLaunch launches a job.
 func runLaunch(ctx context.Context, c launch.Config, l *launchPlan, stdout, stderr *os.File) error {
-	s, err := l.options.begin(l.command, launchedNode{}, stdout, stderr)
+	s, err := begin(l.options, l.command, launchedNode{}, stdout, stderr)
 	if err != nil {
 		return err
 	}
 	c.Stdin, c.Stdout, c.Stderr = l.options.input(), s.std.out, s.std.err
-	c.Interrupts, c.Signals = s.interrupts.passed, notify(l.options.forwards())
+	c.Interrupts, c.Signals = s.interrupts.Passed, s.forwarded
 	c.Warn = func(text string) { s.logger.Warn(text) }
 	removeRecord := func() {}
 	c.Begin = func(endpoints []launch.Endpoint) {

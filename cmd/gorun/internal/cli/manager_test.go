@@ -137,7 +137,7 @@ func TestInferredOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := o.elasticConfig("", nil)
+	c := o.etcdConfig()
 	if o.nnodes != 4 || o.minNodes != 4 || o.nodeRank != 1 || o.nproc != 3 || o.runID != "2.0" || !o.elastic() || !c.Hosted || len(c.Endpoints) != 3 || c.Hosts == nil || !*c.Hosts || c.JoinTimeout.Seconds() != 7 {
 		t.Errorf("got %+v", o)
 	}

@@ -102,7 +102,7 @@ func (o *options) check() error {
 	if o.isSet("health-cooldown") && o.healthCheck == "" {
 		return usagef("%s: has no effect without --health-check", o.given["health-cooldown"])
 	}
-	if _, given := o.given["log-line-prefix"]; !given && isUsed(o.tee) {
+	if _, given := o.given["log-line-prefix"]; !given && o.tee.IsUsed() {
 		o.prefix = teePrefix
 	}
 	if _, err := manager.FindKillLimit(o.host.lookup, false); err != nil {
@@ -139,4 +139,28 @@ func randomID() string {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
+}
+
+// What follows the failure of a worker.
+const (
+	restartAll    = "restart"
+	replaceFailed = "replace"
+)
+
+var onFailures = []string{restartAll, replaceFailed}
+
+// checkReplace checks what goes with --on-failure.
+func (o *options) checkReplace() error {
+	timeout, given := o.given["replace-timeout"]
+	replaces := o.onFailure == replaceFailed
+	switch {
+	case given && !replaces:
+		return usagef("%s: has no effect without --on-failure=%s", timeout, replaceFailed)
+	case o.replaceTimeout <= 0:
+		return usagef("%s: want more than 0 seconds", timeout)
+	case replaces && o.nnodes > 1 && !o.elastic():
+		return usagef("%s: static nodes do not learn that a worker of another node has failed: have the nodes meet over an etcd, "+
+			"as with --rdzv-backend=embedded --rdzv-endpoint=node0:%d", o.given["on-failure"], rendezvous.EmbeddedPort)
+	}
+	return nil
 }

@@ -3,9 +3,12 @@ package cli
 import (
 	"fmt"
 	"net"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/gorun/gorun/env/network"
+	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -181,4 +184,35 @@ func (o *options) onlyHere() bool {
 // exposed reports whether other machines may reach an endpoint.
 func (o *options) exposed() bool {
 	return slices.ContainsFunc(o.endpoints, func(e rendezvous.Endpoint) bool { return !e.IsLoopback() })
+}
+
+// meetingPoint is where the nodes of the job meet; empty: it has one node.
+func (o *options) meetingPoint() string {
+	switch {
+	case o.elastic():
+		var list []string
+		for _, e := range o.endpoints {
+			list = append(list, e.String())
+		}
+		return strings.Join(list, ",")
+	case o.nnodes > 1:
+		return rendezvous.Endpoint{Host: o.master.Addr, Port: o.master.Port}.String()
+	default:
+		return ""
+	}
+}
+
+func (o *options) node() rendezvous.Node {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	id := fmt.Sprintf("%s/%d", host, os.Getpid())
+	if o.localAddr != "" && !o.elastic() {
+		host = o.localAddr
+	}
+	return rendezvous.Node{
+		ID: id, Host: host, Addr: o.localAddr, NodeRank: o.nodeRank, Nproc: o.nproc, Role: o.role,
+		StopTimeout: launcher.StopTimeout(o.grace),
+	}
 }

@@ -78,7 +78,7 @@ func (s *stdio) finish(err error, limits spool.Timeouts, interrupts <-chan os.Si
 	defer close(over)
 	go func() {
 		defer close(quit)
-		tell := time.After(noticeDelay)
+		tell := time.After(time.Second)
 		for {
 			select {
 			case <-tell:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -238,4 +240,26 @@ func quote(s string) string {
 		return strconv.Quote(s)
 	}
 	return s
+}
+
+// setStatusAddr accepts a host and a port. Without a host it means loopback.
+func setStatusAddr(o *options, s string) error {
+	if !strings.Contains(s, ":") {
+		s = ":" + s
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err == nil && host != "" {
+		err = setHost(func(*options) *string { return new(string) })(o, "["+host+"]")
+	}
+	if err != nil {
+		return errors.New("want host:port, or :port for loopback")
+	}
+	if host == "" {
+		host = network.Loopback().String()
+	}
+	o.statusAddr = net.JoinHostPort(host, port)
+	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package job
 
 import (
 	"os"
@@ -46,7 +46,7 @@ func TestRepeats(t *testing.T) {
 
 func TestInterruptsArePassedOnOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &interrupts{caught: make(chan os.Signal, 16), passed: make(chan os.Signal, 16)}
+		i := &Interrupts{Caught: make(chan os.Signal, 16), Passed: make(chan os.Signal, 16)}
 		quit, asked := make(chan struct{}), 0
 		go func() {
 			defer close(quit)
@@ -56,24 +56,24 @@ func TestInterruptsArePassedOnOnce(t *testing.T) {
 				return manager.KillLimit{After: 6 * time.Second, Source: "the manager", Known: true}
 			})
 		}()
-		i.caught <- syscall.SIGTERM
+		i.Caught <- syscall.SIGTERM
 		time.Sleep(40 * time.Millisecond)
-		i.caught <- syscall.SIGTERM // while the limit is found out, which may take longer than two signals may be apart
-		if got := <-i.passed; got != syscall.SIGTERM {
+		i.Caught <- syscall.SIGTERM // while the limit is found out, which may take longer than two signals may be apart
+		if got := <-i.Passed; got != syscall.SIGTERM {
 			t.Error(got)
 		}
-		if d, note := i.grace(defaults(host{})); d != 3*time.Second || !strings.Contains(note, "after 6s: the manager") {
+		if d, note := i.grace(30*time.Second, ""); d != 3*time.Second || !strings.Contains(note, "after 6s: the manager") {
 			t.Errorf("%v: %s", d, note)
 		}
 		time.Sleep(time.Second)
-		if len(i.passed) > 0 {
-			t.Errorf("%v is passed on again", <-i.passed)
+		if len(i.Passed) > 0 {
+			t.Errorf("%v is passed on again", <-i.Passed)
 		}
-		i.caught <- syscall.SIGINT
-		if got := <-i.passed; got != syscall.SIGINT || asked != 1 {
+		i.Caught <- syscall.SIGINT
+		if got := <-i.Passed; got != syscall.SIGINT || asked != 1 {
 			t.Errorf("%v, asked %d times", got, asked)
 		}
-		close(i.caught)
+		close(i.Caught)
 		<-quit
 	})
 }

@@ -1,4 +1,4 @@
-package cli
+package job
 
 import (
 	"log/slog"
@@ -37,8 +37,8 @@ func (r *repeats) add(sig os.Signal, now time.Time) bool {
 	return false
 }
 
-// withoutRepeats passes on what comes from caught, and drops repeats. It ends when caught is closed.
-func withoutRepeats(caught <-chan os.Signal, logger *slog.Logger) <-chan os.Signal {
+// Unrepeated passes on what comes from caught, and drops repeats. It ends when caught is closed.
+func Unrepeated(caught <-chan os.Signal, logger *slog.Logger) <-chan os.Signal {
 	passed := make(chan os.Signal, 16)
 	go func() {
 		defer close(passed)
@@ -54,29 +54,26 @@ func withoutRepeats(caught <-chan os.Signal, logger *slog.Logger) <-chan os.Sign
 	return passed
 }
 
-// interrupts passes on the signals that end the job, once each. Before the first one, it finds out how long the job has left.
-type interrupts struct {
-	caught chan os.Signal // what this process gets
-	passed chan os.Signal
+// Interrupts passes on the signals that end the job, once each. Before the first one, it finds out how long the job has left.
+type Interrupts struct {
+	Caught chan os.Signal // what this process gets
+	Passed chan os.Signal
 
 	mu    sync.Mutex
 	limit manager.KillLimit // since the first signal
 }
 
-// catchInterrupts catches signals as long as this process lives.
-func (o *options) catchInterrupts(logger *slog.Logger) *interrupts {
-	i := &interrupts{caught: notify(o.stopSignals), passed: make(chan os.Signal, 16)}
-	go i.pass(logger, func() manager.KillLimit {
-		limit, _ := manager.FindKillLimit(o.host.lookup, true) // the variables have been checked
-		return limit
-	})
+// CatchInterrupts catches signals as long as this process lives. limit may take seconds.
+func CatchInterrupts(list []os.Signal, limit func() manager.KillLimit, logger *slog.Logger) *Interrupts {
+	i := &Interrupts{Caught: Notify(list), Passed: make(chan os.Signal, 16)}
+	go i.pass(logger, limit)
 	return i
 }
 
-// pass passes them on until caught is closed, which a process does not do. Meanwhile limit may take seconds, in which repeats come.
-func (i *interrupts) pass(logger *slog.Logger, limit func() manager.KillLimit) {
+// pass passes them on until Caught is closed, which a process does not do. While limit is found out, repeats come.
+func (i *Interrupts) pass(logger *slog.Logger, limit func() manager.KillLimit) {
 	first := true
-	for sig := range withoutRepeats(i.caught, logger) {
+	for sig := range Unrepeated(i.Caught, logger) {
 		if first {
 			l := limit()
 			i.mu.Lock()
@@ -84,13 +81,14 @@ func (i *interrupts) pass(logger *slog.Logger, limit func() manager.KillLimit) {
 			i.mu.Unlock()
 		}
 		first = false
-		i.passed <- sig
+		i.Passed <- sig
 	}
 }
 
-// grace returns how long workers may take to end after an interrupt, and a note about it, which may be empty.
-func (i *interrupts) grace(o *options) (time.Duration, string) {
+// grace returns how long workers may take to end after an interrupt, and a note about it, which may be empty. given is how the user gave the
+// time that is asked for.
+func (i *Interrupts) grace(asked time.Duration, given string) (time.Duration, string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.limit.Grace(o.grace, o.given["shutdown-timeout"])
+	return i.limit.Grace(asked, given)
 }

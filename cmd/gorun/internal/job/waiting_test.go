@@ -1,4 +1,4 @@
-package cli
+package job
 
 import (
 	"log/slog"
@@ -28,12 +28,12 @@ func TestWaiting(t *testing.T) {
 		w.set("")
 		expect("")
 		w.set("a")
-		w.set("b\nc")
-		expect("b; c\n")
-		w.set("b\nc")
+		w.set("b")
+		expect("b\n")
+		w.set("b")
 		expect("")
 		w.set("a")
-		w.set("b\nc")
+		w.set("b")
 		expect("")
 		w.set("a")
 		expect("a\n")

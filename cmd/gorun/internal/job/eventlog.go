@@ -1,11 +1,12 @@
-package cli
+package job
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/launcher/spool"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // An eventLog writes what happens to a job to a file.
@@ -24,22 +26,25 @@ type eventLog struct {
 	last status.Entry // its zero value: none
 }
 
-// eventLogTo opens the file of --event-log. It adds to a file that exists. nil: the user wants none.
-func (o *options) eventLogTo(spooled *spool.Spool, logger *slog.Logger) (*eventLog, error) {
-	if o.eventLog == "" {
+// eventLog opens the file of --event-log. It adds to a file that exists. nil: the user wants none.
+func (p *Plan) eventLog(s *Session) (*eventLog, error) {
+	if p.EventLog == "" {
 		return nil, nil
 	}
-	file, err := os.OpenFile(o.path(o.eventLog), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666) // else a pipe waits for its reader
+	wrong := func(err error) error {
+		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: %w", p.Given["event-log"], err)}
+	}
+	file, err := os.OpenFile(p.EventLog, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o666) // else a pipe waits for its reader
 	if errors.Is(err, syscall.ENXIO) {
-		return nil, usagef("%s: nobody reads this pipe: start its reader first", o.given["event-log"])
+		return nil, wrong(errors.New("nobody reads this pipe: start its reader first"))
 	}
 	if err != nil {
-		return nil, usagef("%s: %w", o.given["event-log"], cause(err))
+		return nil, wrong(cause(err))
 	}
 	failed := func(err error) {
-		logger.Warn("the event log is not complete", "file", o.eventLog, "error", cause(err))
+		s.Logger.Warn("the event log is not complete", "file", p.EventLog, "error", cause(err))
 	}
-	to := spooled.Open(spool.File{Open: func() (io.WriteCloser, error) { return file, nil }, Failed: failed, Unclosed: failed})
+	to := s.Spool.Open(spool.File{Open: func() (io.WriteCloser, error) { return file, nil }, Failed: failed, Unclosed: failed})
 	return &eventLog{to: to, source: to.Source(nil)}, nil
 }
 
@@ -55,7 +60,7 @@ func (l *eventLog) add(e status.Entry) {
 }
 
 // end writes that the job has ended on this node, with err.
-func (l *eventLog) end(err error) {
+func (l *eventLog) end(err error, exitCode func(error) int) {
 	if l == nil {
 		return
 	}
@@ -66,7 +71,7 @@ func (l *eventLog) end(err error) {
 		ExitCode: new(exitCode(err)),
 	}
 	if err != nil {
-		e.Text = agent.Printable(oneLine(err.Error()))
+		e.Text = agent.Printable(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	l.write(e)
 	l.to.Close()
@@ -75,4 +80,12 @@ func (l *eventLog) end(err error) {
 func (l *eventLog) write(e status.Entry) {
 	line, _ := json.Marshal(e)       // of texts, numbers and times of this century: cannot fail
 	l.source.Put(append(line, '\n')) // a file that fails has said so
+}
+
+// cause returns an error without its operation and file.
+func cause(err error) error {
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		return failed.Err
+	}
+	return err
 }

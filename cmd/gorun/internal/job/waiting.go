@@ -1,4 +1,4 @@
-package cli
+package job
 
 import (
 	"log/slog"
@@ -25,7 +25,7 @@ func newWaiting(logger *slog.Logger) *waiting { return &waiting{logger: logger} 
 func (w *waiting) set(reason string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reason = oneLine(reason)
+	w.reason = reason
 	switch {
 	case reason == "":
 		w.said = ""

@@ -1,4 +1,4 @@
-package cli
+package job
 
 import (
 	"context"
@@ -10,38 +10,14 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
 	"github.com/gorun/gorun/env/auth"
-	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
-
-// setStatusAddr accepts a host and a port. Without a host it means loopback.
-func setStatusAddr(o *options, s string) error {
-	if !strings.Contains(s, ":") {
-		s = ":" + s
-	}
-	host, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err == nil && host != "" {
-		err = setHost(func(*options) *string { return new(string) })(o, "["+host+"]")
-	}
-	if err != nil {
-		return errors.New("want host:port, or :port for loopback")
-	}
-	if host == "" {
-		host = network.Loopback().String()
-	}
-	o.statusAddr = net.JoinHostPort(host, port)
-	return nil
-}
 
 // An etcdMemory remembers how a job uses its etcd.
 type etcdMemory struct {
@@ -77,12 +53,14 @@ func (e *etcdMemory) contacts(ctx context.Context) (rendezvous.Contacts, error) 
 }
 
 // statusPage serves the status page, if the user wants it. nil: it does not.
-func (o *options) statusPage(server *control.Server, written *launcher.Recent, etcd *etcdMemory, logger *slog.Logger) (*statuspage.Server, error) {
-	if o.statusAddr == "" {
+func (p *Plan) statusPage(server *control.Server, written *launcher.Recent, etcd *etcdMemory, logger *slog.Logger) (*statuspage.Server, error) {
+	if p.StatusAddr == "" {
 		return nil, nil
 	}
-	flag := o.given["status-addr"]
-	l, err := net.Listen("tcp", o.statusAddr)
+	wrong := func(format string, err error) error {
+		return &rendezvous.MisuseError{Err: fmt.Errorf("%s: "+format, p.Given["status-addr"], err)}
+	}
+	l, err := net.Listen("tcp", p.StatusAddr)
 	if err != nil {
 		if op, ok := errors.AsType[*net.OpError](err); ok {
 			err = op.Err
@@ -90,19 +68,19 @@ func (o *options) statusPage(server *control.Server, written *launcher.Recent, e
 		if call, ok := errors.AsType[*os.SyscallError](err); ok {
 			err = call.Err
 		}
-		return nil, usagef("%s: the status page cannot listen there: %w", flag, cause(err))
+		return nil, wrong("the status page cannot listen there: %w", cause(err))
 	}
 	token, file, err := auth.StatusPageToken()
 	addr, _ := netip.ParseAddrPort(l.Addr().String()) // package net has made it
 	if err != nil && !addr.Addr().IsLoopback() {
 		_ = l.Close() // err says it all
-		return nil, usagef("%s: those who look from other machines need a token, and its file cannot be used (%w): use a port without a host", flag, err)
+		return nil, wrong("those who look from other machines need a token, and its file cannot be used (%w): use a port without a host", err)
 	}
 	c := statuspage.Config{
 		Own:    control.NewClient(inProcess(server)),
-		Recent: written, RunID: o.runID, Endpoint: o.meetingPoint(), Version: version, Token: token, Logger: logger,
+		Recent: written, RunID: p.Agent.RunID, Endpoint: p.Agent.Status.Endpoint, Version: p.Agent.Status.Gorun, Token: token, Logger: logger,
 	}
-	if o.elastic() {
+	if p.Etcd != nil {
 		c.Contacts = etcd.contacts
 	}
 	page := statuspage.New(c)
