@@ -242,7 +242,7 @@ func (m *lazyRendezvous) connect(t reach.Target) (*node.Rendezvous, error) {
 		return nil, err
 	}
 	r, err := node.New(node.Config{
-		Config: c, Store: s, Started: m.started,
+		Config: c, Store: s, Started: m.started, Hosts: m.HostsAlone(),
 		Explain: func(ctx context.Context) error { return oneLine(reach.Diagnose(ctx, t)) },
 	})
 	if err != nil {

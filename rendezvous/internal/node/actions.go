@@ -217,11 +217,17 @@ type leaveJob struct {
 	unknown  bool        // the node has not enrolled
 	lost     bool        // the store has lost the job
 	saysLost *reportLost // to the members of the round, which cannot go on without this one; nil: nothing
+	ends     *stateDoc   // how the job ends with this node; nil: it may go on
 }
 
 // do changes what the store has of the node.
 func (a *leaveJob) do(ctx context.Context, x *executor) error {
 	x.sayRefused(ctx, a.refused)
+	if a.ends != nil { // unless somebody has decided otherwise meanwhile
+		if err := x.close(ctx, a.view, a.ends.Outcome, a.ends.At); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !a.lost:
 		return x.leave(ctx, a.view, a.lease, a.round, a.report)

@@ -87,3 +87,49 @@ func TestNameOfAnEndedJob(t *testing.T) {
 		})
 	}
 }
+
+// TestHostLeavesBeforeTheFirstRound: the store ends with it, so that nobody can have a round: neither who waits, nor who comes later.
+func TestHostLeavesBeforeTheFirstRound(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, startServer(t).client(), 3, 3)
+	j.config.EndAsOthers = true
+	host := j.agent("n0", func(c *Config) { c.Hosts = true })
+	ends := make(chan error, 2)
+	for _, a := range []*agent{host, j.agent("n1", nil)} {
+		go func() {
+			_, err := a.join()
+			ends <- err
+		}()
+	}
+	awaitKeys(t, j, "nodes/", 2)
+	await(t, host, func(m *stateMachine) bool { return m.conn.view.leader != nil })
+	host.leave(stopped{})
+	_, err := j.agent("n2", nil).join()
+	want := rendezvous.OutcomeOf(stopped{})
+	for _, err := range []error{err, <-ends, <-ends} {
+		if got := closed(t, err); got != want {
+			t.Errorf("the job ends with %+v, want %+v", got, want)
+		}
+	}
+}
+
+// TestLeavesTheNextRound: a node that waits for a round reports that it leaves that one, which may have formed already.
+func TestLeavesTheNextRound(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		view view
+		want int
+	}{
+		{view{}, 1},
+		{view{current: &currentDoc{Round: 3}}, 4},
+		{view{current: &currentDoc{Round: 3}, state: &stateDoc{}}, 0},
+	} {
+		m := idle()
+		m.conn.view, m.member.enrolledLease = &test.view, 7
+		for _, a := range m.Step(m.now, leaveCalled{stopped{}}) {
+			if l, is := a.(leaveJob); is && (l.round != test.want || (l.report.Left != nil) != (test.want > 0)) {
+				t.Errorf("it leaves round %d with %+v, want round %d", l.round, l.report, test.want)
+			}
+		}
+	}
+}

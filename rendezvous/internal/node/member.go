@@ -174,17 +174,25 @@ func (b *member) startOver() {
 }
 
 // leaves is the round that must do without this node if it leaves now, and its report on that: why it leaves, unless
-// all its workers have succeeded. 0: there is no such round, or the store has a report of this node.
+// all its workers have succeeded. 0: there is no such round, or the store has a report of this node. The next round may
+// have formed already.
 func (b *member) leaves(why error) (round int, doc reportDoc) {
-	_, member := b.conn.view.assignment(b.key)
+	v := b.conn.view
+	_, member := v.assignment(b.key)
+	left := rendezvous.OutcomeOf(why)
 	switch {
-	case !member || b.report != nil && b.report.recorded:
+	case member && b.report != nil && b.report.recorded:
 		return 0, reportDoc{}
-	case b.report != nil && b.report.doc == reportDoc{}:
+	case member && b.report != nil && b.report.doc == reportDoc{}:
 		return b.round, reportDoc{}
+	case member:
+		return v.round.ID, reportDoc{Left: &left}
+	case b.enrolledLease == 0 || v.state != nil:
+		return 0, reportDoc{}
+	case v.current == nil:
+		return 1, reportDoc{Left: &left}
 	default:
-		left := rendezvous.OutcomeOf(why)
-		return b.conn.view.round.ID, reportDoc{Left: &left}
+		return v.current.Round + 1, reportDoc{Left: &left}
 	}
 }
 

@@ -59,6 +59,7 @@ type Config struct {
 	rendezvous.Config
 	Store   store.Store // is closed by Close
 	Started time.Time   // when this node was; zero: now
+	Hosts   bool        // the store ends with this node
 
 	Explain func(context.Context) error // says why the store cannot be used, in a few seconds; nil: it can. Optional
 

@@ -150,7 +150,11 @@ func (e leaveCalled) apply(m *stateMachine) {
 	}
 	closed := rendezvous.ErrClosed
 	if e.why != nil {
-		closed = &rendezvous.ClosedError{Outcome: rendezvous.OutcomeOf(e.why)}
+		outcome := rendezvous.OutcomeOf(e.why)
+		closed = &rendezvous.ClosedError{Outcome: outcome}
+		if m.config.Hosts && m.conn.view.current == nil { // others who wait, or come later, wait for a round that cannot form
+			leave.ends = &stateDoc{Outcome: outcome, At: m.now}
+		}
 	}
 	m.finish(closed)
 	m.emit(leave)

@@ -176,7 +176,7 @@ func (l *launchPlan) nodeArgs(i int, endpoints []launch.Endpoint) []string {
 		for _, e := range endpoints {
 			list = append(list, rendezvous.Endpoint{Host: e.Addr, Port: e.Port}.String())
 		}
-		args = append(args, "--rdzv-endpoint="+strings.Join(list, ","))
+		args = append(args, "--rdzv-endpoint="+strings.Join(list, ","), "--rdzv-conf=after_end=result") // no other job meets there
 	}
 	args = append(args, l.given...)
 	return append(append(args, "--"), l.command...)
