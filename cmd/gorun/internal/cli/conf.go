@@ -94,7 +94,7 @@ func confNames() (names []string) {
 func unquoted(text string) string { return strings.Trim(strings.TrimSpace(text), `'"`) }
 
 // setConf reads k=v,k2=v2. A key may have hyphens instead of underscores, as flags may.
-func setConf(o *options, s string) error {
+func setConf(o *flags, s string) error {
 	for item := range strings.SplitSeq(s, ",") {
 		if strings.TrimSpace(item) == "" {
 			continue

@@ -46,14 +46,14 @@ func isTerminal(f *os.File) bool { return os.Getenv("TERM") != "dumb" && isatty.
 // stdins are the values of --stdin.
 var stdins = []string{"0", "none"}
 
-func setStdin(o *options, s string) error {
+func setStdin(o *flags, s string) error {
 	who, err := choice(stdins)(s)
 	o.noStdin = who == "none"
 	return err
 }
 
 // input returns the stdin of local rank 0: gorun's own, unless the user wants none, or it is a terminal and gorun is not in its foreground.
-func (o *options) input() *os.File {
+func (o *flags) input() *os.File {
 	if o.noStdin {
 		return nil
 	}
@@ -89,7 +89,7 @@ var ptys = []string{ptyAuto, ptyYes, ptyNo}
 
 // ptyFor says whether stdout of a local rank is a pseudo terminal. With auto it is one where it would be the terminal itself if there was
 // no gorun. Python is unbuffered without it; with it, its debugger would change the modes of the terminal from which it reads.
-func (o *options) ptyFor(onTerminal, python bool) func(localRank int) bool {
+func (o *flags) ptyFor(onTerminal, python bool) func(localRank int) bool {
 	if o.pty != ptyAuto {
 		return func(int) bool { return o.pty == ptyYes }
 	}

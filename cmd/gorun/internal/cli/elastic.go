@@ -118,7 +118,7 @@ func (o *options) etcdConfig() rendezvous.Config {
 }
 
 // joinTimeout is how long a node waits for other nodes and for the etcd.
-func (o *options) joinTimeout() time.Duration {
+func (o *flags) joinTimeout() time.Duration {
 	return o.conf.seconds(10*time.Minute, "join_timeout", "timeout")
 }
 

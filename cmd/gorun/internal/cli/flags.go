@@ -32,7 +32,7 @@ type flag struct {
 	perNode      bool   // gorun launch gives each node a value of its own, or uses the flag itself
 	unmistakable bool   // hardly any program has a flag of this name: behind the program, it is misplaced
 
-	set func(*options, string) error // the error says what is wanted
+	set func(*flags, string) error // the error says what is wanted
 }
 
 // flagNamed returns the flag with exactly this name; nil: there is none.
@@ -196,7 +196,7 @@ func (v values) options(h host) (*options, error) {
 // parse parses every value. It does not check whether they are compatible. The variables of workers come first (only
 // their flags repeat), because some of them say which devices workers see.
 func (v values) parse(h host) (*options, error) {
-	o := defaults(h)
+	o := &options{flags: *defaults(h)}
 	for _, first := range []bool{true, false} {
 		for i := range table {
 			if f := &table[i]; f.repeats == first {
@@ -213,7 +213,7 @@ func (v values) parse(h host) (*options, error) {
 }
 
 // set parses the value of a flag; none: the default stays.
-func (o *options) set(f *flag, g value) error {
+func (o *flags) set(f *flag, g value) error {
 	for _, text := range g.texts {
 		shown := text
 		if f.repeats {

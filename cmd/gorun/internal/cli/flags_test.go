@@ -48,12 +48,12 @@ func TestDefaults(t *testing.T) {
 	}
 	o.runID = ""
 	o.host = host{}
-	want := &options{
+	want := &options{flags: flags{
 		given: map[string]string{}, minNodes: 1, nnodes: 1, nproc: 1, scaleUp: "immediate", role: "default", useEnv: true, backend: "static", grace: 30 * time.Second,
 		exitBarrier: 300 * time.Second, maxBackoff: 10 * time.Second, prefix: "[${rank}] ", pty: "auto", numa: "auto",
 		stopSignals: []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT},
 		onFailure:   "restart", replaceTimeout: 30 * time.Second, healthCooldown: 30 * time.Second,
-	}
+	}}
 	if !reflect.DeepEqual(o, want) || !slices.Equal(command, []string{"./train"}) {
 		t.Errorf("got %+v, %q\nwant %+v", o, command, want)
 	}

@@ -118,3 +118,22 @@ func TestEveryBadValue(t *testing.T) {
 		}
 	}
 }
+
+func TestLocalAddr(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.0.0/8": "127.0.0.1", "node7": "node7", "203.0.113.7": "203.0.113.7", "[fd00::7]": "fd00::7", // not of this machine, and told as they are
+	} {
+		o, _, err := parse(t, "--nnodes=2", "--node-rank=1", "--master-addr=node0", "--local-addr="+text, "x")
+		if err != nil || o.localAddr != want || o.node().Reach() != want {
+			t.Errorf("%s: got %q, %v, want %q", text, o.localAddr, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"203.0.113.0/24": "--local-addr=203.0.113.0/24: 203.0.113.0/24 contains no address of this machine; this machine has ",
+		"10.1/16":        `--local-addr=10.1/16: "10.1/16" is not a prefix such as 10.1.0.0/16; this machine has `,
+	} {
+		if _, _, err := parse(t, "--local-addr="+text, "x"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}

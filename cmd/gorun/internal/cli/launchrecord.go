@@ -58,7 +58,7 @@ func (l *launchPlan) leaveRecord(isSelf []bool, endpoints []launch.Endpoint) (re
 
 // askLaunched asks the agents of a job that gorun launch has started from here.
 func askLaunched(ctx context.Context, here host, etcd Etcd, r *control.Record) (*status.Job, []jobs.Agent, error) {
-	o := defaults(here)
+	o := &options{flags: *defaults(here)}
 	o.runID, o.backend, o.endpoint, o.conf, o.token, o.tokenFile = r.Job, r.Backend, r.Endpoint, r.Conf, r.Token, r.TokenFile
 	// for errors:
 	o.given["rdzv-endpoint"], o.given["rdzv-token-file"] = "--rdzv-endpoint="+quote(r.Endpoint), "--rdzv-token-file="+quote(r.TokenFile)

@@ -47,7 +47,7 @@ func (o *options) infer(name, value, source string) error {
 		o.given[name] = shown + " (" + source + ")"
 	}
 	o.inferred.Flags = append(o.inferred.Flags, inferredFlag{shown, source})
-	if err := flagNamed(name).set(o, value); err != nil {
+	if err := flagNamed(name).set(&o.flags, value); err != nil {
 		return usagef("%s: %w", o.given[name], err)
 	}
 	return nil
@@ -98,7 +98,7 @@ func (o *options) noteMeeting() {
 	}
 }
 
-func (o *options) isSet(name string) bool { _, given := o.given[name]; return given }
+func (o *flags) isSet(name string) bool { _, given := o.given[name]; return given }
 
 // checkScript refuses to run a job of several nodes on the first of them.
 func (o *options) checkScript() error {

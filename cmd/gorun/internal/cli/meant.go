@@ -62,7 +62,7 @@ var launchers = []string{"gorun", "torchrun", "accelerate"}
 
 // misplaced returns a warning for a flag of gorun that stands after the program, and so is the program's; empty: there is none. It does not
 // look at what follows another launcher.
-func (o *options) misplaced(command []string) string {
+func (o *flags) misplaced(command []string) string {
 	for i, arg := range command {
 		if arg == "--" || slices.Contains(launchers, filepath.Base(arg)) || strings.HasPrefix(arg, "torch.distributed.") {
 			return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-func setNnodes(o *options, s string) (err error) {
+func setNnodes(o *flags, s string) (err error) {
 	o.minNodes, o.nnodes, err = parseNnodes(s)
 	return err
 }
@@ -29,7 +29,7 @@ func parseNnodes(s string) (least, most int, err error) {
 
 var procKinds = []string{"auto", "cpu", "gpu", "xpu"}
 
-func setNproc(o *options, s string) (err error) {
+func setNproc(o *flags, s string) (err error) {
 	switch s {
 	case "auto", "gpu", "xpu":
 		if o.nproc, err = countDevices(host{lookup: o.lookup, root: o.host.root}, s); o.nproc > 0 || err != nil {

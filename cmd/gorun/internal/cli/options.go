@@ -11,8 +11,8 @@ import (
 	"github.com/gorun/gorun/rendezvous"
 )
 
-// options holds the values of flags and environment variables.
-type options struct {
+// flags are what the user has said, on the command line or in the environment: the table sets each field.
+type flags struct {
 	host     host
 	given    map[string]string // how each flag was given, "--name=value" or "PET_NAME=value"
 	settings []string          // what the environment has given
@@ -25,7 +25,7 @@ type options struct {
 	role, localAddr, runID       string
 
 	module, noPython, runPath bool
-	workDir, startDir         string   // where the workers run, and where gorun was started; both are empty without --wdir
+	workDir                   string
 	variables                 []string // of the workers, "NAME=VALUE"; later ones win
 	useEnv                    bool     // false: --local-rank=R goes before the program's arguments
 
@@ -38,12 +38,6 @@ type options struct {
 	scaleUp          string
 	tokenFile, token string // the file wins
 	workerTLS        bool
-	endpoints        []rendezvous.Endpoint // of etcd's members
-	master           rendezvous.Master     // what follows from the above; empty: up to the rendezvous
-	overridden       []string              // flags that --standalone makes meaningless
-	task             *manager.Task         // what a resource manager says of this process; nil: there is none, or it does not matter
-	inferred         *inferred             // what follows from task; nil: nothing
-	notes            []string              // what the user should know about task
 
 	onFailure                                      string
 	grace, exitBarrier, maxBackoff, replaceTimeout time.Duration
@@ -68,7 +62,20 @@ type options struct {
 	virtualLocalRank bool
 
 	dryRun, json bool
-	outside      bool // a command about a running job, which is not a node of it
+}
+
+// options are the flags of a command, checked and completed with what follows from them: a flag that nobody has given may follow from
+// another one, or from what a resource manager says.
+type options struct {
+	flags
+	outside    bool                  // of a command about a running job, which is not a node of it
+	startDir   string                // where gorun was started; empty: where it is now
+	endpoints  []rendezvous.Endpoint // of etcd's members
+	master     rendezvous.Master     // empty: up to the rendezvous
+	overridden []string              // flags that --standalone makes meaningless
+	task       *manager.Task         // what a resource manager says of this process; nil: there is none, or it does not matter
+	inferred   *inferred             // what follows from task; nil: nothing
+	notes      []string              // what the user should know about task
 }
 
 // autoThreads stands for each worker's share of the cores.
@@ -77,9 +84,9 @@ const autoThreads = -1
 // teePrefix is torchrun's prefix for teed lines, which its users' tools expect.
 const teePrefix = "[${role_name}${local_rank}]:"
 
-// defaults are the options of somebody who has given none.
-func defaults(h host) *options {
-	o := &options{host: h, given: make(map[string]string)}
+// defaults are the flags of somebody who has given none.
+func defaults(h host) *flags {
+	o := &flags{host: h, given: make(map[string]string)}
 	for i := range table {
 		if f := &table[i]; f.def != "" {
 			_ = f.set(o, f.def) // no default is wrong: a test sets them all
@@ -120,7 +127,7 @@ func (o *options) check() error {
 	return o.completeRendezvous()
 }
 
-func (o *options) checkProgram() error {
+func (o *flags) checkProgram() error {
 	for _, other := range []struct {
 		name string
 		on   bool
@@ -150,7 +157,7 @@ const (
 var onFailures = []string{restartAll, replaceFailed}
 
 // checkReplace checks what goes with --on-failure.
-func (o *options) checkReplace() error {
+func (o *flags) checkReplace() error {
 	timeout, given := o.given["replace-timeout"]
 	replaces := o.onFailure == replaceFailed
 	switch {

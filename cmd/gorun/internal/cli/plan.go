@@ -8,8 +8,6 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/job"
-	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
-	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -25,13 +23,12 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 	if err != nil {
 		return nil, err
 	}
-	inherited := env.Merge(systemd.WithoutVariables(os.Environ()), o.variables)
 	p := &job.Plan{
 		Agent: agent.Config{
 			Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 			ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 			HangTimeout: o.hangTimeout, Cooldown: o.healthCooldown,
-			Environ: o.withCommAddr(o.environ(inherited, procs.threads)), Prefix: o.prefix, Show: o.show,
+			Environ: o.environ(os.Environ(), procs.threads), Prefix: o.prefix, Show: o.show,
 			Args: len(command) - 1, LocalRankArg: !o.useEnv,
 			MaxProcs: procs.maxProcs, Shares: procs.shares,
 			Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,
@@ -109,7 +106,7 @@ func (o *options) warnings(environ []string) (list []string) {
 }
 
 // find finds the program. It builds nothing.
-func (o *options) find(command []string) (*launcher.Program, error) {
+func (o *flags) find(command []string) (*launcher.Program, error) {
 	resolve := launcher.Resolve
 	switch {
 	case o.runPath:

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +23,7 @@ var numaPolicies = func() []string {
 	return names
 }()
 
-func setThreads(o *options, s string) (err error) {
+func setThreads(o *flags, s string) (err error) {
 	if s == "auto" {
 		o.threads = autoThreads
 		return nil
@@ -45,7 +44,7 @@ type processors struct {
 }
 
 // processors decides which worker gets which processors and devices.
-func (o *options) processors() (p processors, err error) {
+func (o *flags) processors() (p processors, err error) {
 	if o.virtualLocalRank {
 		if p.devices, err = o.devices(); err != nil {
 			return p, err
@@ -99,7 +98,7 @@ func (o *options) processors() (p processors, err error) {
 }
 
 // outerShare is the share of the CPUs of the worker that has started this gorun; empty: it has none.
-func (o *options) outerShare() string {
+func (o *flags) outerShare() string {
 	value, _ := o.lookup("GORUN_CPUS")
 	share, _, _ := strings.Cut(value, "/")
 	return share
@@ -116,7 +115,7 @@ func sharesOf(bindings []topology.Binding) (shares []string, err error) {
 }
 
 // requestedPolicy returns the policy that the user asked for; empty: none.
-func (o *options) requestedPolicy() topology.Policy {
+func (o *flags) requestedPolicy() topology.Policy {
 	if o.numa == autoBinding || o.numa == noBinding {
 		return ""
 	}
@@ -126,7 +125,7 @@ func (o *options) requestedPolicy() topology.Policy {
 const maxProcsVariable = "GOMAXPROCS"
 
 // gpus returns the GPU of each local rank, or nil if there is not one for each.
-func (o *options) gpus() ([]int, error) {
+func (o *flags) gpus() ([]int, error) {
 	devices, err := topology.Accelerators(o.host.root, "gpu", o.lookup)
 	if err != nil || len(devices.GPUs) < o.nproc {
 		return nil, err
@@ -135,7 +134,7 @@ func (o *options) gpus() ([]int, error) {
 }
 
 // devices returns a device for each local rank.
-func (o *options) devices() (topology.Devices, error) {
+func (o *flags) devices() (topology.Devices, error) {
 	d, err := topology.Accelerators(o.host.root, "gpu", o.lookup)
 	if err != nil {
 		return d, err
@@ -153,26 +152,8 @@ func (o *options) devices() (topology.Devices, error) {
 	return d, nil
 }
 
-const numThreads = "OMP_NUM_THREADS"
-
-// environ returns the environment that workers inherit. Several workers that each start a thread for every core
-// slow each other down, so, as in torchrun, each gets one thread.
-func (o *options) environ(environ []string, threads int) []string {
-	switch {
-	case threads > 0:
-		environ = slices.DeleteFunc(slices.Clone(environ), setsThreads)
-	case o.nproc == 1 || slices.ContainsFunc(environ, setsThreads):
-		return environ
-	default:
-		threads = 1
-	}
-	return append(slices.Clip(environ), numThreads+"="+strconv.Itoa(threads))
-}
-
-func setsThreads(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") }
-
 // threadsNote returns a note that each worker got one thread, if the program is likely to use OpenMP.
-func (o *options) threadsNote(program *launcher.Program) string {
+func (o *flags) threadsNote(program *launcher.Program) string {
 	_, inherited := o.lookup(numThreads)
 	if inherited || o.threads != 0 || o.nproc == 1 || !program.Python {
 		return ""

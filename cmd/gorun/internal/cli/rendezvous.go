@@ -19,15 +19,15 @@ const backendStatic = "static"
 var backends = []string{backendStatic, "c10d", "etcd", "etcd-v2", "etcd-v3", "embedded"}
 
 // hosted reports whether one of the nodes hosts the etcd; otherwise it runs by itself.
-func (o *options) hosted() bool { return o.backend == "embedded" || o.backend == "c10d" }
+func (o *flags) hosted() bool { return o.backend == "embedded" || o.backend == "c10d" }
 
 // defaultPort is torchrun's port, for several nodes that have no other way to agree on one.
 const defaultPort = 29500
 
-func setEndpoint(o *options, s string) error { o.endpoint = s; return nil }
+func setEndpoint(o *flags, s string) error { o.endpoint = s; return nil }
 
 // elastic reports whether the job's nodes meet over etcd.
-func (o *options) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
+func (o *flags) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
 
 // completeRendezvous checks that the flags of the rendezvous are compatible, and sets what follows from them.
 func (o *options) completeRendezvous() error {
@@ -72,7 +72,7 @@ func (o *options) completeRendezvous() error {
 }
 
 // resolveMaster returns the master's address. For static nodes, the endpoint is that address.
-func (o *options) resolveMaster() (rendezvous.Master, error) {
+func (o *flags) resolveMaster() (rendezvous.Master, error) {
 	m := rendezvous.Master{Addr: o.masterAddr, Port: o.masterPort}
 	if o.endpoint == "" || o.backend != backendStatic {
 		return m, nil
@@ -82,7 +82,7 @@ func (o *options) resolveMaster() (rendezvous.Master, error) {
 		host, port = h, p
 	}
 	wrong := func(what string) error { return usagef("%s: want host:port%s", o.given["rdzv-endpoint"], what) }
-	if err := setHost(func(*options) *string { return &m.Addr })(o, host); err != nil {
+	if err := setHost(func(*flags) *string { return &m.Addr })(o, host); err != nil {
 		return m, wrong("")
 	}
 	n, err := number(port, 0, maxPort)
@@ -169,7 +169,7 @@ func (o *options) parseEndpoints(port int) (err error) {
 }
 
 // endpointPort returns the default port of an endpoint.
-func (o *options) endpointPort() int {
+func (o *flags) endpointPort() int {
 	if o.hosted() {
 		return rendezvous.EmbeddedPort
 	}

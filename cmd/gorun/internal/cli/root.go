@@ -1,7 +1,7 @@
 // Package cli is the command line of gorun: flags, wiring, exit codes. Its only entry point is Main.
 //
-// The package is longer than a package here should be. It consists of many small functions of one struct, options: which values each
-// flag and variable may have, and what follows from them. Splitting it would expose nearly all of that struct.
+// A command line becomes four values in turn: values (texts, and where they come from), flags (what the user has said), options (the flags,
+// checked and completed), and a job.Plan, which has all decisions. Package job carries that out.
 package cli
 
 import (

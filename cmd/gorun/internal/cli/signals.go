@@ -17,7 +17,7 @@ import (
 var signalChoices = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU"}
 
 // setSignals reads SIGTERM,SIGINT; the SIG may be left out.
-func setSignals(o *options, s string) error {
+func setSignals(o *flags, s string) error {
 	o.stopSignals = nil
 	for item := range strings.SplitSeq(s, ",") {
 		name := strings.ToUpper(strings.TrimSpace(item))
@@ -42,7 +42,7 @@ func setSignals(o *options, s string) error {
 }
 
 // stepSignals returns the signals that end the job, if a resource manager may send them to every process of it.
-func (o *options) stepSignals() (list []syscall.Signal) {
+func (o *flags) stepSignals() (list []syscall.Signal) {
 	if !manager.SignalsAll(o.host.lookup) {
 		return nil
 	}

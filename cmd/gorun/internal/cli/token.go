@@ -14,7 +14,7 @@ import (
 )
 
 // loadToken reads the token file, if there is one, and checks the token; it is never shown.
-func (o *options) loadToken() error {
+func (o *flags) loadToken() error {
 	from := "GORUN_TOKEN"
 	if o.tokenFile != "" {
 		from = o.given["rdzv-token-file"]
@@ -86,14 +86,14 @@ func (o *options) missingToken() error {
 }
 
 // missingCredentials is for somebody who looks at a job.
-func (o *options) missingCredentials() error {
+func (o *flags) missingCredentials() error {
 	return usagef("%s: only who has the credentials of a job may see and steer it: give those of its nodes, as in --rdzv-token-file=token", o.given["rdzv-endpoint"])
 }
 
 const byMunge = "from the node of rank 0, by MUNGE"
 
 // canMunge reports whether this machine has MUNGE, as those of a cluster with Slurm have.
-func (o *options) canMunge() bool { return o.host.hasProgram("munge") && o.host.hasProgram("unmunge") }
+func (o *flags) canMunge() bool { return o.host.hasProgram("munge") && o.host.hasProgram("unmunge") }
 
 // usesMunge reports whether the nodes get their token by MUNGE.
 func (o *options) usesMunge() bool { return o.inferred != nil && o.inferred.Token == byMunge }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -32,8 +33,8 @@ var (
 	logsSpecs    = []string{"default"}
 )
 
-func setSwitch(at func(*options) *bool) func(*options, string) error {
-	return func(o *options, s string) error {
+func setSwitch(at func(*flags) *bool) func(*flags, string) error {
+	return func(o *flags, s string) error {
 		on, err := parseSwitch(s)
 		*at(o) = on
 		return err
@@ -52,8 +53,8 @@ func parseSwitch(s string) (bool, error) {
 	return on, nil
 }
 
-func setChoice(choices []string, at func(*options) *string) func(*options, string) error {
-	return func(o *options, s string) (err error) {
+func setChoice(choices []string, at func(*flags) *string) func(*flags, string) error {
+	return func(o *flags, s string) (err error) {
 		*at(o), err = choice(choices)(s)
 		return err
 	}
@@ -78,8 +79,8 @@ func anyOf(choices []string) string {
 }
 
 // setSeconds accepts whole numbers and fractions.
-func setSeconds(at func(*options) *time.Duration) func(*options, string) error {
-	return func(o *options, s string) (err error) {
+func setSeconds(at func(*flags) *time.Duration) func(*flags, string) error {
+	return func(o *flags, s string) (err error) {
 		*at(o), err = toSeconds(s)
 		return err
 	}
@@ -88,22 +89,22 @@ func setSeconds(at func(*options) *time.Duration) func(*options, string) error {
 // shortestHang is the least --hang-timeout: package comm reports progress four times a second.
 const shortestHang = time.Second
 
-func setHangTimeout(o *options, s string) (err error) {
+func setHangTimeout(o *flags, s string) (err error) {
 	if o.hangTimeout, err = toSeconds(s); err == nil && o.hangTimeout > 0 && o.hangTimeout < shortestHang {
 		err = errors.New("want 0, or a number of seconds of at least 1")
 	}
 	return err
 }
 
-func setInterval(_ *options, s string) error {
+func setInterval(_ *flags, s string) error {
 	if seconds, err := strconv.ParseFloat(s, 64); err != nil || !(seconds > 0) {
 		return errors.New("want a positive number of seconds")
 	}
 	return nil
 }
 
-func setRedirects(o *options, s string) (err error) { o.redirects, err = parseStd(s); return err }
-func setTee(o *options, s string) (err error)       { o.tee, err = parseStd(s); return err }
+func setRedirects(o *flags, s string) (err error) { o.redirects, err = parseStd(s); return err }
+func setTee(o *flags, s string) (err error)       { o.tee, err = parseStd(s); return err }
 
 // parseStd removes the value from the error, because the caller adds it.
 func parseStd(s string) (launcher.StdMap, error) {
@@ -114,7 +115,7 @@ func parseStd(s string) (launcher.StdMap, error) {
 	return m, err
 }
 
-func setLocalRanks(o *options, s string) error {
+func setLocalRanks(o *flags, s string) error {
 	o.show = make(map[int]bool)
 	for item := range strings.SplitSeq(s, ",") {
 		rank, err := number(item, 0, maxProcs-1)
@@ -127,8 +128,8 @@ func setLocalRanks(o *options, s string) error {
 }
 
 // setFilters splits at commas. As in torchrun, two commas stand for a comma in a text.
-func setFilters(at func(*options) *[]string) func(*options, string) error {
-	return func(o *options, s string) error {
+func setFilters(at func(*flags) *[]string) func(*flags, string) error {
+	return func(o *flags, s string) error {
 		const comma = "\x00"
 		if strings.Contains(s, comma) {
 			return errors.New("want texts separated by commas")
@@ -146,8 +147,8 @@ func setFilters(at func(*options) *[]string) func(*options, string) error {
 // sizes are the units that may follow a number.
 var sizes = map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
-func setSize(at func(*options) *int64) func(*options, string) error {
-	return func(o *options, s string) (err error) {
+func setSize(at func(*flags) *int64) func(*flags, string) error {
+	return func(o *flags, s string) (err error) {
 		*at(o), err = size(s)
 		return err
 	}
@@ -164,15 +165,15 @@ func size(s string) (int64, error) {
 	return n * unit, nil
 }
 
-func setNumber(low, high int, at func(*options) *int) func(*options, string) error {
-	return func(o *options, s string) (err error) {
+func setNumber(low, high int, at func(*flags) *int) func(*flags, string) error {
+	return func(o *flags, s string) (err error) {
 		*at(o), err = number(s, low, high)
 		return err
 	}
 }
 
-func setText(want string, at func(*options) *string) func(*options, string) error {
-	return func(o *options, s string) error {
+func setText(want string, at func(*flags) *string) func(*flags, string) error {
+	return func(o *flags, s string) error {
 		if strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl) {
 			return errors.New("want " + want)
 		}
@@ -187,9 +188,9 @@ const maxName = 1024
 // maxHost is how many bytes the name of a host may have, in DNS and in Linux.
 const maxHost = 255
 
-func setName(at func(*options) *string) func(*options, string) error {
+func setName(at func(*flags) *string) func(*flags, string) error {
 	set := setText(fmt.Sprintf("a name of at most %d bytes", maxName), at)
-	return func(o *options, s string) error {
+	return func(o *flags, s string) error {
 		if len(s) > maxName {
 			return fmt.Errorf("want a name of at most %d bytes: this one has %d", maxName, len(s))
 		}
@@ -198,8 +199,8 @@ func setName(at func(*options) *string) func(*options, string) error {
 }
 
 // setHost accepts a host name or an IP address, which may be in brackets.
-func setHost(at func(*options) *string) func(*options, string) error {
-	return func(o *options, s string) error {
+func setHost(at func(*flags) *string) func(*flags, string) error {
+	return func(o *flags, s string) error {
 		if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
 			s = s[1 : len(s)-1]
 		}
@@ -216,8 +217,8 @@ func setHost(at func(*options) *string) func(*options, string) error {
 
 // orEmpty treats an empty value as if the flag were not given, because scripts for torchrun pass variables that may
 // be empty.
-func orEmpty(set func(*options, string) error) func(*options, string) error {
-	return func(o *options, s string) error {
+func orEmpty(set func(*flags, string) error) func(*flags, string) error {
+	return func(o *flags, s string) error {
 		if s == "" {
 			return nil
 		}
@@ -243,7 +244,7 @@ func quote(s string) string {
 }
 
 // setStatusAddr accepts a host and a port. Without a host it means loopback.
-func setStatusAddr(o *options, s string) error {
+func setStatusAddr(o *flags, s string) error {
 	if !strings.Contains(s, ":") {
 		s = ":" + s
 	}
@@ -252,7 +253,7 @@ func setStatusAddr(o *options, s string) error {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err == nil && host != "" {
-		err = setHost(func(*options) *string { return new(string) })(o, "["+host+"]")
+		err = setHost(func(*flags) *string { return new(string) })(o, "["+host+"]")
 	}
 	if err != nil {
 		return errors.New("want host:port, or :port for loopback")
@@ -262,4 +263,19 @@ func setStatusAddr(o *options, s string) error {
 	}
 	o.statusAddr = net.JoinHostPort(host, port)
 	return nil
+}
+
+// commAddr is the variable that holds the address at which other ranks reach a worker. Package comm reads it; users and gorun set
+// it.
+const commAddr = "GORUN_COMM_ADDR"
+
+// setLocalAddr replaces an interface or a prefix with the address of this machine that it means. It keeps a name or an address as
+// it is: behind address translation, it need not be an address of this machine.
+func setLocalAddr(o *flags, s string) error {
+	if !strings.Contains(s, "/") && !network.IsInterface(s) {
+		return setHost(func(o *flags) *string { return &o.localAddr })(o, s)
+	}
+	found, err := network.ChooseAddr(context.Background(), s) // looks up no name
+	o.localAddr = found.String()
+	return err
 }

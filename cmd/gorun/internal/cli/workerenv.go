@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
 	"github.com/gorun/gorun/env"
 )
 
@@ -19,7 +21,7 @@ const maxEnvFile = 1 << 20
 var errNotHere = errors.New("there is no such variable here: want NAME=VALUE")
 
 // setEnv adds a variable of the workers: NAME=VALUE, or NAME with gorun's own value.
-func setEnv(o *options, text string) error {
+func setEnv(o *flags, text string) error {
 	name, _, complete := strings.Cut(text, "=")
 	if err := checkVariable(name); err != nil {
 		return err
@@ -36,7 +38,7 @@ func setEnv(o *options, text string) error {
 }
 
 // setEnvFile adds the variables in a file.
-func setEnvFile(o *options, name string) error {
+func setEnvFile(o *flags, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return errors.New(cause(err).Error())
@@ -98,7 +100,7 @@ func checkVariable(name string) error {
 }
 
 // variable returns a variable that --env or --env-file sets.
-func (o *options) variable(name string) (value string, set bool) {
+func (o *flags) variable(name string) (value string, set bool) {
 	for _, kv := range slices.Backward(o.variables) {
 		if value, set = strings.CutPrefix(kv, name+"="); set {
 			return value, true
@@ -108,9 +110,36 @@ func (o *options) variable(name string) (value string, set bool) {
 }
 
 // lookup returns a variable that workers get, unless gorun sets it for them.
-func (o *options) lookup(name string) (string, bool) {
+func (o *flags) lookup(name string) (string, bool) {
 	if value, set := o.variable(name); set {
 		return value, true
 	}
 	return o.host.lookup(name)
+}
+
+const numThreads = "OMP_NUM_THREADS"
+
+// environ returns the environment that workers inherit: own, which is gorun's, and what the user has added. Several workers that each start a
+// thread for every core slow each other down, so, as in torchrun, each gets one thread. If the user has given the address at which others
+// reach the workers, they get it, also if it is not an address of this machine: then comm.Init fails, and a program without comm does not
+// need it.
+func (o *flags) environ(own []string, threads int) []string {
+	environ := env.Merge(systemd.WithoutVariables(own), o.variables)
+	unset := func(name string) {
+		environ = slices.DeleteFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	}
+	unset(commAddr)
+	if o.localAddr != "" && o.nnodes > 1 {
+		environ = append(environ, commAddr+"="+o.localAddr)
+	}
+	isSet := slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") })
+	switch {
+	case threads > 0:
+		unset(numThreads)
+	case o.nproc == 1 || isSet:
+		return environ
+	default:
+		threads = 1
+	}
+	return append(environ, numThreads+"="+strconv.Itoa(threads))
 }

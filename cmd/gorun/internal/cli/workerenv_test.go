@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gorun/gorun/env"
 )
 
 func TestParseEnvFile(t *testing.T) {
@@ -67,7 +65,7 @@ func TestVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := o.environ(env.Merge([]string{"A=0", "Z=9", "OMP_NUM_THREADS=1"}, o.variables), 0)
+	got := o.environ([]string{"A=0", "Z=9", "OMP_NUM_THREADS=1"}, 0)
 	if want := []string{"Z=9", "B=", "A=2", "OMP_NUM_THREADS=7"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
