@@ -46,30 +46,6 @@ func TestJoinWithdrawnTooLate(t *testing.T) {
 	}
 }
 
-// TestLate: a node for which the last call has not been long enough, since it was ending its workers, is in the next round
-// once it joins, and not before.
-func TestLate(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 2, 3)
-	j.config.LastCall, j.config.Lease = time.Second, 10*time.Second
-	j.size = 3
-	agents := j.agents(3)
-	first := together(t, agents)
-	agents[0].report(first[0], failure(agents[0], first[0].Self, 3))
-	wantNewRound(t, first)
-	j.size = 2
-	second := together(t, agents[:2])
-	await(t, agents[2], func(m *stateMachine) bool { return m.conn.view.current.Round == second[0].ID })
-	j.size = 3
-	joined := later(agents[2])
-	wantNewRound(t, second)
-	third := append(together(t, agents[:2]), joined(t))
-	same(t, third)
-	if r := third[0]; r.Size != 3 || r.Why != "more nodes have come: 1" {
-		t.Errorf("the third round is %s", show(r))
-	}
-}
-
 // TestBurst: nodes that come one shortly after the other make one round.
 func TestBurst(t *testing.T) {
 	t.Parallel()

@@ -302,3 +302,13 @@ func awaitKeys(t *testing.T, j *job, what string, n int) {
 		}
 	}
 }
+
+// leader is the key of the job's.
+func (j *job) leader(t *testing.T) string {
+	t.Helper()
+	doc, err := decode[leaderDoc](j.server.memory.Get(keysOf(DefaultPrefix, j.config.RunID).leader()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Key
+}

@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -14,69 +12,6 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
-
-func TestFixedSizesForm(t *testing.T) {
-	t.Parallel()
-	client := startServer(t).client()
-	for _, n := range []int{1, 2, 3, 8, 16} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			j := newJob(t, client, n, n)
-			j.config.Lease = 10 * time.Second // nobody is lost here
-			agents := j.agents(n)
-			rounds := together(t, agents)
-			r := rounds[0]
-			if r.ID != 1 || r.Size != n || len(r.Token) != 64 || r.Restarts != 0 || r.Why != "" {
-				t.Errorf("round is %s", show(r))
-			}
-			for i, a := range agents {
-				if got := rounds[i].Node; got != a.node {
-					t.Errorf("own node is %+v, want %+v", got, a.node)
-				}
-			}
-			succeed(t, agents, rounds)
-			if _, err := agents[0].join(); !errors.Is(err, rendezvous.ErrClosed) {
-				t.Errorf("Join of a closed job: %v", err)
-			}
-		})
-	}
-}
-
-func TestFailuresCountOnce(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 3, 3)
-	j.config.Lease = 10 * time.Second // nobody is lost here
-	agents := j.agents(3)
-	first := together(t, agents)
-	var all sync.WaitGroup
-	for i, a := range agents {
-		all.Go(func() { a.report(first[i], failure(a, first[i].Self, 3)) })
-	}
-	all.Wait()
-	wantNewRound(t, first)
-
-	second := together(t, agents)
-	r := second[0]
-	if r.ID != 2 || r.Restarts != 1 || !strings.Contains(r.Because(), "exit code 3; restart 1 of 1") || r.Token == first[0].Token {
-		t.Errorf("the second round is %s", show(r))
-	}
-	for i := range agents {
-		if second[i].Self != first[i].Self {
-			t.Errorf("%s has rank %d, want %d as before", agents[i].node.ID, second[i].Self, first[i].Self)
-		}
-	}
-
-	// Without a restart left, all are told the same.
-	for i, a := range agents {
-		all.Go(func() { a.report(second[i], failure(a, second[i].Self, 10+i)) })
-	}
-	all.Wait()
-	want := closed(t, over(t, second[0]))
-	for _, r := range second {
-		if got := closed(t, over(t, r)); got.Failure == nil || got.Code != want.Code || !reflect.DeepEqual(got.Failure, want.Failure) || got.Code < 10 {
-			t.Errorf("the job ended with %+v, and with %+v", got, want)
-		}
-	}
-}
 
 func TestLostNode(t *testing.T) {
 	t.Parallel()
@@ -100,50 +35,6 @@ func TestLostNode(t *testing.T) {
 				t.Errorf("the second round is %s", show(r))
 			}
 		})
-	}
-}
-
-func TestLostNodeIsReplaced(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 3, 3)
-	agents := j.agents(3)
-	first := together(t, agents)
-	hole := first[1].Self
-	agents[1].kill()
-	agents[1] = j.agent("new", nil)
-	joined := later(agents[1])
-	wantNewRound(t, []*rendezvous.Round{first[0], first[2]})
-	second := append(together(t, []*agent{agents[0], agents[2]}), joined(t))
-	same(t, second)
-	for i, want := range []int{first[0].Self, first[2].Self, hole} {
-		if second[i].Self != want {
-			t.Errorf("%s has rank %d, want %d", second[i].Node.ID, second[i].Self, want)
-		}
-	}
-}
-
-func TestNewcomer(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 2, 3)
-	agents, first := fewer(t, j.agents(3), 2)
-	late := j.agent("late", nil)
-	joined := later(late)
-	wantNewRound(t, first)
-	second := append(together(t, agents), joined(t))
-	same(t, second)
-	if r := second[0]; r.Size != 3 || r.Restarts != 0 || r.Why != "more nodes have come: 1" {
-		t.Errorf("the next round is %s", show(r))
-	}
-}
-
-func TestLeavingForAReasonEndsTheJob(t *testing.T) {
-	t.Parallel()
-	agents := newJob(t, startServer(t).client(), 2, 2).agents(2)
-	rounds := together(t, agents)
-	agents[0].leave(errors.New("exec format error"))
-	want := rendezvous.Outcome{Code: 1, Reason: "n0 on n0.test has left: exec format error"}
-	if o := closed(t, over(t, rounds[1])); o != want {
-		t.Errorf("the job ended with %+v, want %+v", o, want)
 	}
 }
 
