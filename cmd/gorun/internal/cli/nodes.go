@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher/topology"
 )
 
@@ -62,4 +64,19 @@ func countDevices(h host, kind string) (n int, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// commAddr is the variable that holds the address at which other ranks reach a worker. Package comm reads it; users and gorun set
+// it.
+const commAddr = "GORUN_COMM_ADDR"
+
+// setLocalAddr replaces an interface or a prefix with the address of this machine that it means. It keeps a name or an address as
+// it is: behind address translation, it need not be an address of this machine.
+func setLocalAddr(o *flags, s string) error {
+	if !strings.Contains(s, "/") && !network.IsInterface(s) {
+		return setHost(func(o *flags) *string { return &o.localAddr })(o, s)
+	}
+	found, err := network.ChooseAddr(context.Background(), s) // looks up no name
+	o.localAddr = found.String()
+	return err
 }

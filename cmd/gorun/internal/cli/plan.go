@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
@@ -36,7 +37,7 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 			Replace:   o.onFailure == replaceFailed,
 			Status:    status.Node{Gorun: version, Pid: os.Getpid(), Endpoint: o.meetingPoint()},
 			Spec: launcher.Spec{
-				Argv: program.Argv, Grace: o.grace, StepSignals: o.stepSignals(),
+				Argv: program.Argv, Grace: o.grace,
 				Stdin: o.input(), Raw: !isUTF8(o.host.lookup), Timestamps: o.timestamps,
 				Color: wantsColor(stdout) && wantsColor(stderr), Live: isTerminal(stdout) && isTerminal(stderr),
 				Pty: o.ptyFor(isTerminal(stdout), program.Python),
@@ -56,6 +57,11 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 	}
 	for _, b := range procs.bindings {
 		p.Agent.CPUs, p.Agent.MemNodes = append(p.Agent.CPUs, b.CPUs), append(p.Agent.MemNodes, b.Nodes)
+	}
+	if manager.SignalsAll(o.host.lookup) {
+		for _, s := range job.Unignored(o.stopSignals) {
+			p.Agent.Spec.StepSignals = append(p.Agent.Spec.StepSignals, s.(syscall.Signal))
+		}
 	}
 	if o.elastic() {
 		c := o.etcdConfig()

@@ -1,17 +1,20 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
@@ -265,17 +268,30 @@ func setStatusAddr(o *flags, s string) error {
 	return nil
 }
 
-// commAddr is the variable that holds the address at which other ranks reach a worker. Package comm reads it; users and gorun set
-// it.
-const commAddr = "GORUN_COMM_ADDR"
+// signalChoices are the signals that users may want to end a job with. Other signals that can be caught are accepted too.
+var signalChoices = []string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU"}
 
-// setLocalAddr replaces an interface or a prefix with the address of this machine that it means. It keeps a name or an address as
-// it is: behind address translation, it need not be an address of this machine.
-func setLocalAddr(o *flags, s string) error {
-	if !strings.Contains(s, "/") && !network.IsInterface(s) {
-		return setHost(func(o *flags) *string { return &o.localAddr })(o, s)
+// setSignals reads SIGTERM,SIGINT; the SIG may be left out.
+func setSignals(o *flags, s string) error {
+	o.stopSignals = nil
+	for item := range strings.SplitSeq(s, ",") {
+		name := strings.ToUpper(strings.TrimSpace(item))
+		if !strings.HasPrefix(name, "SIG") {
+			name = "SIG" + name
+		}
+		sig := unix.SignalNum(name)
+		switch sig {
+		case 0:
+			return fmt.Errorf("no signal %s%s: want names separated by commas, such as SIGTERM,SIGUSR1", quote(item), didYouMean(name, signalChoices))
+		case syscall.SIGKILL, syscall.SIGSTOP:
+			return fmt.Errorf("no program can handle %s", name)
+		case syscall.SIGCHLD:
+			return fmt.Errorf("gorun gets %s whenever a worker ends", name)
+		default:
+			if !slices.Contains(o.stopSignals, os.Signal(sig)) {
+				o.stopSignals = append(o.stopSignals, sig)
+			}
+		}
 	}
-	found, err := network.ChooseAddr(context.Background(), s) // looks up no name
-	o.localAddr = found.String()
-	return err
+	return nil
 }
