@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/agent/hang"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -34,17 +35,23 @@ func Run(ctx context.Context, config Config) error {
 		begun:   time.Now(),
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
-		machine:   stateMachine{replace: config.Replace},
+		machine:   stateMachine{replace: config.Replace != nil},
+		group:     workergroup.New(workergroup.Config{}),
 		stacks:    make(map[string]bool),
 		joined:    make(chan joined, 1),
+		formed:    make(chan formed),
 		starting:  make(chan struct{}, 1),
 		allowed:   make(chan allowed),
 		caller:    ctx,
 		cancelled: ctx.Done(),
 	}
+	if config.Replace != nil {
+		l.group.Config = *config.Replace
+	}
 	end := l.run()
 	l.complete(end.err)
 	l.watchNobody()
+	l.finishGang()
 	cancelStart()
 	l.calls.Wait()
 	if end.err == nil {
@@ -81,21 +88,22 @@ type loop struct {
 	cancelJoin  context.CancelFunc
 	startCtx    context.Context // for the launcher, and for reports; when it ends so does joinCtx
 	cancelStart context.CancelFunc
-	joined      chan joined      // gets the outcome of the pending join, if there is one
-	starting    chan struct{}    // is full from when that starts workers until the loop gets them, and while this process is suspended
-	later       []event          // for when it is empty
-	abandon     <-chan time.Time // the pending join has had its time to end
-	caller      context.Context  // of Run
-	cancelled   <-chan struct{}  // is closed when caller ends; nil: the loop knows that
+	joined      chan joined   // gets the outcome of the pending join, if there is one
+	formed      chan formed   // gets the round in which that is about to start workers
+	starting    chan struct{} // is full from when that starts workers until the loop gets them, and while this process is suspended
+	later       []event       // for when it is empty
+	group       *workergroup.Group
+	pending     []workergroup.Event // from the group
+	abandon     <-chan time.Time    // the pending join has had its time to end
+	caller      context.Context     // of Run
+	cancelled   <-chan struct{}     // is closed when caller ends; nil: the loop knows that
 
 	begun   time.Time         // the job
 	round   *rendezvous.Round // the last one with workers in it; nil: none so far
 	started time.Time         // its workers
 	over    <-chan struct{}   // the end of the round
 	gang    Gang
-	exits   <-chan death.Death
-	revokes <-chan death.Death // gets the failures of workers that revoke the round; nil: they cannot
-	revoked <-chan struct{}    // closed when only survivors are left of the gang; nil: it has not been revoked
+	exits   <-chan death.Death // nil: nothing is left of the gang
 	ended   chan death.Death   // the same exits, one for each worker, for the report of a failure
 	monitor *hang.Monitor      // of the gang's progress; nil: nobody looks at that
 	watched []hang.Worker      // by that
@@ -163,6 +171,13 @@ func (l *loop) next() event {
 
 // await waits for the next event as it comes; nil: what has come is none.
 func (l *loop) await() event {
+	if e := l.ofGroup(); e != nil {
+		return e
+	}
+	var ended <-chan int // is ready if workers have ended that may be replaced
+	if l.gang != nil {
+		ended = l.gang.Ended()
+	}
 	select {
 	case j := <-l.joined:
 		l.abandon = nil
@@ -180,23 +195,19 @@ func (l *loop) await() event {
 	case <-l.barrierLasts:
 		l.barrierLasts = nil
 		l.Logger.Info("every worker of this node exited 0; waiting for the workers of the other nodes", "at_most", l.ExitBarrier)
-		return nil
 	case <-l.stopLasts:
 		l.stopLasts = nil
 		l.sayStopping()
-		return nil
 	case x, more := <-l.exits:
-		return l.onExit(x, more)
-	case <-l.revoked:
-		if len(l.exits) > 0 { // which came before
-			x, more := <-l.exits
-			return l.onExit(x, more)
-		}
-		l.revoked = nil
-		return revoked{}
-	case x := <-l.revokes:
-		x.Why = Printable(cut(x.Why))
-		return revocation{x}
+		l.onExit(x, more)
+	case local := <-ended:
+		l.onEnded(local)
+	case m := <-l.group.Messages():
+		l.group.Handle(m, time.Now())
+	case <-timer(l.group.Deadline()):
+		l.group.Check(time.Now())
+	case f := <-l.formed:
+		l.begin(f)
 	case h := <-l.hangs:
 		if l.machine.state == running {
 			l.tied = h.Tied
@@ -225,6 +236,7 @@ func (l *loop) await() event {
 		l.cancelled = nil
 		return timedOut{causeOf(l.caller)}
 	}
+	return nil
 }
 
 // causeOf returns the cause of the end of a context; nil: the context was given no cause.
@@ -245,6 +257,7 @@ func (l *loop) abandonJoin() event {
 	go func() {
 		if late := <-l.joined; late.gang != nil {
 			late.gang.Kill()
+			late.gang.Finish()
 			for range late.gang.Exits() {
 			}
 		}
@@ -264,16 +277,13 @@ func (l *loop) onReported(err error) event {
 	return reported{err}
 }
 
-func (l *loop) onExit(x death.Death, more bool) event {
+func (l *loop) onExit(x death.Death, more bool) {
 	if more {
-		l.ended <- x
-		if l.monitor != nil {
-			l.monitor.Ended(x.LocalRank)
-		}
-		return workerExited{x}
+		l.group.Exited(x, time.Now())
+		return
 	}
-	l.exits, l.stopLasts = nil, nil
-	return gangGone{}
+	l.exits = nil
+	l.group.Lost()
 }
 
 // sayStopping logs that workers have not ended yet, unless an interrupt has been answered, which says so, or they are being killed.

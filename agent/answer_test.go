@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -114,7 +115,7 @@ func TestEndAndAnswer(t *testing.T) {
 		if answer <- end(rendezvous.ErrNewRound); round.Err() == nil {
 			t.Fatal("the round is not over")
 		}
-		l := loop{round: round, over: round.Done(), reported: answer}
+		l := loop{group: workergroup.New(workergroup.Config{}), round: round, over: round.Done(), reported: answer}
 		if e := l.next(); e != newRound || l.over != nil {
 			t.Fatalf("%T%v, want the end of the round, once", e, e)
 		}

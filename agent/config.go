@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -15,31 +16,17 @@ import (
 
 // A Gang is what the agent needs to control the workers that it started. *launcher.Gang implements it.
 type Gang interface {
+	workergroup.Gang
+	Replace(ctx context.Context, spec launcher.Spec, locals []int) error
 	Exits() <-chan death.Death
-	Stop(syscall.Signal)
+	Ended() <-chan int
+	Finish()
 	Interrupted(time.Duration)
-	Kill()
 	Signal(syscall.Signal)
 	Suspend()
 	Resume(passed time.Duration)
 	Pids() []int
 	IsBlocked() bool
-	Fail(local int, why string, quit bool)
-}
-
-// A RevocableGang is a Gang of which some workers may survive its round. Config.Start returns one if Config.Replace is set. The survivors
-// are then in the gang that the next Start returns.
-type RevocableGang interface {
-	Gang
-	// Revocations delivers the failure of each worker that revokes the round, though it has not ended.
-	Revocations() <-chan death.Death
-	// Revoke ends the round. It stops the workers that cannot survive it, as Stop does, and tells the survivors why, and which workers of
-	// other nodes have died.
-	Revoke(sig syscall.Signal, why string, died []death.Death)
-	// Revoked is closed when nothing is left but survivors.
-	Revoked() <-chan struct{}
-	// Notify tells the survivors that more workers of other nodes have died.
-	Notify(died []death.Death)
 }
 
 // Config describes the job on this node. Fields must be set unless their comments say otherwise.
@@ -86,8 +73,8 @@ type Config struct {
 	Health     func(context.Context) error
 	Cooldown   time.Duration // how long a node that is not fit waits before it tries again; doubles each time, to 10 minutes at most
 	Rendezvous rendezvous.Rendezvous
-	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start, or workergroup.Group's
-	Replace    bool                                               // workers that take part survive a round; Start returns a RevocableGang
+	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start
+	Replace    *workergroup.Config                                // workers that take part survive a round, and Spec.Apart is set; nil: none survives
 	// Interrupts end the job: the workers get the first signal and have InterruptGrace to end; the second signal kills them. A SIGTERM after
 	// the end of Run's context is still the first.
 	Interrupts <-chan os.Signal

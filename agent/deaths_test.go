@@ -1,16 +1,10 @@
 package agent
 
 import (
-	"context"
-	"fmt"
 	"reflect"
-	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -51,71 +45,17 @@ func TestDeathsElsewhere(t *testing.T) {
 	}
 }
 
-// revocableGang lives on.
-type revocableGang struct {
-	*fakeGang
-	revocations chan death.Death
-	revoked     chan struct{}
-}
-
-func (g revocableGang) Revoke(_ syscall.Signal, why string, died []death.Death) {
-	g.record(fmt.Sprintf("revoked: %s%+v", why, died))
-	close(g.revoked)
-}
-func (g revocableGang) Revocations() <-chan death.Death { return g.revocations }
-func (g revocableGang) Revoked() <-chan struct{}        { return g.revoked }
-func (g revocableGang) Notify(died []death.Death)       { g.record(fmt.Sprintf("reported: %+v", died)) }
-
-// listed is a rendezvous whose rounds are given.
-type listed struct {
-	rendezvous.Rendezvous
-	rounds []rendezvous.Round
-	ends   []error // of the rounds, after a minute each
-	next   int
-}
-
-func (l *listed) Join(context.Context, rendezvous.Node) (*rendezvous.Round, error) {
-	round, end := rendezvous.Begin(l.rounds[l.next], nil)
-	why := l.ends[l.next]
-	l.next++
-	time.AfterFunc(time.Minute, func() { _ = end(why) })
-	return round, nil
-}
-
-func (l *listed) Close(context.Context, error) error { return nil }
-
 // TestGoneBetweenRounds: workers that live on learn who was lost after their round, if they were in the one before.
 func TestGoneBetweenRounds(t *testing.T) {
-	for _, next := range []int{2, 3} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newTestbed(t, 0, []script{{code: 0}}, []script{{code: 0}})
-			self := s.config.Node
-			place := rendezvous.Place{WorldSize: 1, RoleWorldSize: 1}
-			s.config.Replace = true
-			s.config.Rendezvous = &listed{
-				rounds: []rendezvous.Round{
-					{ID: 1, Size: 1, Node: self, Place: place},
-					{ID: next, Size: 1, Node: self, Place: place, Gone: []rendezvous.GoneNode{goneNode}, Why: "b is lost"},
-				},
-				ends: []error{&rendezvous.NewRoundError{}, &rendezvous.ClosedError{}},
-			}
-			var last Gang
-			s.config.Start = func(ctx context.Context, spec launcher.Spec) (Gang, error) {
-				if last != nil {
-					close(last.(*fakeGang).kill)
-					<-last.Exits()
-				}
-				last, _ = s.startGang(ctx, spec)
-				return revocableGang{fakeGang: last.(*fakeGang), revoked: make(chan struct{})}, nil
-			}
-			if err := Run(t.Context(), s.config); err != nil {
-				t.Error(err)
-			}
-			want := []string{"0s start", "1m0s revoked: []"}
-			if next == 2 {
-				want = append(want, fmt.Sprintf("1m0s reported: %+v", goneDeaths))
-			}
-			s.wantStory(append(want, "1m0s start", "2m0s stop terminated")...)
-		})
+	gone := []rendezvous.GoneNode{goneNode}
+	last := &rendezvous.Round{ID: 1}
+	if got := goneSince(last, &rendezvous.Round{ID: 2, Gone: gone}, "self"); !reflect.DeepEqual(got, goneDeaths) {
+		t.Errorf("%+v, want %+v", got, goneDeaths)
+	}
+	if got := goneSince(last, &rendezvous.Round{ID: 3, Gone: gone}, "self"); got != nil {
+		t.Errorf("of another round: %+v", got)
+	}
+	if got := goneSince(nil, &rendezvous.Round{ID: 1, Gone: gone}, "self"); got != nil {
+		t.Errorf("before the first round: %+v", got)
 	}
 }

@@ -22,9 +22,9 @@
 //	             │                                 │                               │
 //	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
-// With Config.Replace, a gang is revoked instead of stopped if another may follow (see [RevocableGang]). Stopping then ends when only
-// survivors are left of the gang. They live on while the machine is Joining, and belong to the next gang. If no gang follows after all,
-// they are stopped.
+// With Config.Replace, a gang is revoked instead of stopped if another round may follow (see [workergroup.Group]).
+// Stopping then ends when only survivors are left of the gang. They live on while the machine is Joining, and are in
+// the next round. If none follows after all, they are stopped.
 //
 // A worker that lives on may revoke its round, too. That is a failure of this worker, which has not ended.
 //

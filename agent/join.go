@@ -25,7 +25,6 @@ type joined struct {
 // past is what a join needs to know about the previous workers.
 type past struct {
 	round   *rendezvous.Round // nil: there were none
-	gang    Gang
 	ran     time.Duration
 	backoff backoff
 	failed  *gangFailure // nil: none of them failed
@@ -66,12 +65,9 @@ func (l *loop) join(last past) joined {
 	if err := l.wait(delay, round.Done()); err != nil {
 		return joined{err: err}
 	}
-	if gang, ok := last.gang.(RevocableGang); ok && round.ID == last.round.ID+1 {
-		gang.Notify(deathsOf(round.Gone, l.Node.ID)) // some may have been lost since that round was over
-	}
 	stamps := l.prepareProgress(len(spec.Workers))
 	l.starting <- struct{}{}
-	gang, err := l.Start(l.startCtx, spec) // from here on workers may run, and an interrupt lets them end by themselves
+	gang, err := l.startWorkers(last.round, round, spec) // from here on workers may run, and an interrupt lets them end by themselves
 	round.Started()
 	return joined{round: round, gang: gang, stamps: stamps, backoff: now, err: err}
 }
@@ -92,16 +88,14 @@ func (l *loop) enter(j joined) event {
 		<-l.starting
 	}
 	if j.err != nil {
+		l.group.NotEntered()
 		return startFailed{j.err}
 	}
-	l.revoked = nil
 	l.round, l.over = j.round, j.round.Done()
-	if gang, ok := j.gang.(RevocableGang); ok {
-		l.revokes = gang.Revocations()
-	}
 	l.gang, l.exits, l.started, l.backoff = j.gang, j.gang.Exits(), time.Now(), j.backoff
 	l.ended = make(chan death.Death, j.round.Node.Nproc)
 	l.watchProgress(j.stamps)
+	l.group.Entered(j.gang, j.gang.Pids())
 	return started{j.round.Node.Nproc}
 }
 
@@ -113,12 +107,12 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 	}
 	why := Printable(last.failed.because(round, l.Config, last.round))
 	level, text := slog.LevelInfo, "starting the workers again: "+why
-	if l.Replace {
+	if l.Replace != nil {
 		text = "going on in another round: " + why
 	}
 	if isRestart(round, last.round) {
 		what := "restart worker group"
-		if l.Replace {
+		if l.Replace != nil {
 			what = "replace those that have ended"
 		}
 		level, text = slog.LevelWarn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will %s: %s",

@@ -22,7 +22,7 @@ func (l *loop) perform(todo []action) *finish {
 		switch a := a.(type) {
 		case join:
 			l.over, l.reported, l.barrier, l.barrierLasts = nil, nil, nil, nil
-			last := past{round: l.round, gang: l.gang, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reporting: l.reporting}
+			last := past{round: l.round, ran: time.Since(l.started), backoff: l.backoff, failed: l.machine.lastFailure(), reporting: l.reporting}
 			l.reporting = nil
 			go func() { l.joined <- l.join(last) }()
 		case cancelJoin:
@@ -33,17 +33,15 @@ func (l *loop) perform(todo []action) *finish {
 		case diagnose:
 			l.diagnose(a.hung)
 		case fail:
-			l.gang.Fail(a.LocalRank, a.Why, false)
+			l.group.Fail(a.LocalRank, a.Why, time.Now())
 		case stop:
 			l.interruptGrace()
-			l.gang.Stop(a.sig)
+			l.group.Stop(a.sig)
 			l.stopLasts = time.After(stopNotice)
 		case revoke:
-			gang := l.gang.(RevocableGang)
-			gang.Revoke(a.sig, l.whyOver(), deathsElsewhere(l.round))
-			l.revoked = gang.Revoked()
+			l.group.Revoke(a.sig, l.whyOver(), deathsElsewhere(l.round))
 		case kill:
-			l.gang.Kill()
+			l.group.Kill()
 		case forward:
 			l.gang.Signal(a.sig)
 		case answer:
@@ -205,6 +203,7 @@ func (l *loop) suspend() {
 	if l.machine.gang {
 		l.gang.Resume(passed)
 	}
+	l.group.Extend(passed)
 	if l.barrier != nil {
 		l.barrier, l.barrierEnds = time.After(left), time.Now().Add(left)
 	}

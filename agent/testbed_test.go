@@ -40,11 +40,21 @@ type fakeGang struct {
 	failed []chan struct{} // by local rank
 }
 
-func (g *fakeGang) Exits() <-chan death.Death   { return g.exits }
-func (g *fakeGang) Stop(sig syscall.Signal)     { g.record("stop " + sig.String()); close(g.stop) }
+func (g *fakeGang) Exits() <-chan death.Death { return g.exits }
+func (g *fakeGang) Stop(sig syscall.Signal, _ ...int) {
+	g.record("stop " + sig.String())
+	close(g.stop)
+}
 func (g *fakeGang) Interrupted(d time.Duration) { g.record("grace " + d.String()) }
-func (g *fakeGang) Kill()                       { g.record("kill"); close(g.kill) }
-func (g *fakeGang) Signal(sig syscall.Signal)   { g.record("signal " + sig.String()) }
+func (g *fakeGang) Kill(...int)                 { g.record("kill"); close(g.kill) }
+
+// Of gangs whose workers are replaced:
+func (g *fakeGang) Ended() <-chan int                                   { return nil }
+func (g *fakeGang) Finish()                                             {}
+func (g *fakeGang) SetPrefix(int, int, string)                          {}
+func (g *fakeGang) Replace(context.Context, launcher.Spec, []int) error { return nil }
+
+func (g *fakeGang) Signal(sig syscall.Signal) { g.record("signal " + sig.String()) }
 
 func (g *fakeGang) Pids() []int     { return make([]int, g.size) }
 func (g *fakeGang) IsBlocked() bool { return false }

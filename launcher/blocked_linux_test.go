@@ -105,7 +105,7 @@ func TestFloodOfOneDelaysNobody(t *testing.T) {
 	if _, err := os.ReadFile(gate); err != nil { // until rank 1 has written
 		t.Fatal(err)
 	}
-	g.workers[1].out.sync()
+	g.workers[1].Load().out.sync()
 	const most = 64<<10 + // in the pipe
 		2*streamShare + 2*readSize // of rank 0, prefixes included
 	rest := make([]byte, most)

@@ -1,11 +1,7 @@
 package launcher
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -15,84 +11,137 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// Gang is the running workers of one Spec.
+// Gang is the running workers of one Spec, and those that have replaced them.
 type Gang struct {
-	spec      Spec
+	spec      Spec // of the first of them
 	guard     *guard.Guard
-	workers   []worker
-	exits     chan death.Death // has room for all, so that nobody needs to listen
-	stopping  atomic.Bool      // a stop or kill has been sent
-	grace     atomic.Int64     // Spec.Grace, or that of Interrupted
-	interrupt atomic.Bool      // Interrupted has been called
-	suspended chan struct{}    // has room for one; the guard has suspended all
-	followed  chan struct{}    // closed when the guard has nothing more to tell
+	workers   []atomic.Pointer[worker] // by local rank
+	exits     chan death.Death         // has room for all of the first, so that nobody needs to listen
+	ended     chan int                 // as exits, and only if Spec.Apart is set
+	answers   chan guard.Event         // has room for the one that says whether workers have started
+	grace     atomic.Int64             // Spec.Grace, or that of Interrupted
+	interrupt atomic.Bool              // Interrupted has been called
+	suspended chan struct{}            // has room for one; the guard has suspended all
+	followed  chan struct{}            // closed when the guard has nothing more to tell
+	words     string                   // that the guard has said, if it is lost; set before followed is closed
 	clock     clock
 }
 
 // worker is the agent's view of a worker.
 type worker struct {
-	pid      int
+	local    int
+	pid      atomic.Int64 // 0: it has not been started yet
 	rank     atomic.Int64
 	out, err *stream
+	stopping atomic.Bool            // a stop or kill has been sent
+	unwanted atomic.Bool            // its start has failed, or has been given up: nobody learns of its death
 	reported bool                   // its death has been delivered
+	gone     chan struct{}          // closed when nothing is left of it
+	hasEnded bool                   // that has been noted in the clock, which guards this
 	hung     atomic.Pointer[string] // why gorun has killed it, if that is because it made no progress
 }
 
-// Pids returns the workers' process ids, in the order of Spec.Workers. They may have ended.
-func (g *Gang) Pids() []int {
-	pids := make([]int, len(g.workers))
+// present returns the last workers that were started, by local rank.
+func (g *Gang) present() (all []*worker) {
 	for i := range g.workers {
-		pids[i] = g.workers[i].pid
+		if w := g.workers[i].Load(); w != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// these returns the workers with these local ranks, or all if none is named.
+func (g *Gang) these(locals []int) []*worker {
+	return slices.DeleteFunc(g.present(), func(w *worker) bool { return locals != nil && !slices.Contains(locals, w.local) })
+}
+
+func localRanks(workers []*worker) (locals []int) {
+	for _, w := range workers {
+		locals = append(locals, w.local)
+	}
+	return locals
+}
+
+// Pids returns the workers' process ids, by local rank. They may have ended.
+func (g *Gang) Pids() (pids []int) {
+	for _, w := range g.present() {
+		pids = append(pids, int(w.pid.Load()))
 	}
 	return pids
 }
 
 // IsBlocked reports whether output of a worker waits because the console, or a file, does not take it: then the worker may have to wait too.
 func (g *Gang) IsBlocked() bool {
-	for i := range g.workers {
-		if g.workers[i].out.isBlocked.Load() || g.workers[i].err.isBlocked.Load() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.present(), func(w *worker) bool { return w.out.isBlocked.Load() || w.err.isBlocked.Load() })
 }
 
-// Exits delivers every worker's death once, in the order in which they happened. It is closed when all have
-// been delivered, every descendant is gone and all output is in Spec.Spool. It never blocks the gang.
+// Exits delivers every worker's death once, in the order in which they happened. It is closed when all have been
+// delivered, every descendant is gone and all output is in Spec.Spool; and, if Spec.Apart is set, not before Finish
+// is called. It never blocks the gang, but a gang with Spec.Apart.
 func (g *Gang) Exits() <-chan death.Death { return g.exits }
 
-// Stop asks the gang to end: every process in the session of the workers gets sig, and when these have ended, or
-// Spec.Grace is over (see Interrupted), Kill follows. Stop does not wait. Only the first Stop counts.
-func (g *Gang) Stop(sig syscall.Signal) {
-	g.stopping.Store(true)
-	for i := range g.workers {
-		g.workers[i].out.stopping()
-		g.workers[i].err.stopping()
+// Ended delivers the local rank of a worker when its death has been delivered and nothing is left of it, if
+// Spec.Apart is set. It is never closed.
+func (g *Gang) Ended() <-chan int { return g.ended }
+
+// Finish says that no worker will be replaced any more.
+func (g *Gang) Finish() {
+	g.guard.Finish()
+	g.clock.mu.Lock()
+	defer g.clock.mu.Unlock()
+	if len(g.clock.limits) == 0 {
+		g.guard.AnswerBy(time.Now().Add(guardTimeout))
 	}
-	g.sendStop(sig)
 }
 
-func (g *Gang) sendStop(sig syscall.Signal) {
+// Stop asks workers to end, by their local ranks, or all: every process in their session that they have started gets
+// sig, and when these have ended, or Spec.Grace is over (see Interrupted), Kill follows. Stop does not wait. Only the
+// first Stop of a worker counts.
+func (g *Gang) Stop(sig syscall.Signal, locals ...int) {
+	workers := g.these(locals)
+	for _, w := range workers {
+		w.stopping.Store(true)
+		w.out.stopping()
+		w.err.stopping()
+	}
+	g.sendStop(sig, workers)
+}
+
+func (g *Gang) sendStop(sig syscall.Signal, workers []*worker) {
+	if len(workers) == 0 {
+		return
+	}
 	grace := time.Duration(g.grace.Load())
-	g.guard.Stop(sig, grace, g.interrupt.Load())
-	g.answerIn(grace)
+	g.guard.Stop(localRanks(workers), sig, grace, g.interrupt.Load())
+	g.answerIn(workers, grace)
 }
 
-// Interrupted says that the agent has got a signal that ends the job, and changes Spec.Grace. If a Stop is under way, the gang has as
-// long from now on. If not, the one that follows is for that signal, of which the workers may know (see Spec.StepSignals).
+// Interrupted says that the agent has got a signal that ends the job, and changes Spec.Grace. If a Stop is under way,
+// the workers have as long from now on. If not, the one that follows is for that signal, of which the workers may
+// know (see Spec.StepSignals).
 func (g *Gang) Interrupted(grace time.Duration) {
 	g.interrupt.Store(true)
-	if was := g.grace.Swap(int64(grace)); was != int64(grace) && g.stopping.Load() {
-		g.sendStop(syscall.SIGTERM) // which nobody gets a second time
+	if was := g.grace.Swap(int64(grace)); was == int64(grace) {
+		return
 	}
+	stopping := slices.DeleteFunc(g.present(), func(w *worker) bool { return !w.stopping.Load() })
+	g.sendStop(syscall.SIGTERM, stopping) // which nobody gets a second time
 }
 
-// Kill sends SIGKILL to the workers and all in their session now, also while a Stop is in its grace period. What has left the session, or
-// ignores SIGTERM, has half a second to end, and then gets SIGKILL too. Kill does not wait.
-func (g *Gang) Kill() {
-	g.stopping.Store(true)
-	g.guard.Kill()
-	g.answerIn(0)
+// Kill sends SIGKILL to workers, by their local ranks, or to all, and to all that they have started in their session
+// now, also while a Stop is in its grace period. What has left the session, or ignores SIGTERM, has half a second to
+// end, and then gets SIGKILL too. Kill does not wait.
+func (g *Gang) Kill(locals ...int) {
+	workers := g.these(locals)
+	if len(workers) == 0 {
+		return
+	}
+	for _, w := range workers {
+		w.stopping.Store(true)
+	}
+	g.guard.Kill(localRanks(workers))
+	g.answerIn(workers, 0)
 }
 
 // Signal passes sig to the workers, and not to their helpers, without stopping them. It does not wait.
@@ -103,33 +152,37 @@ func (g *Gang) Signal(sig syscall.Signal) {
 	g.guard.Signal(sig)
 }
 
-// SetPrefix changes what stands before the lines of one worker, by its index in Spec.Workers, which has another rank from now on.
-func (g *Gang) SetPrefix(index, rank int, prefix string) {
-	p := &prefixes{paint(prefix, rank, g.spec.Color), []byte(prefix)}
-	g.workers[index].rank.Store(int64(rank))
-	g.workers[index].out.prefix.Store(p)
-	g.workers[index].err.prefix.Store(p)
+// SetPrefix changes what stands before the lines of one worker, which has another rank from now on.
+func (g *Gang) SetPrefix(local, rank int, prefix string) {
+	w, p := g.workers[local].Load(), &prefixes{paint(prefix, rank, g.spec.Color), []byte(prefix)}
+	w.rank.Store(int64(rank))
+	w.out.prefix.Store(p)
+	w.err.prefix.Store(p)
 }
 
-// Fail kills one worker, by its index in Spec.Workers, that does not do as it should. Its death says why, and counts as its own failure,
-// also if a Stop follows. If quit is true, the worker gets SIGQUIT first, on which programs print their stacks, and a second to end.
-// Fail does not wait.
-func (g *Gang) Fail(index int, why string, quit bool) {
-	g.workers[index].hung.CompareAndSwap(nil, &why)
+// Fail kills one worker, by its local rank, that does not do as it should. Its death says why, and counts as its own
+// failure, also if a Stop follows. If Spec.Apart is set, all that it has started ends with it. If quit is true, the
+// worker gets SIGQUIT first, on which programs print their stacks, and a second to end. Fail does not wait.
+func (g *Gang) Fail(local int, why string, quit bool) {
+	w := g.workers[local].Load()
+	w.hung.CompareAndSwap(nil, &why)
 	if !quit {
-		g.killWorker(index, syscall.SIGKILL)
+		g.signalWorker(w, syscall.SIGKILL)
+		if g.spec.Apart {
+			g.Kill(local)
+		}
 		return
 	}
-	g.killWorker(index, syscall.SIGQUIT)
-	time.AfterFunc(stacksTimeout, func() { g.killWorker(index, syscall.SIGKILL) })
+	g.signalWorker(w, syscall.SIGQUIT)
+	time.AfterFunc(stacksTimeout, func() { g.signalWorker(w, syscall.SIGKILL) })
 }
 
 // stacksTimeout is how long a worker may take to print its stacks.
 const stacksTimeout = time.Second
 
-// killWorker sends sig to a worker, unless it has ended.
-func (g *Gang) killWorker(index int, sig syscall.Signal) {
-	if p, ok := proc.Read(g.workers[index].pid); ok && !p.Zombie && p.Parent == g.guard.Pid() { // and not another process with its pid
+// signalWorker sends sig to a worker, unless it has ended.
+func (g *Gang) signalWorker(w *worker, sig syscall.Signal) {
+	if p, ok := proc.Read(int(w.pid.Load())); ok && !p.Zombie && p.Parent == g.guard.Pid() { // and not another process with its pid
 		_ = p.Signal(sig) // fails if it has ended
 	}
 }
@@ -138,15 +191,16 @@ func (g *Gang) killWorker(index int, sig syscall.Signal) {
 func (g *Gang) run() {
 	defer close(g.exits)
 	guardLost := !g.follow()
+	g.words = g.guard.Stderr()
 	close(g.followed)
 	if guardLost {
 		g.endGuard()
 	}
-	g.reportRest(guardLost)
-	for i := range g.workers {
-		for _, s := range []*stream{g.workers[i].out, g.workers[i].err} {
-			s.sync()
-			s.close()
+	for _, w := range g.present() {
+		select {
+		case <-w.gone:
+		default:
+			g.end(w, guardLost)
 		}
 	}
 	g.release()
@@ -160,8 +214,12 @@ func (g *Gang) follow() bool {
 			return false
 		}
 		switch {
-		case e.Exit != nil && e.Exit.Worker < len(g.workers):
-			g.report(e.Exit.Worker, deathOf(e.Exit))
+		case e.Started != nil || e.NotStarted != nil:
+			g.answer(e)
+		case e.Exit != nil:
+			g.report(g.workers[e.Exit.Worker].Load(), deathOf(e.Exit))
+		case e.Ended != nil:
+			g.haveEnded(e.Ended)
 		case e.Denied != nil:
 			g.warnDenied(e.Denied)
 		case e.Stuck != nil:
@@ -181,17 +239,46 @@ func (g *Gang) follow() bool {
 	}
 }
 
-// reportRest reports the workers whose end the guard has not reported, because it died first or may not kill them.
-func (g *Gang) reportRest(guardLost bool) {
-	for i := range g.workers {
-		if !g.workers[i].reported {
-			d := death.Death{ExitCode: -int(syscall.SIGKILL), At: time.Now(), Stopped: g.stopping.Load()}
-			if guardLost {
-				d.Cause = death.GuardLost
-			}
-			g.report(i, d)
+// answer notes the answer to a request, and passes it on.
+func (g *Gang) answer(e guard.Event) {
+	for local, pid := range e.Started {
+		g.workers[local].Load().pid.Store(int64(pid))
+	}
+	for _, w := range g.present() {
+		if w.pid.Load() == 0 { // since the request has failed
+			w.unwanted.Store(true)
 		}
 	}
+	g.answers <- e
+}
+
+// haveEnded notes that nothing is left of workers.
+func (g *Gang) haveEnded(locals []int) {
+	for _, local := range locals {
+		w := g.workers[local].Load()
+		g.answered(w)
+		g.end(w, false)
+		if g.spec.Apart && !w.unwanted.Load() {
+			g.ended <- local
+		}
+	}
+}
+
+// end ends what is here of a worker of which nothing is left. The guard has not reported its exit if it died first or
+// may not kill the worker.
+func (g *Gang) end(w *worker, guardLost bool) {
+	if !w.reported {
+		d := death.Death{ExitCode: -int(syscall.SIGKILL), At: time.Now(), Stopped: w.stopping.Load()}
+		if guardLost {
+			d.Cause = death.GuardLost
+		}
+		g.report(w, d)
+	}
+	for _, s := range []*stream{w.out, w.err} {
+		s.sync()
+		s.close()
+	}
+	close(w.gone)
 }
 
 // deathOf returns what the guard says of a death.
@@ -208,59 +295,15 @@ func deathOf(e *guard.Exit) death.Death {
 }
 
 // report passes on everything that the worker has written, and then delivers its death. If gorun has sent it a signal, nobody else did.
-func (g *Gang) report(index int, d death.Death) {
-	w := &g.workers[index]
+func (g *Gang) report(w *worker, d death.Death) {
 	w.reported = true
 	w.out.sync()
-	d.Rank, d.LocalRank, d.Host, d.Pid = int(w.rank.Load()), g.spec.localRank(index), g.spec.Host, w.pid
+	d.Rank, d.LocalRank, d.Host, d.Pid = int(w.rank.Load()), w.local, g.spec.Host, int(w.pid.Load())
 	d.Stderr = w.err.sync()
 	if why := w.hung.Load(); why != nil && d.Failed() {
 		d.Cause, d.Why, d.OutOfMemory, d.Stopped = death.Hang, *why, false, false
 	}
-	g.exits <- d
-}
-
-// endGuard ends a guard that has died, or does not answer, and its workers.
-func (g *Gang) endGuard() {
-	denied, stuck := g.guard.End(g.spec.killTimeout())
-	g.warnDenied(denied)
-	g.warnStuck(stuck)
-}
-
-func (g *Gang) warnStuck(pids []int) {
-	if len(pids) == 0 {
-		return
-	}
-	names := make([]string, len(pids))
-	for i, pid := range pids {
-		names[i] = strconv.Itoa(pid)
-		if index := slices.Index(g.Pids(), pid); index >= 0 {
-			names[i] += fmt.Sprintf(" (rank %d)", g.workers[index].rank.Load())
-		}
-	}
-	g.spec.warn("SIGKILL did not end process %s within %v: it is frozen, or blocked in the kernel by a device or file system that does not answer; "+
-		"gorun ends without it", strings.Join(names, ", "), g.spec.killTimeout())
-}
-
-// warnLeft says of which ranks processes were killed that outlived them: n is guard.Event.Left.
-func (g *Gang) warnLeft(n map[int]int) {
-	if len(g.workers) == 1 { // then all are of that one
-		n = map[int]int{0: n[0] + n[-1]}
-	}
-	var parts []string
-	for _, index := range slices.Sorted(maps.Keys(n)) {
-		of := "a rank that is not known"
-		if index >= 0 && index < len(g.workers) {
-			of = fmt.Sprintf("rank %d", g.workers[index].rank.Load())
-		}
-		parts = append(parts, fmt.Sprintf("%d of %s", n[index], of))
-	}
-	g.spec.warn("processes that outlived their workers were killed: %s", strings.Join(parts, ", "))
-}
-
-func (g *Gang) warnDenied(pids []int) {
-	if len(pids) > 0 {
-		slices.Sort(pids)
-		g.spec.warn("processes %v still run: the workers started them as another user, and only that user can end them", pids)
+	if !w.unwanted.Load() {
+		g.exits <- d
 	}
 }

@@ -259,34 +259,3 @@ func TestStdin(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
-
-// TestGangsOfANode: each of several gangs has some of a node's workers.
-func TestGangsOfANode(t *testing.T) {
-	s, con := spec(t, 3, "write", `out\n`, `err\n`, "3")
-	s.Logs = LogSpec{Dir: t.TempDir(), Tee: StdMap{Ranks: map[int]Std{1: Stdout}}, Redirect: StdMap{Ranks: map[int]Std{2: Stderr}}, StdoutFilters: []string{"out"}}
-	s.Console = NewConsole(&s)
-	first, others := s, s
-	first.Workers, others.Workers, others.FirstLocalRank = s.Workers[:1], s.Workers[1:], 1
-	gangs := []*Gang{start(t, first), start(t, others)}
-	var all []death.Death
-	for _, g := range gangs {
-		all = append(all, exits(t, g)...)
-	}
-	slices.SortFunc(all, func(a, b death.Death) int { return a.LocalRank - b.LocalRank })
-	for i, e := range all {
-		if e.LocalRank != i || e.Rank != i || e.Code() != 3 {
-			t.Errorf("exit %d: %+v", i, e)
-		}
-	}
-	files := contents(t, s.Logs.Dir)
-	if files["1/stdout.log"] != "out\n" || files["2/stderr.log"] != "err\n" || strings.Count(files["filtered_stdout.log"], "out\n") != 3 || len(files) != 3 {
-		t.Errorf("the files are %q", files)
-	}
-	if got := con.String(); strings.Count(got, "] out\n") != 3 || strings.Count(got, "] err\n") != 2 {
-		t.Errorf("console %q", got)
-	}
-	others.Argv = []string{"/nowhere"}
-	if _, err := Start(t.Context(), others); err == nil {
-		t.Error("a gang starts without its program")
-	}
-}

@@ -15,6 +15,9 @@ var errOS = errors.New("workers run on Linux only: on this system gorun can be b
 // Start fails on this system.
 func Start(context.Context, Spec) (*Gang, error) { return nil, errOS }
 
+// Replace fails on this system.
+func (g *Gang) Replace(context.Context, Spec, []int) error { return errOS }
+
 func (g *Gang) release() {}
 
 func (g *Gang) resize() {}

@@ -15,17 +15,18 @@ import (
 	"github.com/gorun/gorun/launcher/spool"
 )
 
-// output is where the streams of a gang go: the console and the files.
+// output is where the streams of workers go that start together: the console and the files.
 type output struct {
 	spec     *Spec
+	locals   []int // the local ranks of the workers
 	console  *Console
 	failures *failures
 	filters  map[Std]*filter   // none for a stream without filters
 	opening  []<-chan struct{} // closed when a log file has been opened, or could not be
 }
 
-func newOutput(s *Spec) *output {
-	o := &output{spec: s, console: s.console(), failures: &failures{warn: s.warn}, filters: map[Std]*filter{}}
+func newOutput(s *Spec, locals ...int) *output {
+	o := &output{spec: s, locals: locals, console: s.console(), failures: &failures{warn: s.warn}, filters: map[Std]*filter{}}
 	o.addFilter(Stdout, s.Logs.StdoutFilters)
 	o.addFilter(Stderr, s.Logs.StderrFilters)
 	return o
@@ -36,7 +37,7 @@ func (o *output) addFilter(which Std, texts []string) {
 		return
 	}
 	f := &filter{}
-	f.users.Store(int32(len(o.spec.Workers)))
+	f.users.Store(int32(len(o.locals)))
 	for _, text := range texts {
 		f.texts = append(f.texts, []byte(text))
 	}
@@ -47,12 +48,12 @@ func (o *output) addFilter(which Std, texts []string) {
 // openTimeout is how long workers wait for the directories of their log files.
 const openTimeout = time.Second
 
-// streams prepares the streams of all workers from their pipes: stdout and stderr of local rank 0, of local rank 1, ...
+// streams prepares the streams of the workers from their pipes: stdout and stderr of the first, of the second, ...
 // It opens all files at the same time, and does not wait long for a file system that does not answer.
 func (o *output) streams(pipes []*os.File) []*stream {
 	all := make([]*stream, len(pipes))
 	for i := range all {
-		all[i] = o.stream(i/2, [...]Std{Stdout, Stderr}[i%2], pipes[i])
+		all[i] = o.stream(o.locals[i/2], [...]Std{Stdout, Stderr}[i%2], pipes[i])
 	}
 	late := time.After(openTimeout)
 	for _, opened := range o.opening {
@@ -67,15 +68,15 @@ func (o *output) streams(pipes []*os.File) []*stream {
 }
 
 // stream prepares one stream of one worker.
-func (o *output) stream(index int, which Std, pipe *os.File) *stream {
-	w := o.spec.Workers[index]
+func (o *output) stream(local int, which Std, pipe *os.File) *stream {
+	w := o.spec.Workers[local]
 	s := newStream(which, pipe, o)
 	s.prefix.Store(&prefixes{paint(w.Prefix, w.Rank, o.spec.Color), []byte(w.Prefix)})
 	if w.Show > 0 {
 		s.room = w.Show
 	}
-	s.recent, s.local = o.spec.Recent, o.spec.localRank(index)
-	o.route(s, o.spec.localRank(index), w.Mute)
+	s.recent, s.local = o.spec.Recent, local
+	o.route(s, local, w.Mute)
 	return s
 }
 

@@ -10,14 +10,14 @@ import (
 
 // openPtys puts a pseudo terminal in the place of the pipe that is stdout of the workers that Spec.Pty names. If the system has none left,
 // they keep their pipes.
-func (s *Spec) openPtys(ours, theirs []*os.File) {
-	for i := range s.Workers {
-		if s.Pty == nil || !s.Pty(s.localRank(i)) {
+func (s *Spec) openPtys(locals []int, ours, theirs []*os.File) {
+	for i, local := range locals {
+		if s.Pty == nil || !s.Pty(local) {
 			continue
 		}
 		our, their, err := openPty()
 		if err != nil {
-			s.warn("local rank %d and those after it write to pipes, since there is no pseudo terminal for them (--pty): %v", s.localRank(i), err)
+			s.warn("local rank %d and those after it write to pipes, since there is no pseudo terminal for them (--pty): %v", local, err)
 			return
 		}
 		closeAll([]*os.File{ours[2*i], theirs[2*i]})
@@ -35,12 +35,12 @@ func (g *Gang) resize() {
 	if control(screen, func(fd int) (err error) { size, err = unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); return err }) != nil {
 		return // no terminal
 	}
-	for i := range g.workers {
-		its, margin := *size, uint16(utf8.RuneCount(g.workers[i].out.prefix.Load().plain))
+	for _, w := range g.present() {
+		its, margin := *size, uint16(utf8.RuneCount(w.out.prefix.Load().plain))
 		if its.Col > 2*margin {
 			its.Col -= margin
 		}
-		_ = control(g.workers[i].out.pipe, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &its) }) // fails for a pipe
+		_ = control(w.out.pipe, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &its) }) // fails for a pipe
 	}
 }
 

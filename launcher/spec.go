@@ -22,8 +22,9 @@ type Spec struct {
 	Argv []string
 	// Workers are the processes to start, in the order of their local ranks.
 	Workers []WorkerSpec
-	// FirstLocalRank is the local rank of the first of them: each of several gangs may have some of a node's workers.
-	FirstLocalRank int
+	// Apart says that a worker which ends takes nothing of the others with it, and that another may take its place
+	// (see Gang.Replace).
+	Apart bool
 	// Grace is the time from the signal of Stop to SIGKILL; 0: kill at once. After SIGKILL, the gang waits as long again,
 	// but at least 5 s and at most 30 s. Then Warn gets a line about processes that have not ended, and the gang ends
 	// without them. Before that, processes that have outlived their worker have guard.LeftTimeout to end.
@@ -106,7 +107,7 @@ func (s *Spec) check() error {
 	}
 	for i, w := range s.Workers {
 		if len(s.argv(i)) == 0 {
-			return fmt.Errorf("launcher: local rank %d has no program", s.localRank(i))
+			return fmt.Errorf("launcher: local rank %d has no program", i)
 		}
 		if err := checkArgv(w.Argv); err != nil {
 			return err
@@ -130,12 +131,9 @@ func checkArgv(argv []string) error {
 	return nil
 }
 
-// localRank returns the local rank of the worker at an index.
-func (s *Spec) localRank(index int) int { return s.FirstLocalRank + index }
-
-// argv returns the program of the worker at an index, with its arguments.
-func (s *Spec) argv(index int) []string {
-	if own := s.Workers[index].Argv; len(own) > 0 {
+// argv returns the program of a worker, with its arguments.
+func (s *Spec) argv(local int) []string {
+	if own := s.Workers[local].Argv; len(own) > 0 {
 		return own
 	}
 	return s.Argv

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,41 +24,102 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	g, pipes, err := newGang(spec)
+	its, err := spec.takeGuard()
 	if err != nil {
 		return nil, err
 	}
-	if err := g.begin(ctx, pipes); err != nil {
-		g.abandon()
+	n := len(spec.Workers)
+	g := &Gang{spec: spec, guard: its, workers: make([]atomic.Pointer[worker], n), exits: make(chan death.Death, n), ended: make(chan int, n),
+		answers: make(chan guard.Event, 1), suspended: make(chan struct{}, 1), followed: make(chan struct{}), clock: clock{limits: map[*worker]time.Time{}}}
+	g.grace.Store(int64(spec.Grace))
+	go g.run()
+	all := make([]int, n)
+	for local := range all {
+		all[local] = local
+	}
+	if err := g.launch(ctx, &spec, all); err != nil {
+		g.guard.Interrupt()
+		for range g.exits {
+		}
 		return nil, err
 	}
-	go g.run()
 	return g, nil
 }
 
-// newGang opens the workers' pipes or pseudo terminals, and gets a guard for the gang. It returns the workers' ends, which the guard has yet
-// to get: stdout and stderr of local rank 0, of local rank 1, ...
-func newGang(spec Spec) (g *Gang, pipes []*os.File, err error) {
-	ours, theirs, err := openPipes(2 * len(spec.Workers))
+// Replace starts other workers in the place of those with these local ranks, as spec says, when nothing is left of
+// them. If one of the others cannot start, none does. Spec.Apart must be set. If ctx ends first, they are killed, and
+// Replace does not wait for that.
+func (g *Gang) Replace(ctx context.Context, spec Spec, locals []int) error {
+	for _, local := range locals {
+		select {
+		case <-g.workers[local].Load().gone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return g.launch(ctx, &spec, locals)
+}
+
+// launch starts the workers with these local ranks.
+func (g *Gang) launch(ctx context.Context, spec *Spec, locals []int) error {
+	workers, pipes, err := g.prepare(spec, locals)
+	if err != nil {
+		return err
+	}
+	var stdin *os.File
+	if locals[0] == 0 {
+		stdin = spec.Stdin
+	}
+	g.guard.Begin(newRequest(spec, locals), stdin, pipes)
+	for _, w := range workers { // while the guard starts them
+		go w.out.run()
+		go w.err.run()
+	}
+	select {
+	case e := <-g.answers:
+		if e.NotStarted == nil {
+			return nil
+		}
+		err = startError(spec, e.NotStarted)
+	case <-g.followed:
+		return fmt.Errorf("the guard of the workers ended before it started them: %s", cmp.Or(g.words, "it said nothing"))
+	case <-ctx.Done():
+		for _, w := range workers {
+			w.unwanted.Store(true)
+		}
+		g.guard.Kill(locals) // when it has started them
+		return context.Cause(ctx)
+	}
+	for _, w := range workers {
+		select {
+		case <-w.gone:
+		case <-g.followed:
+		}
+	}
+	return err
+}
+
+// prepare opens the pipes or pseudo terminals of workers, and connects them with the console and the log files, whose
+// directories it creates. It returns the workers' ends, which the guard has yet to get: stdout and stderr of the
+// first, of the second, ...
+func (g *Gang) prepare(spec *Spec, locals []int) (workers []*worker, pipes []*os.File, err error) {
+	ours, theirs, err := openPipes(2 * len(locals))
 	if errors.Is(err, unix.EMFILE) {
-		err = fmt.Errorf("%d workers need more open files than this process may have (ulimit -Hn): %w", len(spec.Workers), err)
+		err = fmt.Errorf("%d workers need more open files than this process may have (ulimit -Hn): %w", len(locals), err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	spec.openPtys(ours, theirs)
-	guard, err := spec.takeGuard()
-	if err != nil {
-		closeAll(ours)
-		closeAll(theirs)
-		return nil, nil, err
+	spec.openPtys(locals, ours, theirs)
+	streams := newOutput(spec, locals...).streams(ours)
+	for i, local := range locals {
+		w := &worker{local: local, out: streams[2*i], err: streams[2*i+1], gone: make(chan struct{})}
+		w.rank.Store(int64(spec.Workers[local].Rank))
+		workers = append(workers, w)
+		g.workers[local].Store(w)
 	}
-	g = &Gang{spec: spec, guard: guard, workers: make([]worker, len(spec.Workers)), exits: make(chan death.Death, len(spec.Workers)),
-		suspended: make(chan struct{}, 1), followed: make(chan struct{})}
-	g.grace.Store(int64(spec.Grace))
-	g.attach(ours)
 	g.resize()
-	return g, theirs, nil
+	return workers, theirs, nil
 }
 
 // takeGuard returns the guard that was started early, or else a new one.
@@ -89,79 +152,23 @@ func openPipes(n int) (ours, theirs []*os.File, err error) {
 	return ours, theirs, nil
 }
 
-// attach connects the workers' pipes with the console and the log files. It creates their directories before workers start.
-func (g *Gang) attach(pipes []*os.File) {
-	streams := newOutput(&g.spec).streams(pipes)
-	for i := range g.workers {
-		g.workers[i].rank.Store(int64(g.spec.Workers[i].Rank))
-		g.workers[i].out, g.workers[i].err = streams[2*i], streams[2*i+1]
-	}
-}
-
-// listen reads what the workers write.
-func (g *Gang) listen() {
-	for i := range g.workers {
-		go g.workers[i].out.run()
-		go g.workers[i].err.run()
-	}
-}
-
-// begin passes the workers' ends of the pipes and the request to the guard, and waits until the workers run.
-func (g *Gang) begin(ctx context.Context, pipes []*os.File) error {
-	stopWatching := context.AfterFunc(ctx, g.guard.Interrupt)
-	err := g.ask(pipes)
-	g.listen() // while the guard starts the workers
-	var first guard.Event
-	if err == nil {
-		first, err = g.guard.Next()
-	}
-	if !stopWatching() {
-		return context.Cause(ctx)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("the guard of the workers ended before it started them: %s", cmp.Or(g.guard.Stderr(), "it said nothing"))
-	case first.NotStarted != nil:
-		if first.NotStarted.Worker >= len(g.workers) {
-			return fmt.Errorf("launcher: the guard reports worker %d of %d", first.NotStarted.Worker, len(g.workers))
-		}
-		return startError(&g.spec, first.NotStarted)
-	case len(first.Started) != len(g.workers):
-		return fmt.Errorf("launcher: the guard reports %d of %d workers", len(first.Started), len(g.workers))
-	}
-	for i, pid := range first.Started {
-		g.workers[i].pid = pid
-	}
-	return nil
-}
-
-// ask sends the guard what it needs. It closes pipes.
-func (g *Gang) ask(pipes []*os.File) error {
-	files := pipes
-	if g.spec.Stdin != nil {
-		files = append([]*os.File{g.spec.Stdin}, pipes...)
-	}
-	defer closeAll(pipes)
-	return g.guard.Begin(newRequest(&g.spec), files)
-}
-
-func newRequest(spec *Spec) guard.Request {
-	req := guard.Request{KillTimeout: spec.killTimeout(), Stdin: spec.Stdin != nil, TempDir: []byte(spec.TempDir)}
+func newRequest(spec *Spec, locals []int) guard.Request {
+	req := guard.Request{KillTimeout: spec.killTimeout(), TempDir: []byte(spec.TempDir), Apart: spec.Apart}
 	for _, sig := range spec.StepSignals {
 		req.StepSignals = append(req.StepSignals, int(sig))
 	}
 	shared := sharedEnv(spec.Workers)
 	req.Env = guard.Pack(shared)
 	index := map[string]int{} // in Programs, by packed argv
-	for i, w := range spec.Workers {
-		packed := guard.Pack(spec.argv(i))
+	for _, local := range locals {
+		w, packed := spec.Workers[local], guard.Pack(spec.argv(local))
 		n, ok := index[string(packed)]
 		if !ok {
 			n = len(req.Programs)
 			index[string(packed)] = n
 			req.Programs = append(req.Programs, packed)
 		}
-		req.Workers = append(req.Workers, guard.Worker{Program: n, Env: guard.Pack(w.Env[len(shared):]), CPUs: w.CPUs, MemNodes: w.MemNodes})
+		req.Workers = append(req.Workers, guard.Worker{Worker: local, Program: n, Env: guard.Pack(w.Env[len(shared):]), CPUs: w.CPUs, MemNodes: w.MemNodes})
 	}
 	return req
 }
@@ -190,7 +197,7 @@ var limits = map[syscall.Errno]string{
 
 // startError explains why a worker could not be started.
 func startError(spec *Spec, failure *guard.NotStarted) error {
-	path, local := spec.argv(failure.Worker)[0], spec.localRank(failure.Worker)
+	path, local := spec.argv(failure.Worker)[0], failure.Worker
 	if failure.Reason != "" {
 		return fmt.Errorf("cannot start local rank %d: %s", local, failure.Reason)
 	}
@@ -202,16 +209,6 @@ func startError(spec *Spec, failure *guard.NotStarted) error {
 		return &NotExecutableError{Path: path, Reason: reason(errno, path)}
 	}
 	return fmt.Errorf("cannot start local rank %d: %w%s", local, errno, limits[errno])
-}
-
-// abandon ends a gang whose start failed.
-func (g *Gang) abandon() {
-	g.endGuard()
-	for i := range g.workers {
-		g.workers[i].out.close()
-		g.workers[i].err.close()
-	}
-	g.release()
 }
 
 // release releases the resources of an ended gang.

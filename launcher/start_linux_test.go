@@ -47,7 +47,7 @@ func TestRequestCarriesEveryProgramOnce(t *testing.T) {
 	s.Workers[2].Argv = []string{"a b"}
 	s.Workers[3].Argv = []string{"a", "b"}
 	s.Workers[4].Argv = []string{"a b"}
-	req := newRequest(&s)
+	req := newRequest(&s, []int{0, 1, 2, 3, 4})
 	if len(req.Programs) != 2 {
 		t.Fatalf("%+v", req)
 	}
@@ -67,7 +67,11 @@ func TestRequestCarriesSharedEnvironmentOnce(t *testing.T) {
 		for i := range s.Workers {
 			s.Workers[i].Env = slices.Concat(inherited, rapid.SliceOfN(word, 0, 3).Draw(t, "own"))
 		}
-		req := newRequest(&s)
+		var all []int
+		for i := range s.Workers {
+			all = append(all, i)
+		}
+		req := newRequest(&s, all)
 		if !bytes.HasPrefix(req.Env, guard.Pack(inherited)) {
 			t.Fatalf("only %q is shared of %q", req.Env, inherited)
 		}

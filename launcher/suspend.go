@@ -12,8 +12,18 @@ const suspendTimeout = 2 * time.Second
 
 // A clock is what the agent's side of a gang knows of time that does not count while the gang is suspended.
 type clock struct {
-	mu       sync.Mutex
-	answerBy time.Time // when the agent gives up a guard that has not reported the gang's end; zero: there is no limit
+	mu     sync.Mutex
+	limits map[*worker]time.Time // when the agent gives up a guard that has not reported the end of a worker which is being ended
+}
+
+// first is the first of the limits; zero: there is none.
+func (c *clock) first() (first time.Time) {
+	for _, at := range c.limits {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // Suspend suspends every process of the gang, but for those that are suspended already, and returns when that is done. From
@@ -38,18 +48,34 @@ func (g *Gang) Resume(passed time.Duration) {
 	g.guard.Resume()
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
-	if !g.clock.answerBy.IsZero() {
-		g.clock.answerBy = g.clock.answerBy.Add(passed)
-		g.guard.AnswerBy(g.clock.answerBy)
+	for w, at := range g.clock.limits {
+		g.clock.limits[w] = at.Add(passed)
 	}
+	g.guard.AnswerBy(g.clock.first())
 }
 
-// answerIn sets the time when the agent gives up a guard that has not reported the gang's end: some time after all workers are killed.
-func (g *Gang) answerIn(grace time.Duration) {
+// answerIn sets the time when the agent gives up a guard that has not reported the end of workers: some time after
+// they are killed.
+func (g *Gang) answerIn(workers []*worker, grace time.Duration) {
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
-	g.clock.answerBy = time.Now().Add(grace + guard.LeftTimeout + g.spec.killTimeout() + guardTimeout)
-	g.guard.AnswerBy(g.clock.answerBy)
+	for _, w := range workers {
+		if !w.hasEnded {
+			g.clock.limits[w] = time.Now().Add(grace + guard.LeftTimeout + g.spec.killTimeout() + guardTimeout)
+		}
+	}
+	g.guard.AnswerBy(g.clock.first())
+}
+
+// answered notes that the guard has reported the end of a worker. Without Spec.Apart, it still has to report that of
+// the gang.
+func (g *Gang) answered(w *worker) {
+	g.clock.mu.Lock()
+	defer g.clock.mu.Unlock()
+	w.hasEnded = true
+	if delete(g.clock.limits, w); g.spec.Apart {
+		g.guard.AnswerBy(g.clock.first())
+	}
 }
 
 // guardTimeout is how long after the workers' time is over a guard has to report it.

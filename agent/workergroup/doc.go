@@ -1,10 +1,11 @@
 // Package workergroup keeps the workers of a node over the rounds of its job, for --on-failure=replace: workers that take part survive a
 // round, and only the others are started again.
 //
-// A [Group] has a launcher.Gang for each worker. So it can stop one worker, with all processes that this worker has started, and the others
-// do not notice. For the agent, [Group.Start] takes the place of launcher.Start. It sends the new round to the survivors (see package rounds),
-// starts the other workers, and returns a [Gang] of all. [Gang.Revoke] ends the round, but not the workers that take part.
+// A [Group] knows what each worker has been sent and has answered. [Group.Begin] sends the next round to the
+// survivors (see package rounds), and says which workers are to be started. [Group.Revoke] ends the round, but not
+// the workers that take part.
 //
-// A mutex guards the state of the Group. Nothing waits while it is held. Whether a worker is late is decided without a
-// clock (see unanswered); one timer is set for the first deadline of all workers.
+// The agent's loop owns the Group: it passes on what happens, with the time, and takes what follows from that. A
+// Group has no clock, lock or goroutine. Only the sockets of its workers have goroutines, which send what they read
+// to [Group.Messages].
 package workergroup

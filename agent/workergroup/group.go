@@ -2,226 +2,82 @@ package workergroup
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
-	"github.com/gorun/gorun/launcher"
 )
 
-// A WorkerGang is a gang of one worker. *launcher.Gang is one.
-type WorkerGang interface {
-	SetPrefix(index, rank int, prefix string)
-	Pids() []int
-	Exits() <-chan death.Death
-	Stop(syscall.Signal)
-	Interrupted(time.Duration)
-	Kill()
-	Signal(syscall.Signal)
-	Suspend()
-	Resume(passed time.Duration)
-	IsBlocked() bool
-	Fail(index int, why string, quit bool)
+// A Gang is the processes of the workers. *launcher.Gang is one.
+type Gang interface {
+	SetPrefix(local, rank int, prefix string)
+	Stop(sig syscall.Signal, locals ...int)
+	Kill(locals ...int)
+	Fail(local int, why string, quit bool)
 }
 
 // Config is what a Group needs.
 type Config struct {
-	Dir     string                                                   // of the workers' sockets: nobody else may enter it
-	Timeout time.Duration                                            // in which a worker that lives on has to enter the next round
-	Start   func(context.Context, launcher.Spec) (WorkerGang, error) // of a Spec with one worker
+	Dir     string        // of the workers' sockets: nobody else may enter it; empty: there are none, so no worker survives
+	Timeout time.Duration // in which a worker that lives on has to enter the next round
 	Warn    func(msg string)
 }
 
 // A Group is the workers of a node.
 type Group struct {
 	Config
+	messages chan Message
+	events   []Event // that nobody has taken
 
-	mu       sync.Mutex
+	gang     Gang      // nil: none was started
 	started  int       // how many workers, in all rounds
-	workers  []*worker // by local rank: the last that was started
-	gang     *Gang     // of the last round; nil: there was none
+	workers  []*worker // of the round whose workers run, by local rank
+	next     []*worker // of the round that begins; nil: none does
 	stopping bool      // all workers are being stopped
 
-	round    int           // the number of the last round
+	revoked  bool // the round of workers is
+	reported Event
+
+	round    int           // the number of the last round that has begun
 	died     []death.Death // in it
 	why      string        // the round is over, as Revoke says; empty: Revoke has given no reason
 	notified bool          // the workers know that it is over
+}
 
-	suspended bool
-	timer     *time.Timer // for the first deadline of a worker; nil: there was none yet
+// An Event is what the agent learns of a round. It has one field set.
+type Event struct {
+	Exit       *death.Death // of every worker that ends before the next round begins; and in the next round, if that had been sent to it
+	Revocation *death.Death // a worker revokes the round, and has not ended
+	Revoked    bool         // nothing is left but survivors, since Revoke
+	Gone       bool         // nothing is left of any worker
 }
 
 // New returns a Group without workers.
-func New(c Config) *Group { return &Group{Config: c} }
+func New(c Config) *Group { return &Group{Config: c, messages: make(chan Message)} }
 
-// Start is launcher.Start for the workers of a round: it sends the round to the survivors, and starts the others. If it fails, the
-// survivors still run.
-func (g *Group) Start(ctx context.Context, spec launcher.Spec) (*Gang, error) {
-	round, err := roundOf(spec.Workers[0])
-	if err != nil {
-		return nil, err
-	}
-	survivors, err := g.survivors(ctx, len(spec.Workers))
-	if err != nil {
-		return nil, err
-	}
-	g.mu.Lock()
-	died := g.died
-	g.round, g.died, g.why, g.notified = round, nil, "", false
-	each := make([]rounds.Round, len(survivors))
-	for i, w := range survivors {
-		each[i] = rounds.Round{Round: round, Env: workerVariables(spec.Workers[i].Env), Died: died}
-		if w != nil {
-			w.rank = spec.Workers[i].Rank
-			w.gang.SetPrefix(0, w.rank, spec.Workers[i].Prefix)
-			w.enter(each[i])
-		}
-	}
-	g.mu.Unlock()
-	started, err := g.startMissing(ctx, spec, survivors, each)
-	if err != nil {
-		return nil, err
-	}
-	return g.begin(started, survivors), nil
+// Messages delivers what Handle is to be called with.
+func (g *Group) Messages() <-chan Message { return g.messages }
+
+// Take returns the events since it was last called.
+func (g *Group) Take() []Event {
+	events := g.events
+	g.events = nil
+	return events
 }
 
-// survivors returns the survivors among n workers, by local rank, and nil for each of the others. It first stops the others, and waits until
-// nothing is left of them.
-func (g *Group) survivors(ctx context.Context, n int) ([]*worker, error) {
-	survivors := make([]*worker, n)
-	g.mu.Lock()
-	workers := slices.Clone(g.workers)
-	g.mu.Unlock()
-	for i, w := range workers {
-		if w == nil {
-			continue
-		}
-		if i < n && w.isSurvivor() {
-			survivors[i] = w
-			continue
-		}
-		g.mu.Lock()
-		w.stop(syscall.SIGTERM)
-		g.mu.Unlock()
-		select {
-		case <-w.gone:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+// newest returns the last workers that were started, or are being started.
+func (g *Group) newest() []*worker {
+	if g.next != nil {
+		return g.next
 	}
-	return survivors, nil
-}
-
-// startMissing starts a worker for each local rank that no survivor has. If it cannot start one, it ends those that it has started.
-func (g *Group) startMissing(ctx context.Context, spec launcher.Spec, survivors []*worker, each []rounds.Round) ([]*worker, error) {
-	all, errs := slices.Clone(survivors), make([]error, len(survivors))
-	var starting sync.WaitGroup
-	for i := range all {
-		if all[i] == nil {
-			starting.Go(func() { all[i], errs[i] = g.startWorker(ctx, spec, i, each[i]) })
-		}
-	}
-	starting.Wait()
-	err := errors.Join(errs...)
-	if err == nil {
-		return all, nil
-	}
-	for i, w := range all {
-		if w != nil && survivors[i] == nil {
-			w.gang.Kill()
-			<-w.gone
-		}
-	}
-	return nil, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
-}
-
-// startWorker starts one worker, in a gang of its own.
-func (g *Group) startWorker(ctx context.Context, spec launcher.Spec, local int, r rounds.Round) (*worker, error) {
-	g.mu.Lock()
-	g.started++
-	name := fmt.Sprintf("%d.%d", local, g.started)
-	g.mu.Unlock()
-	w := &worker{group: g, local: local, host: spec.Host, rank: spec.Workers[local].Rank, gone: make(chan struct{}), started: make(chan struct{})}
-	var err error
-	if w.socket, err = listen(g.Dir, name, w, r); err != nil {
-		return nil, err
-	}
-	own := spec.Workers[local]
-	own.Env = setVariable(own.Env, socketVariable, w.socket.path)
-	spec.Workers, spec.FirstLocalRank = []launcher.WorkerSpec{own}, local
-	if local > 0 {
-		spec.Stdin = nil
-	}
-	defer close(w.started)
-	if w.gang, err = g.Config.Start(ctx, spec); err != nil {
-		w.socket.close()
-		return nil, err
-	}
-	w.pid = w.gang.Pids()[0]
-	go w.follow()
-	return w, nil
-}
-
-// begin returns the gang of the present round. Its workers may have ended since they were started.
-func (g *Group) begin(workers, survivors []*worker) *Gang {
-	gang := &Gang{
-		group: g, round: g.round, exits: make(chan death.Death, len(workers)), revocations: make(chan death.Death, len(workers)),
-		revoked: make(chan struct{}),
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.workers, g.gang, g.stopping = workers, gang, false
-	for i, w := range workers {
-		if w.exit != nil {
-			gang.exits <- *w.exit
-		}
-		if w.revoked != nil {
-			gang.revocations <- *w.revoked
-		}
-		if g.notified && survivors[i] == nil {
-			w.socket.send(g.over())
-		}
-	}
-	g.closeIfEnded()
-	return gang
-}
-
-// deliverRevocation passes on a worker's revocation of the present round, unless the gang of that round is still being started: then begin
-// does so.
-func (g *Group) deliverRevocation(w *worker) {
-	if g.gang != nil && g.gang.round == g.round {
-		g.gang.revocations <- *w.revoked
-	}
+	return g.workers
 }
 
 // over is the document that says that the present round is over.
 func (g *Group) over() rounds.Round {
 	return rounds.Round{Round: g.round, Over: true, Why: g.why, Died: g.died}
-}
-
-// exited records the exit of a worker, and notifies the others at once: they may be waiting for it.
-func (g *Group) exited(w *worker, x death.Death) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	x.Rank = w.rank
-	x.Stopped = x.Stopped && !w.failed
-	if x.Failed() && w.fault != "" {
-		x.Cause, x.Why = death.Fault, w.fault
-	}
-	w.exit = &x
-	w.failIfEndedEarly()
-	if g.gang != nil && slices.Contains(g.workers, w) {
-		g.gang.exits <- x
-	}
-	if x.Failed() && !x.Stopped && !g.stopping {
-		g.notifyOver("", x)
-	}
 }
 
 // notifyOver tells the workers that the round is over, why, and who has died, unless they know.
@@ -236,78 +92,150 @@ func (g *Group) notifyOver(why string, died ...death.Death) {
 		return
 	}
 	g.notified, g.why = true, cmp.Or(g.why, why)
-	for _, w := range g.workers {
-		if w != nil && w.exit == nil {
-			w.socket.send(g.over())
+	for _, w := range g.newest() {
+		if w.exit == nil {
+			w.send(g.over())
 		}
 	}
 }
 
-// schedule sets the timer. It is called when a deadline has changed.
-func (g *Group) schedule() {
-	if g.timer != nil {
-		g.timer.Stop()
-	}
-	var first time.Time
+// Revoke ends the round, but not the workers that take part. They learn why, and which workers of this and other
+// nodes have died, and wait for another round. Revoke stops the others with sig, as Stop does.
+func (g *Group) Revoke(sig syscall.Signal, why string, died []death.Death) {
+	g.revoked = true
+	g.notifyOver(why, died...)
 	for _, w := range g.workers {
-		if w == nil || w.isEnding() {
-			continue
+		w.survives = w.canSurvive()
+	}
+	g.stop(sig, func(w *worker) bool { return !w.survives && !w.failed }) // one that has failed is being killed
+	g.checkEnd()
+}
+
+// Notify tells the survivors that more workers of other nodes have died.
+func (g *Group) Notify(died []death.Death) {
+	if len(died) > 0 {
+		g.notifyOver("", died...)
+	}
+}
+
+// Stop asks all workers to end, as launcher.Gang's Stop does.
+func (g *Group) Stop(sig syscall.Signal) {
+	g.stopping = true
+	g.stop(sig, func(*worker) bool { return true })
+}
+
+func (g *Group) stop(sig syscall.Signal, which func(*worker) bool) {
+	locals := g.locals(func(w *worker) bool { return which(w) && !w.stopped && !w.gone })
+	for _, local := range locals {
+		g.workers[local].stopped = true
+	}
+	if len(locals) > 0 {
+		g.gang.Stop(sig, locals...)
+	}
+}
+
+// Kill ends all workers now.
+func (g *Group) Kill() {
+	g.stopping = true
+	g.gang.Kill(g.locals(func(w *worker) bool { return !w.gone })...)
+}
+
+// locals returns the local ranks of some workers, which is not nil.
+func (g *Group) locals(which func(*worker) bool) []int {
+	list := []int{}
+	for _, w := range g.workers {
+		if which(w) {
+			list = append(list, w.local)
 		}
+	}
+	return list
+}
+
+// Fail kills one worker, by its local rank, as launcher.Gang's Fail does, and all processes that it has started, and
+// tells the other workers.
+func (g *Group) Fail(local int, why string, now time.Time) {
+	w := g.workers[local]
+	w.failed = true
+	g.gang.Fail(local, why, false)
+	if w.left != nil {
+		return
+	}
+	g.notifyOver("", w.death(now, -int(syscall.SIGKILL), death.Hang, why))
+}
+
+// Exited records the exit of a worker, and notifies the others at once: they may be waiting for it. If it has not
+// failed, what it has sent says whether it was still needed, and is awaited.
+func (g *Group) Exited(x death.Death, now time.Time) {
+	w := g.newest()[x.LocalRank]
+	if x.LocalRank < len(g.workers) && g.workers[x.LocalRank].left == nil && g.workers[x.LocalRank].pid == x.Pid {
+		w = g.workers[x.LocalRank] // and another is being started in its place
+	}
+	if w.left = &x; x.Failed() || !w.reading {
+		w.exited()
+		return
+	}
+	w.leftAt = now
+}
+
+// Ended records that nothing is left of a worker.
+func (g *Group) Ended(local int) {
+	w := g.newest()[local]
+	if local < len(g.workers) && !g.workers[local].ended {
+		w = g.workers[local]
+	}
+	w.ended = true
+	w.finish()
+}
+
+// Lost records that nothing is left of any worker, since their guard is lost. Their exits have come before.
+func (g *Group) Lost() {
+	for _, w := range slices.Concat(g.workers, g.next) {
+		w.ended = w.ended || w.left != nil // or it has yet to be started, in another gang
+		w.finish()
+	}
+}
+
+// Deadline is when Check has to be called; zero: there is no such time.
+func (g *Group) Deadline() (first time.Time) {
+	for _, w := range g.workers {
 		if at := w.deadline(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
-	if !first.IsZero() && !g.suspended {
-		g.timer = time.AfterFunc(time.Until(first), g.checkAnswers)
-	}
+	return first
 }
 
-// checkAnswers kills the workers that have not entered a round in time.
-func (g *Group) checkAnswers() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.suspended {
-		return
-	}
+// Check kills the workers that have not entered a round in time.
+func (g *Group) Check(now time.Time) {
 	for _, w := range g.workers {
-		if w == nil || w.isEnding() {
-			continue
-		}
-		if fault := w.check(time.Now(), w.socket.isConnected(), g.Timeout); fault != "" {
-			w.fail("%s", fault)
-		}
+		w.check(now)
 	}
-	g.schedule()
 }
 
-// left records that nothing is left of a worker.
-func (g *Group) left(w *worker) {
-	w.socket.close()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(w.gone)
-	g.closeIfEnded()
+// Extend moves all deadlines by the time for which the job was suspended.
+func (g *Group) Extend(passed time.Duration) {
+	for _, w := range g.workers {
+		w.extend(passed)
+	}
 }
 
-// closeIfEnded closes the channels of the present gang: revoked if only survivors are left of it, and exits if nothing is.
-func (g *Group) closeIfEnded() {
-	gang := g.gang
-	if gang == nil {
-		return
-	}
+// checkEnd says once if only survivors are left of a round that was revoked, and once if nothing is.
+func (g *Group) checkEnd() {
 	left, survivors := 0, 0
 	for _, w := range g.workers {
-		if !w.isGone() {
+		if !w.gone {
 			left++
 			if w.survives {
 				survivors++
 			}
 		}
 	}
-	if gang.isRevoked && left == survivors {
-		gang.closeRevoked()
+	if g.revoked && left == survivors && !g.reported.Revoked {
+		g.reported.Revoked = true
+		g.events = append(g.events, Event{Revoked: true})
 	}
-	if left == 0 {
-		gang.closeExits()
+	if left == 0 && !g.reported.Gone {
+		g.reported.Gone = true
+		g.events = append(g.events, Event{Gone: true})
 	}
 }

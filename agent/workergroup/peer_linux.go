@@ -3,6 +3,7 @@ package workergroup
 import (
 	"net"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -26,20 +27,22 @@ func peerOf(conn *net.UnixConn) (pid int) {
 // maxDepth bounds how deep a process may be below a worker.
 const maxDepth = 1000
 
-// isBelow reports whether a process is the worker, or has been started by it, perhaps through others that have ended: then it is a child
-// of the worker's guard.
-func isBelow(pid, worker int) bool {
+// isOf reports whether a process is the worker, or has been started by it; if others between them have ended, it is
+// in the worker's process group, or has the worker's variable in its environment.
+func isOf(pid, worker int, variable string) bool {
 	w, ok := proc.Read(worker)
 	if !ok {
 		return false
 	}
 	for range maxDepth {
-		if pid == worker || pid == w.Parent && pid != os.Getpid() {
-			return true
-		}
 		p, ok := proc.Read(pid)
-		if !ok || pid <= 1 {
+		switch {
+		case pid == worker:
+			return true
+		case !ok || pid <= 1:
 			return false
+		case p.Parent == w.Parent && w.Parent != os.Getpid():
+			return p.Group == worker || slices.Contains(p.Environ(), variable)
 		}
 		pid = p.Parent
 	}

@@ -160,7 +160,7 @@ func TestCannotEnter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newTestbed(t, 1)
-			b.Timeout = time.Hour
+			b.limit = time.Hour
 			gang, first := b.mustBegin(1)
 			conn := first[0].connect(t)
 			gang.Revoke(syscall.SIGTERM, "", nil)

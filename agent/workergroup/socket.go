@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,189 +20,174 @@ const acceptDelay = 100 * time.Millisecond
 // queued is how many documents may wait for a worker that does not read.
 const queued = 64
 
-// A socket is where one worker, or a process that it has started, connects to learn of rounds.
+// A socket is where one worker, or a process that it has started, connects to learn of rounds. Its goroutines send
+// Messages until it is closed.
 type socket struct {
 	path     string
-	worker   *worker
-	listener *net.UnixListener
-
-	mu      sync.Mutex
-	conn    net.Conn      // nil: the worker is not connected
-	drained chan struct{} // closed when everything that the worker has sent on its last connection has been read; nil: it had none
-	queue   chan rounds.Round
-	round   rounds.Round  // that the worker is in, or has to enter
-	over    *rounds.Round // the last document about the end of round; nil: round goes on
-	closed  bool
-	refused map[string]bool // reasons for which connections were refused, and that have been logged
+	worker   *worker // which they only name
+	messages chan<- Message
+	listener *net.UnixListener // nil: nobody can connect yet
+	closed   chan struct{}
 }
 
-// listen returns the socket of a worker that starts in a round.
-func listen(dir, name string, w *worker, r rounds.Round) (*socket, error) {
-	path := filepath.Join(dir, name)
-	if len(path) > maxPath {
-		return nil, fmt.Errorf("no socket for local rank %d: its path has %d bytes, want at most %d: choose a shorter $TMPDIR (%s)", w.local, len(path), maxPath, path)
+// A Message is what a socket sends to its Group. One field is set beside the worker and its connection.
+type Message struct {
+	worker    *worker
+	conn      *connection
+	connected bool            // conn has been made
+	document  *rounds.Message // has come on conn
+	err       error           // conn has ended
+	refused   string          // why a connection was refused
+}
+
+// A connection is one of a worker to its socket.
+type connection struct {
+	net.Conn
+	queue chan rounds.Round // closed when no more will be sent
+}
+
+func newSocket(path string, w *worker) *socket {
+	return &socket{path: path, worker: w, messages: w.group.messages, closed: make(chan struct{})}
+}
+
+func (s *socket) listen(local int) (err error) {
+	if len(s.path) > maxPath {
+		return fmt.Errorf("no socket for local rank %d: its path has %d bytes, want at most %d: choose a shorter $TMPDIR (%s)", local, len(s.path), maxPath, s.path)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	if err != nil {
-		return nil, fmt.Errorf("no socket for local rank %d: %w", w.local, err)
+	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: s.path}); err != nil {
+		return fmt.Errorf("no socket for local rank %d: %w", local, err)
 	}
-	s := &socket{path: path, worker: w, listener: l}
-	s.round = s.withSocket(r)
-	go s.accept()
-	return s, nil
+	return nil
 }
 
-// withSocket returns r with the path of this socket among its variables.
-func (s *socket) withSocket(r rounds.Round) rounds.Round {
-	r.Env = maps.Clone(r.Env)
-	r.Env[socketVariable] = s.path
-	return r
+// close ends the socket, and removes it.
+func (s *socket) close() {
+	close(s.closed)
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
 }
 
-// accept takes one connection at a time, from the worker, or from what it has started.
-func (s *socket) accept() {
+// deliver sends a message, unless the socket has been closed.
+func (s *socket) deliver(m Message) (sent bool) {
+	m.worker = s.worker
+	select {
+	case s.messages <- m:
+		return true
+	case <-s.closed:
+		return false
+	}
+}
+
+// accept takes connections from the process, or from what it has started.
+func (s *socket) accept(pid int) {
 	for {
 		conn, err := s.listener.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
-		}
-		if err != nil { // too many open files
-			s.refuse(err.Error())
+		case err != nil: // too many open files
+			s.deliver(Message{refused: err.Error()})
 			time.Sleep(acceptDelay)
-			continue
-		}
-		if why := s.connect(conn); why != "" {
+		case !isOf(peerOf(conn), pid, socketVariable+"="+s.path):
 			_ = conn.Close()
-			s.refuse(why)
+			s.deliver(Message{refused: "it comes from a process that the worker has not started"})
+		case !s.deliver(Message{conn: &connection{conn, make(chan rounds.Round, queued)}, connected: true}):
+			_ = conn.Close()
 		}
+	}
+}
+
+// Handle handles a message of Messages.
+func (g *Group) Handle(m Message, now time.Time) {
+	w := m.worker
+	switch {
+	case m.connected && w.gone:
+		_ = m.conn.Close()
+	case m.connected && w.conn != nil:
+		_ = m.conn.Close()
+		w.refuse("the worker is connected already")
+	case m.connected:
+		w.connect(m.conn)
+	case m.refused != "":
+		w.refuse(m.refused)
+	case m.document != nil:
+		w.receive(*m.document, now)
+	default:
+		w.disconnected(m.conn, m.err, now)
 	}
 }
 
 // refuse logs why a connection was refused, once for each reason.
-func (s *socket) refuse(why string) {
-	s.mu.Lock()
-	known := s.refused[why] || s.closed
-	if s.refused == nil {
-		s.refused = make(map[string]bool)
-	}
-	s.refused[why] = true
-	s.mu.Unlock()
-	if !known {
-		s.worker.warn("refuses a connection: " + why)
+func (w *worker) refuse(why string) {
+	if !w.refused[why] && !w.gone {
+		if w.refused == nil {
+			w.refused = make(map[string]bool)
+		}
+		w.refused[why] = true
+		w.warn("refuses a connection: " + why)
 	}
 }
 
-// connect takes a connection, or returns why it does not.
-func (s *socket) connect(conn *net.UnixConn) (why string) {
-	<-s.worker.started
-	if peer := peerOf(conn); !isBelow(peer, s.worker.pid) {
-		return "it comes from a process that the worker has not started"
+func (w *worker) connect(c *connection) {
+	w.conn, w.reading = c, true
+	c.queue <- w.current
+	if w.over != nil {
+		c.queue <- *w.over
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn != nil {
-		return "the worker is connected already"
-	}
-	if s.closed {
-		return "the worker has ended"
-	}
-	s.conn, s.queue, s.drained = conn, make(chan rounds.Round, queued), make(chan struct{})
-	s.queue <- s.round
-	if s.over != nil {
-		s.queue <- *s.over
-	}
-	go write(conn, s.queue)
-	go s.read(conn, s.drained)
-	return ""
+	go c.write()
+	go c.read(w.socket)
 }
 
-func write(conn net.Conn, queue <-chan rounds.Round) {
-	for r := range queue {
-		if _, err := conn.Write(rounds.Encode(r)); err != nil {
+// disconnect ends its connection, if it has one. What has come on it is still read.
+func (w *worker) disconnect() {
+	if w.conn != nil {
+		close(w.conn.queue)
+		_ = w.conn.Close()
+		w.conn = nil
+	}
+}
+
+// disconnected is called when everything has been read that has come on a connection. Perhaps the worker has ended,
+// too: then its exit follows, if it has not come.
+func (w *worker) disconnected(c *connection, err error, now time.Time) {
+	if w.conn == c {
+		w.disconnect()
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
+		w.warn(fmt.Sprintf("takes part no more, since what it sends cannot be read: %v", err))
+	}
+	w.cut = now
+	if w.reading = w.conn != nil; !w.reading && w.left != nil && w.exit == nil {
+		w.exited()
+	}
+}
+
+// send reports whether there is room for a document.
+func (c *connection) send(r rounds.Round) bool {
+	select {
+	case c.queue <- r:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *connection) write() {
+	for r := range c.queue {
+		if _, err := c.Write(rounds.Encode(r)); err != nil {
 			return // the worker has disconnected, which the reader sees when it has read what is left
 		}
 	}
 }
 
-func (s *socket) read(conn net.Conn, drained chan<- struct{}) {
-	defer close(drained)
-	for reader := rounds.NewReader[rounds.Message](conn); ; {
+func (c *connection) read(s *socket) {
+	for reader := rounds.NewReader[rounds.Message](c); ; {
 		m, err := reader.Read()
 		if err != nil {
-			s.disconnect(conn)
-			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
-				s.worker.warn(fmt.Sprintf("takes part no more, since what it sends cannot be read: %v", err))
-			}
-			s.worker.disconnected()
+			s.deliver(Message{conn: c, err: err})
 			return
 		}
-		s.worker.receive(m)
-	}
-}
-
-// drain waits until everything that the worker has sent before it ended has been read. It waits exitDelay at most: a process that the worker
-// has started may still be connected.
-func (s *socket) drain() {
-	s.mu.Lock()
-	drained := s.drained
-	s.mu.Unlock()
-	if drained == nil {
-		return
-	}
-	select {
-	case <-drained:
-	case <-time.After(exitDelay):
-	}
-}
-
-func (s *socket) disconnect(conn net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.disconnectLocked(conn)
-}
-
-func (s *socket) disconnectLocked(conn net.Conn) {
-	if s.conn == conn {
-		close(s.queue)
-		s.conn, s.queue = nil, nil
-	}
-	_ = conn.Close() // fails if it is closed
-}
-
-// send sends a document to the worker, if it is connected. A worker that does not read what it is sent no longer takes part.
-func (s *socket) send(r rounds.Round) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.Over {
-		s.over = &r
-	} else {
-		r = s.withSocket(r)
-		s.round, s.over = r, nil
-	}
-	if s.conn == nil {
-		return
-	}
-	select {
-	case s.queue <- r:
-	default:
-		s.disconnectLocked(s.conn)
-		go s.worker.warn("takes part no more, since it does not read what it is told")
-	}
-}
-
-func (s *socket) isConnected() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn != nil
-}
-
-// close ends the socket, and removes it.
-func (s *socket) close() {
-	_ = s.listener.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.conn != nil {
-		_ = s.conn.Close()
+		s.deliver(Message{conn: c, document: &m})
 	}
 }

@@ -175,15 +175,16 @@ func TestKilledIsNoSurvivor(t *testing.T) {
 // TestSuspendedWorkerIsNotLate: the time of a suspension does not count, also if the deadline passes meanwhile.
 func TestSuspendedWorkerIsNotLate(t *testing.T) {
 	b := newTestbed(t, 1)
-	b.Timeout = 200 * time.Millisecond
+	b.limit = 200 * time.Millisecond
 	gang, first := b.mustBegin(1)
 	conn := first[0].connect(t)
 	gang.Revoke(syscall.SIGTERM, "", nil)
 	await(t, gang.Revoked())
 	gang, _ = b.mustBegin(2)
-	gang.Suspend()
-	time.Sleep(2 * b.Timeout) // only time can show that it does not count
-	gang.Resume(time.Minute)
+	gang.do(func() {
+		time.Sleep(2 * b.limit) // only time can show that it does not count
+		b.group.Extend(time.Minute)
+	})
 	if err := conn.Enter(2); err != nil {
 		t.Fatal(err)
 	}
@@ -197,8 +198,8 @@ func TestSuspendedWorkerIsNotLate(t *testing.T) {
 // TestLongPath: nobody could connect to a socket with such a path.
 func TestLongPath(t *testing.T) {
 	b := newTestbed(t, 1)
-	b.Dir = t.TempDir() + "/" + strings.Repeat("x", 100)
-	if err := os.Mkdir(b.Dir, 0o700); err != nil {
+	b.dir = t.TempDir() + "/" + strings.Repeat("x", 100)
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := b.begin(1)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -67,48 +66,33 @@ func (n *node) workers(round, first, world int) (pids [2]int) {
 	return [2]int{all[first], all[first+1]}
 }
 
-// spareGuard waits until a gorun has a guard without workers, beside the one that removes its files, which is older.
-func spareGuard(t *testing.T, gorun int) int {
-	t.Helper()
-	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(5 * time.Millisecond) {
-		all := proc.All()
-		parents := make(map[int]bool)
-		for _, p := range all {
-			parents[p.Parent] = true
-		}
-		free := slices.DeleteFunc(all, func(p proc.Process) bool {
-			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid)) // it may have ended
-			return p.Parent != gorun || parents[p.Pid] || !strings.HasPrefix(string(name), "gorun-guard")
-		})
-		if len(free) == 2 {
-			return slices.MaxFunc(free, func(a, b proc.Process) int {
-				return cmp.Or(cmp.Compare(a.StartTicks, b.StartTicks), cmp.Compare(a.Pid, b.Pid))
-			}).Pid
-		}
-	}
-	t.Fatal("there is no guard without workers")
-	return 0
-}
-
-// TestSpareGuard: a worker that replaces another one gets a guard that is there, or a new one if that has died.
-func TestSpareGuard(t *testing.T) {
+// TestGuardOfReplace: all workers of a node have one guard. A worker that replaces another one gets the same. If the
+// guard is killed, all workers are, and are started again by another one.
+func TestGuardOfReplace(t *testing.T) {
 	t.Parallel()
 	n := replacing(t, "--nproc-per-node=2", "--max-restarts=2")
 	pids := n.workers(1, 0, 2)
-	for round := 2; round <= 3; round++ {
-		spare := spareGuard(t, n.cmd.Process.Pid)
-		if round == 3 {
-			kill(t, spare)
-		}
-		kill(t, pids[1])
-		now := n.workers(round, 0, 2)
-		p, ok := proc.Read(now[1])
-		if now[0] != pids[0] || now[1] == pids[1] || !ok || (p.Parent == spare) != (round == 2) {
-			t.Errorf("round %d: the workers were %v, and are %v; the parent of the new one is %d, there was guard %d", round, pids, now, p.Parent, spare)
-		}
-		pids = now
+	guard := parent(t, pids[0])
+	kill(t, pids[1])
+	now := n.workers(2, 0, 2)
+	if now[0] != pids[0] || now[1] == pids[1] || parent(t, now[0]) != guard || parent(t, now[1]) != guard {
+		t.Errorf("the workers were %v, with guard %d, and are %v, with %d", pids, guard, now, parent(t, now[1]))
+	}
+	kill(t, guard)
+	last := n.workers(3, 0, 2)
+	if last[0] == now[0] || last[1] == now[1] || parent(t, last[0]) == guard || parent(t, last[0]) != parent(t, last[1]) {
+		t.Errorf("the workers were %v, and their guard %d was killed; now they are %v", now, guard, last)
 	}
 	stop(n)
+}
+
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	p, ok := proc.Read(pid)
+	if !ok {
+		t.Fatalf("process %d has ended", pid)
+	}
+	return p.Parent
 }
 
 func kill(t *testing.T, pid int) {
@@ -203,7 +187,7 @@ func TestNoRestartWithSurvivors(t *testing.T) {
 	}
 }
 
-// TestKilledAgentOfReplace: every worker has a guard of its own, and all of them end what they guard.
+// TestKilledAgentOfReplace: the guard ends workers that have lived on, and those that were started later.
 func TestKilledAgentOfReplace(t *testing.T) {
 	t.Parallel()
 	n := replacing(t, "--nproc-per-node=3", "--max-restarts=1")

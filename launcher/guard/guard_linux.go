@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// A Guard is a running guard for one gang, with the connection to it.
+// A Guard is a running guard, with the connection to it.
 type Guard struct {
 	process *os.Process
 	pid     int
@@ -29,7 +29,7 @@ type Guard struct {
 	ended   chan struct{} // closed when it has been waited for
 
 	sending  sync.Mutex
-	unsent   []command // a goroutine sends them, if there are any: a guard that is frozen does not take them
+	unsent   []order // a goroutine sends them, if there are any: a guard that is frozen does not take them
 	commands *json.Encoder
 }
 
@@ -38,6 +38,21 @@ type Guard struct {
 func Start(workers int) (*Guard, error) {
 	go growFileTable(4 * workers) // both ends of two pipes each
 	return start(forGang)
+}
+
+// Keep starts a guard that has no workers, only a directory: if this process dies before Close, the guard removes the
+// directory.
+func Keep(dir string) (*Guard, error) {
+	g, err := start(forDirectory)
+	if err != nil {
+		return nil, err
+	}
+	begin := order{command: command{Verb: verbStart, Start: &Request{TempDir: []byte(dir), Apart: true}}}
+	if err := begin.sendTo(g.socket, g.commands); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
 }
 
 func start(what purpose) (g *Guard, err error) {
@@ -128,15 +143,14 @@ func (g *Guard) Pid() int { return g.pid }
 // Take reports whether a gang may take the guard. The guard then belongs to the gang.
 func (g *Guard) Take() bool { return g != nil && g.taken.CompareAndSwap(false, true) }
 
-// Begin asks the guard to start the workers, and passes it the files that belong to the request. Next returns the answer.
-func (g *Guard) Begin(req Request, files []*os.File) error {
-	if err := sendFiles(g.socket, files); err != nil {
-		return err
-	}
-	return g.commands.Encode(req)
+// Begin asks the guard to start workers, and passes it stdin, if it is not nil, and the pipes that belong to the
+// request. It closes the pipes. Next returns the answer.
+func (g *Guard) Begin(req Request, stdin *os.File, pipes []*os.File) {
+	req.Stdin = stdin != nil
+	g.send(order{command{Verb: verbStart, Start: &req}, stdin, pipes})
 }
 
-// Interrupt makes Begin and Next fail, now and later.
+// Interrupt makes Next fail, now and later, and nothing more is sent.
 func (g *Guard) Interrupt() { _ = g.socket.SetDeadline(time.Unix(1, 0)) }
 
 // Next waits for the guard's next event. It fails if the guard has died.
@@ -145,33 +159,62 @@ func (g *Guard) Next() (e Event, err error) {
 	return e, err
 }
 
-// Stop makes the guard end the gang with sig, and after the grace period with SIGKILL. A second Stop begins another
+// Stop makes the guard end workers with sig, and after the grace period with SIGKILL. A second Stop begins another
 // such period. interrupt says that the agent has got sig itself.
-func (g *Guard) Stop(sig syscall.Signal, grace time.Duration, interrupt bool) {
-	g.send(command{Verb: verbStop, Signal: int(sig), Grace: grace, Interrupt: interrupt})
+func (g *Guard) Stop(workers []int, sig syscall.Signal, grace time.Duration, interrupt bool) {
+	g.do(command{Verb: verbStop, Workers: workers, Signal: int(sig), Grace: grace, Interrupt: interrupt})
 }
 
-// Kill makes the guard end the gang with SIGKILL.
-func (g *Guard) Kill() { g.send(command{Verb: verbKill}) }
+// Kill makes the guard end workers with SIGKILL.
+func (g *Guard) Kill(workers []int) { g.do(command{Verb: verbKill, Workers: workers}) }
 
 // Signal makes the guard pass sig on to the workers.
-func (g *Guard) Signal(sig syscall.Signal) { g.send(command{Verb: verbSignal, Signal: int(sig)}) }
+func (g *Guard) Signal(sig syscall.Signal) { g.do(command{Verb: verbSignal, Signal: int(sig)}) }
 
 // Suspend makes the guard suspend all processes that it guards; Next reports when that is done. The time of a suspension does not
 // count.
-func (g *Guard) Suspend() { g.send(command{Verb: verbSuspend}) }
+func (g *Guard) Suspend() { g.do(command{Verb: verbSuspend}) }
 
 // Resume undoes Suspend.
-func (g *Guard) Resume() { g.send(command{Verb: verbResume}) }
+func (g *Guard) Resume() { g.do(command{Verb: verbResume}) }
 
-// send sends a command after those before it. It does not wait. As in the kernel, a signal that has not reached the guard is not sent twice.
-func (g *Guard) send(c command) {
+// Finish makes the guard end when all workers have ended, if their Request has said that they are Apart.
+func (g *Guard) Finish() { g.do(command{Verb: verbFinish}) }
+
+// An order is a command with the files that belong to it.
+type order struct {
+	command
+	stdin *os.File
+	pipes []*os.File // are closed when they have been sent
+}
+
+func (o order) sendTo(socket *os.File, commands *json.Encoder) error {
+	files := o.pipes
+	if o.stdin != nil {
+		files = append([]*os.File{o.stdin}, files...)
+	}
+	err := sendFiles(socket, files)
+	for _, f := range o.pipes {
+		_ = f.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return commands.Encode(o.command)
+}
+
+func (g *Guard) do(c command) { g.send(order{command: c}) }
+
+// send sends an order after those before it. It does not wait. As in the kernel, a signal that has not reached the
+// guard is not sent twice.
+func (g *Guard) send(o order) {
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	if len(g.unsent) > 0 && c.Verb == verbSignal && slices.Contains(g.unsent[1:], c) { // the first is on its way
+	same := func(u order) bool { return u.Verb == verbSignal && u.Signal == o.Signal }
+	if len(g.unsent) > 0 && o.Verb == verbSignal && slices.ContainsFunc(g.unsent[1:], same) { // the first is on its way
 		return
 	}
-	if g.unsent = append(g.unsent, c); len(g.unsent) == 1 {
+	if g.unsent = append(g.unsent, o); len(g.unsent) == 1 {
 		go g.sendAll()
 	}
 }
@@ -181,9 +224,9 @@ func (g *Guard) sendAll() {
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	for len(g.unsent) > 0 {
-		c := g.unsent[0]
+		o := g.unsent[0]
 		g.sending.Unlock()
-		_ = g.commands.Encode(c)
+		_ = o.sendTo(g.socket, g.commands)
 		g.sending.Lock()
 		g.unsent = g.unsent[1:]
 	}

@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -16,31 +18,22 @@ import (
 // maxHandover is how many descriptors are sent in one message; Linux allows 253.
 const maxHandover = 250
 
-// Each message has one byte, in addition to the descriptors.
-const (
-	lastHandover = byte('.')
-	moreHandover = byte(',')
-)
-
-// sendFiles passes files to the process at the other end of socket, which gets its own descriptors.
+// sendFiles passes files to the process at the other end of socket, which gets its own descriptors. Each message has
+// one byte in addition: a blank, which means nothing to the reader of JSON.
 func sendFiles(socket *os.File, files []*os.File) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return err
 	}
-	for more := true; more; {
+	for len(files) > 0 {
 		n := min(len(files), maxHandover)
 		fds := make([]int, n)
 		for i, f := range files[:n] {
 			fds[i] = int(f.Fd())
 		}
 		files = files[n:]
-		mark := lastHandover
-		if more = len(files) > 0; more {
-			mark = moreHandover
-		}
 		waitErr := raw.Write(func(fd uintptr) bool {
-			err = unix.Sendmsg(int(fd), []byte{mark}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+			err = unix.Sendmsg(int(fd), []byte{' '}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
 			return !errors.Is(err, unix.EAGAIN)
 		})
 		if err := errors.Join(waitErr, err); err != nil {
@@ -50,35 +43,74 @@ func sendFiles(socket *os.File, files []*os.File) error {
 	return nil
 }
 
-// receiveFiles receives the files of sendFiles; socket must be in blocking mode. The descriptors keep their order, and
-// are closed on exec.
-func receiveFiles(socket int) (fds []int, err error) {
-	mark, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4*maxHandover))
+// A message is a command with its files.
+type message struct {
+	command
+	files []int
+}
+
+// A receiver reads what the agent sends, and takes the files of sendFiles out of it. Its socket must be in blocking
+// mode. The descriptors keep their order, and are closed on exec.
+type receiver struct {
+	socket   int
+	files    []int
+	commands *json.Decoder // of the rest
+}
+
+// next waits for a message.
+func (r *receiver) next() (m message, err error) {
+	if err = r.commands.Decode(&m.command); errors.Is(err, syscall.EMFILE) {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err == nil && m.Start != nil {
+		m.files = r.take(m.Start.files())
+	}
+	return m, err
+}
+
+// follow returns a channel that gets all messages from now on, and is closed when the agent has died.
+func (r *receiver) follow() <-chan message {
+	messages := make(chan message)
+	go func() {
+		defer close(messages)
+		for {
+			m, err := r.next()
+			if err != nil {
+				return
+			}
+			messages <- m
+		}
+	}()
+	return messages
+}
+
+func (r *receiver) Read(p []byte) (int, error) {
+	rights := make([]byte, unix.CmsgSpace(4*maxHandover))
 	for {
-		n, size, flags, _, err := unix.Recvmsg(socket, mark, rights, unix.MSG_CMSG_CLOEXEC)
+		n, size, flags, _, err := unix.Recvmsg(r.socket, p, rights, unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return nil, err
+			return 0, err
 		case n == 0:
-			return nil, io.EOF
+			return 0, io.EOF
 		case flags&unix.MSG_CTRUNC != 0:
-			return nil, syscall.EMFILE
+			return 0, syscall.EMFILE
 		}
 		messages, err := unix.ParseSocketControlMessage(rights[:size])
-		if err != nil {
-			return nil, err
-		}
 		for i := range messages {
-			got, err := unix.ParseUnixRights(&messages[i])
-			if err != nil {
-				return nil, err
-			}
-			fds = append(fds, got...)
+			fds, rightsErr := unix.ParseUnixRights(&messages[i])
+			r.files, err = append(r.files, fds...), errors.Join(err, rightsErr)
 		}
-		if mark[0] == lastHandover {
-			return fds, nil
-		}
+		return n, err
 	}
+}
+
+// take returns the first n files that have come, which belong to the caller from now on.
+func (r *receiver) take(n int) []int {
+	n = min(n, len(r.files))
+	files := r.files[:n:n]
+	r.files = r.files[n:]
+	return files
 }

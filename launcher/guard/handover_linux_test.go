@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -32,9 +33,20 @@ func TestFilesComeInOrder(t *testing.T) {
 		}
 		ours, theirs := socketPair(t)
 		sent := make(chan error, 1)
-		go func() { sent <- sendFiles(ours, files) }()
-		fds, err := receiveFiles(theirs)
-		if err := errors.Join(err, <-sent); err != nil || len(fds) != len(files) {
+		go func() {
+			err := sendFiles(ours, files)
+			_, after := ours.WriteString("text")
+			sent <- errors.Join(err, after)
+		}()
+		from := receiver{socket: theirs}
+		text, err := "", error(nil)
+		for buf := make([]byte, 10); err == nil && !strings.HasSuffix(text, "text"); {
+			var n int
+			n, err = from.Read(buf)
+			text += string(buf[:n])
+		}
+		fds := from.take(len(files))
+		if err := errors.Join(err, <-sent); err != nil || len(fds) != len(files) || len(from.files) > 0 || strings.TrimSpace(text) != "text" {
 			t.Fatalf("%d of %d files: %v", len(fds), len(files), err)
 		}
 		for i, fd := range fds {
@@ -54,8 +66,8 @@ func TestFilesComeInOrder(t *testing.T) {
 func TestFilesOfNobody(t *testing.T) {
 	ours, theirs := socketPair(t)
 	_ = ours.Close()
-	if fds, err := receiveFiles(theirs); !errors.Is(err, io.EOF) {
-		t.Error(fds, err)
+	if n, err := (&receiver{socket: theirs}).Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error(n, err)
 	}
 	ours, theirs = socketPair(t)
 	_ = syscall.Shutdown(theirs, syscall.SHUT_RDWR)

@@ -35,32 +35,23 @@ func run() int {
 		return 1
 	}
 	oom := newOOMKills() // while the agent writes to it
-	files, err := receiveFiles(socketFD)
-	if errors.Is(err, syscall.EMFILE) {
-		fmt.Fprintln(os.Stderr, err)
-	}
+	agent := &receiver{socket: socketFD}
+	agent.commands = json.NewDecoder(agent)
+	first, err := agent.next()
 	if err != nil {
-		return 1 // or the agent died
-	}
-	socket := os.NewFile(socketFD, "agent")
-	fromAgent := json.NewDecoder(socket)
-	var req Request
-	if err := fromAgent.Decode(&req); err != nil {
 		return 1 // the agent died before it sent anything
 	}
-	if len(req.Workers) == 0 {
-		return keep(string(req.TempDir), fromAgent, socket)
-	}
-	g := &gang{toAgent: json.NewEncoder(socket), workers: map[int]int{}, order: newExitOrder(), ranks: map[string]int{}, left: map[int]int{},
-		oom: oom, killTimeout: req.KillTimeout, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
+	g := &gang{toAgent: json.NewEncoder(os.NewFile(socketFD, "agent")), order: newExitOrder(), workers: map[int]*worker{}, marks: map[string]*worker{},
+		givenUp: map[int]uint64{}, oom: oom, killTimeout: first.Start.KillTimeout, apart: first.Start.Apart, finished: !first.Start.Apart,
+		step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
 	g.step.await(0, 0) // nobody was there to get these
-	for _, n := range req.StepSignals {
+	for _, n := range first.Start.StepSignals {
 		g.step.ending = append(g.step.ending, syscall.Signal(n))
 	}
-	g.start(req, files)
-	g.loop(fromAgent)
-	if g.agentLost && len(req.TempDir) > 0 { // nobody is left to remove it
-		_ = os.RemoveAll(string(req.TempDir))
+	g.start(first)
+	g.loop(agent.follow())
+	if g.agentLost && !remove(string(first.Start.TempDir)) { // nobody else is left to do so
+		return 1
 	}
 	return 0
 }
@@ -98,98 +89,94 @@ func shield() (<-chan os.Signal, error) {
 // gang is the state of the guard process. Main's goroutine owns it.
 type gang struct {
 	toAgent     *json.Encoder
-	workers     map[int]int // pid -> index in Request.Workers, of those that have not been reaped
+	units       []*unit
+	workers     map[int]*worker    // by pid, of all units. No other process group can get such a number as long as the unit exists
+	marks       map[string]*worker // by the variable that only they have
+	apart       bool               // see Request
+	finished    bool               // no others will be started
 	order       *exitOrder
 	oom         *oomKills
-	phase       phase
-	ranks       map[string]int // the variable RANK of each worker, as in its environment -> index in Request.Workers
-	left        map[int]int    // pid of a process that has outlived its worker and that this guard has ended -> index, or unknownWorker
 	step        stepSignals
-	signal      syscall.Signal   // to stop with; 0: the workers have got it
-	grace       <-chan time.Time // nil until a stop is asked
-	graceEnds   time.Time
-	suspended   *suspension      // nil: the gang is not
-	killTimeout time.Duration    // with processes that have got SIGKILL
-	killEnds    <-chan time.Time // it is over; nil until they are killed
+	suspended   *suspension    // nil: the gang is not
+	killTimeout time.Duration  // with processes that have got SIGKILL
+	givenUp     map[int]uint64 // processes that could not be ended, with their StartTicks
+	childless   bool           // this process has no child, so no descendant: orphans would be children
 	agentLost   bool
-	gone        bool // nothing is left
 }
 
 // loop runs until nothing is left of the gang.
-func (g *gang) loop(fromAgent *json.Decoder) {
-	commands := readCommands(fromAgent)
-	exited, reaped := watchChildren()
+func (g *gang) loop(commands <-chan message) {
+	exited := make(chan os.Signal, 1) // one may stand for many
+	signal.Notify(exited, syscall.SIGCHLD)
 	for {
-		if g.ended() {
-			g.transition(allEnded)
+		g.reap()
+		for _, u := range g.units {
+			u.proceed()
 		}
-		if g.phase == killing {
-			g.sweep()
-		}
-		if g.gone {
-			if left := g.countLeft(); len(left) > 0 {
-				g.send(Event{Left: left})
-			}
+		g.forgetEnded()
+		if len(g.units) == 0 && g.finished {
 			g.send(Event{Gone: true})
 			return
 		}
-		grace, killEnds := g.grace, g.killEnds
-		if g.suspended != nil {
-			grace, killEnds = nil, nil
-		}
 		select {
 		case <-exited:
-			g.reap()
-			if g.killEnds != nil {
-				g.killEnds = time.After(g.killTimeout) // it goes on
-			}
-			reaped <- struct{}{}
 		case sig := <-g.step.arrived:
 			g.step.add(sig)
 		case c, ok := <-commands:
 			g.reap() // what ended before the command came must not look like its doing
 			if !ok {
-				commands, g.agentLost = nil, true
-				g.transition(agentLost)
+				commands, g.agentLost, g.finished = nil, true, true
+				g.unite(nil)
+				for _, u := range g.units {
+					u.transition(agentLost)
+				}
 				g.resume()
 				break
 			}
 			g.handle(c)
-		case <-grace:
-			g.transition(timeOver)
-		case <-killEnds:
-			g.abandonStuck()
+		case <-g.timeOver():
+			for _, u := range g.units {
+				u.checkTime(time.Now())
+			}
 		}
 	}
 }
 
-func (g *gang) handle(c command) {
-	switch {
-	case c.Verb == verbSignal:
+// timeOver returns a channel that is ready when the time of a unit is over.
+func (g *gang) timeOver() <-chan time.Time {
+	var first time.Time
+	for _, u := range g.units {
+		if !u.ends.IsZero() && (first.IsZero() || u.ends.Before(first)) {
+			first = u.ends
+		}
+	}
+	if first.IsZero() || g.suspended != nil {
+		return nil
+	}
+	return time.After(time.Until(first))
+}
+
+func (g *gang) handle(c message) {
+	switch c.Verb {
+	case verbStart:
+		g.start(c)
+	case verbSignal:
 		if sig := syscall.Signal(c.Signal); !g.step.reached(sig) {
 			g.signalWorkers(sig)
 		}
-	case c.Verb == verbSuspend:
+	case verbSuspend:
 		g.suspend()
-	case c.Verb == verbResume:
+	case verbResume:
 		g.resume()
-	case c.Verb == verbKill || c.Grace <= 0:
-		g.transition(killAsked)
-		g.resume() // so that what is left can end
-	case g.phase == running:
-		g.startGrace(c.Grace)
-		g.signal = syscall.Signal(c.Signal)
-		if c.Interrupt && g.step.reached(g.signal) {
-			g.signal = 0
-		}
-		g.transition(stopAsked)
-	case g.phase == stopping:
-		g.startGrace(c.Grace)
+	case verbFinish:
+		g.finished = true
+	case verbStop, verbKill:
+		g.end(c)
 	}
 }
 
 // reap collects every child that has ended, worker or orphan, and reports the workers to the agent. Only reap
-// collects children, so a pid in g.workers never belongs to another process. It returns how many it
+// collects children, so the pid of a living worker never belongs to another process. It returns how many it
 // collected.
 //
 // Workers come first, in the order in which they ended. Waiting for any child would return them in the order
@@ -209,7 +196,7 @@ func (g *gang) reap() (n int) {
 		case errors.Is(err, syscall.EINTR):
 			continue
 		case errors.Is(err, syscall.ECHILD):
-			g.gone = true // no child, so no descendant: orphans would be children
+			g.childless = true
 			return n
 		case pid <= 0:
 			return n
@@ -221,56 +208,40 @@ func (g *gang) reap() (n int) {
 
 // collected reports the end of pid to the agent if it is a worker.
 func (g *gang) collected(pid int, status syscall.WaitStatus) {
-	worker, ok := g.workers[pid]
-	if !ok {
+	delete(g.givenUp, pid)
+	w, ok := g.workers[pid]
+	if !ok || w.ended {
 		return
 	}
-	delete(g.workers, pid)
+	w.ended = true
 	g.order.remove(pid)
+	u := w.unit
+	if u.phase == killing {
+		u.setTime(g.killTimeout) // it goes on
+	}
 	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
 	var interrupt syscall.Signal
-	if g.phase == running {
+	if u.phase == running {
 		interrupt = g.step.endedBy(status)
 	}
-	failed := g.phase < leaving && killed || g.phase == running && interrupt == 0 && status != 0 // and not by this guard
-	g.send(Event{Exit: &Exit{Worker: worker, Status: uint32(status), At: time.Now().UnixNano(),
-		Stopped: g.phase != running || interrupt != 0, Interrupt: int(interrupt), OutOfMemory: failed && g.oom.take(killed)}})
+	failed := u.phase < leaving && killed || u.phase == running && interrupt == 0 && status != 0 // and not by this guard
+	g.send(Event{Exit: &Exit{Worker: w.index, Status: uint32(status), At: time.Now().UnixNano(),
+		Stopped: u.phase != running || interrupt != 0, Interrupt: int(interrupt), OutOfMemory: failed && g.oom.take(killed)}})
 }
 
 // send sends an event to the agent. If that fails, the agent is dead, and the socket's end of file follows.
 func (g *gang) send(e Event) { _ = g.toAgent.Encode(e) }
 
-func readCommands(fromAgent *json.Decoder) <-chan command {
-	commands := make(chan command)
-	go func() {
-		defer close(commands)
-		for {
-			var c command
-			if fromAgent.Decode(&c) != nil {
-				return
-			}
-			commands <- c
-		}
-	}()
-	return commands
-}
+// cleanupTimeout is how long removing the directory may fail because processes that end with the agent still write to
+// it.
+const cleanupTimeout = 10 * time.Second
 
-// watchChildren sends on exited whenever there is a child to reap, and once when no child is left. After each
-// send, it waits for reaped. It does not reap.
-func watchChildren() (exited <-chan struct{}, reaped chan<- struct{}) {
-	ready, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		for {
-			err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
-			if errors.Is(err, unix.EINTR) {
-				continue
-			}
-			ready <- struct{}{}
-			<-done
-			if err != nil {
-				return
-			}
+// remove removes the directory, if there is one. It reports whether that is done.
+func remove(dir string) bool {
+	for end := time.Now().Add(cleanupTimeout); dir != "" && os.RemoveAll(dir) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
 		}
-	}()
-	return ready, done
+	}
+	return true
 }

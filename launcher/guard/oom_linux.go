@@ -53,6 +53,12 @@ func openOOMCounter(names ...string) oomCounter {
 	return oomCounter{}
 }
 
+// begin forgets what has happened while there were no workers.
+func (o *oomKills) begin() {
+	o.group.taken, _ = o.group.count()
+	o.machine.taken, _ = o.machine.count()
+}
+
 // take reports whether the kernel has killed a process that has not been taken yet, and takes it. A process that
 // was killed in the group also counts for the machine. If the worker itself was not killed, a process of the machine that is not in the group
 // explains nothing, unless there is no group.

@@ -24,10 +24,16 @@ func Keep(string) (*Guard, error) { return nil, errors.ErrUnsupported }
 func (g *Guard) Next() (Event, error) { return Event{}, errors.ErrUnsupported }
 
 // Stop does nothing on this system.
-func (g *Guard) Stop(syscall.Signal, time.Duration, bool) {}
+func (g *Guard) Stop([]int, syscall.Signal, time.Duration, bool) {}
 
 // Kill does nothing on this system.
-func (g *Guard) Kill() {}
+func (g *Guard) Kill([]int) {}
+
+// Finish does nothing on this system.
+func (g *Guard) Finish() {}
+
+// Stderr is empty on this system.
+func (g *Guard) Stderr() string { return "" }
 
 // Pid is 0 on this system.
 func (g *Guard) Pid() int { return 0 }

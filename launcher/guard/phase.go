@@ -2,17 +2,18 @@ package guard
 
 import "time"
 
-// A phase is a part of the life of a gang, as its guard sees it. Phases only move to the right:
+// A phase is a part of the life of a unit, as its guard sees it. Phases only move to the right:
 //
 //	running ── stop ──▶ stopping ── all ended ──▶ leaving ── time over ──▶ askedSession ── time over ──▶ askedAll ── time over ──▶ killing
 //
 // Some steps skip phases: all ended, from running to leaving; time over, from stopping to askedAll; kill, from any to askedAll; agent lost, from
-// any to killing. The gang's life ends in any phase as soon as no process is left.
+// any to killing. The unit's life ends in any phase as soon as no process is left.
 //
-// From leaving on, no worker lives. A process may outlive its worker for a moment, to remove what the worker can no longer remove: Python's
-// resource_tracker and torch_shm_manager unlink shared memory when they have read an end of file from the worker and all its children, such
-// as data loaders. So these processes have LeftTimeout: torch_shm_manager waits for two seconds of it. If the workers have been killed,
-// they have half a second. If the agent is lost, they have no time.
+// From leaving on, no worker of the unit lives. A process may outlive its worker for a moment, to remove what the
+// worker can no longer remove: Python's resource_tracker and torch_shm_manager unlink shared memory when they have
+// read an end of file from the worker and all its children, such as data loaders. So these processes have
+// LeftTimeout: torch_shm_manager waits for two seconds of it. If the workers have been killed, they have half a
+// second. If the agent is lost, they have no time.
 type phase int
 
 const (

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// Agent and guard communicate over a socket in lines of JSON: the agent sends one Request and then commands,
-// and the guard sends events. Strings of the user are sent as bytes, because JSON would change those that are
-// not UTF-8. The workers' environments are sent this way, and not in argv, where all users could read them.
+// Agent and guard communicate over a socket in lines of JSON: the agent sends commands, and the guard sends events.
+// Strings of the user are sent as bytes, because JSON would change those that are not UTF-8. The workers'
+// environments are sent this way, and not in argv, where all users could read them.
 
-// A Request is the first message: it describes the workers to start. Open files precede it (see sendFiles): the stdin
-// of local rank 0, if Stdin is set, and the workers' ends of their output pipes: stdout and stderr of local rank 0,
-// of local rank 1, ...
+// A Request describes workers to start. Open files precede it (see sendFiles): the stdin of the first worker, if
+// Stdin is set, and the workers' ends of their output pipes: stdout and stderr of the first, of the second, ...
 type Request struct {
 	Stdin    bool     `json:",omitempty"`
 	Programs [][]byte // packed: programs and their arguments, each once, however many workers run it
@@ -21,10 +20,12 @@ type Request struct {
 
 	KillTimeout time.Duration // how long processes may take to end after SIGKILL
 	StepSignals []int         `json:",omitempty"` // see launcher.Spec
+	Apart       bool          `json:",omitempty"` // each worker ends by itself, and another may be started in its place, until verbFinish
 }
 
 // A Worker is one process to start.
 type Worker struct {
+	Worker   int    // its number, by which commands and events name it
 	Program  int    // index in Programs
 	Env      []byte // packed: the rest of its environment
 	CPUs     []int  `json:",omitempty"` // empty: those of the guard
@@ -37,47 +38,52 @@ const socketFD = 3
 type verb string
 
 const (
-	verbStop    verb = "stop"    // end the gang with Signal, after Grace with SIGKILL; a second one changes Grace
-	verbKill    verb = "kill"    // end it with SIGKILL
-	verbSignal  verb = "signal"  // pass Signal on
+	verbStart   verb = "start"   // start the workers of Start
+	verbStop    verb = "stop"    // end Workers with Signal, after Grace with SIGKILL; a second one changes Grace
+	verbKill    verb = "kill"    // end Workers with SIGKILL
+	verbSignal  verb = "signal"  // pass Signal on to all
 	verbSuspend verb = "suspend" // suspend all, and let no time count until verbResume
 	verbResume  verb = "resume"  // continue those that verbSuspend has suspended
+	verbFinish  verb = "finish"  // no others will be started
 )
 
 type command struct {
-	Verb   verb
-	Signal int           `json:",omitempty"`
-	Grace  time.Duration `json:",omitempty"`
+	Verb    verb
+	Start   *Request      `json:",omitempty"`
+	Workers []int         `json:",omitempty"`
+	Signal  int           `json:",omitempty"`
+	Grace   time.Duration `json:",omitempty"`
 
 	Interrupt bool `json:",omitempty"` // the agent has got Signal itself
 }
 
-// An Event has exactly one field set. Started or NotStarted is the first event, and Gone the last.
+// An Event has exactly one field set. Started or NotStarted answers a Request, and Gone is the last.
 type Event struct {
-	Started    []int       `json:",omitempty"` // every worker runs; their pids
-	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others are being killed
+	Started    map[int]int `json:",omitempty"` // every worker of a Request runs; their pids, by worker
+	NotStarted *NotStarted `json:",omitempty"` // this one could not be started; the others of its Request are being killed
 	Exit       *Exit       `json:",omitempty"`
+	Ended      []int       `json:",omitempty"` // nothing is left of these workers but the processes of Denied and Stuck
 	Denied     []int       `json:",omitempty"` // pids that may not be killed: they are another user's
 	Stuck      []int       `json:",omitempty"` // pids that SIGKILL has not ended
 	Suspended  bool        `json:",omitempty"` // all are, as asked
 	Left       map[int]int `json:",omitempty"` // how many processes that outlived their workers the guard has ended, by worker; -1: not known of which
 	Warning    string      `json:",omitempty"` // for people to read
-	Gone       bool        `json:",omitempty"` // no descendant is left but those of Denied and Stuck
+	Gone       bool        `json:",omitempty"` // all workers have ended, and no others will be started
 }
 
 // NotStarted says which worker could not be started, and why.
 type NotStarted struct {
-	Worker int    // index in Request.Workers
+	Worker int
 	Errno  int    // of fork(2) or exec(2)
 	Reason string `json:",omitempty"` // for all other errors
 }
 
-// unknownWorker stands for the worker of a process that does not have the environment of any.
+// unknownWorker stands for the worker of a process that has inherited nothing from any.
 const unknownWorker = -1
 
 // An Exit is how a worker ended.
 type Exit struct {
-	Worker      int    // index in Request.Workers
+	Worker      int
 	Status      uint32 // as wait(2) gives it
 	At          int64  // nanoseconds since 1970
 	Stopped     bool   // a stop or kill had been taken in before, or Interrupt

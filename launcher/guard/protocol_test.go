@@ -23,15 +23,15 @@ func TestGuardProtocolRoundTrip(t *testing.T) {
 			t.Fatalf("sent %+v, got %+v", req, got)
 		}
 	})
-	c := command{Verb: verbStop, Signal: 15, Grace: 30 * time.Second}
-	if got := crossed(t, c); got != c {
+	c := command{Verb: verbStop, Workers: []int{0, 2}, Signal: 15, Grace: 30 * time.Second}
+	if got := crossed(t, c); !reflect.DeepEqual(got, c) {
 		t.Errorf("sent %+v, got %+v", c, got)
 	}
 	for _, e := range []Event{
-		{Started: []int{7, 8}}, {NotStarted: &NotStarted{Worker: 0, Errno: 2}},
+		{Started: map[int]int{0: 7, 1: 8}}, {NotStarted: &NotStarted{Worker: 0, Errno: 2}},
 		{NotStarted: &NotStarted{Worker: 1, Reason: "no such CPU"}}, {Warning: "careful"},
 		{Exit: &Exit{Worker: 0, Status: 0x8b, At: time.Now().UnixNano(), Stopped: true}},
-		{Denied: []int{9}}, {Gone: true},
+		{Denied: []int{9}}, {Ended: []int{0}}, {Gone: true},
 	} {
 		if got := crossed(t, e); !reflect.DeepEqual(got, e) {
 			t.Errorf("sent %+v, got %+v", e, got)

@@ -10,58 +10,96 @@ import (
 	"github.com/gorun/gorun/launcher/topology"
 )
 
-// start starts the workers in their order, all or none. It closes files.
-func (g *gang) start(req Request, files []int) {
-	pipes := files
+// files returns how many files precede the request.
+func (r *Request) files() int {
+	n := 2 * len(r.Workers)
+	if r.Stdin {
+		n++
+	}
+	return n
+}
+
+// start starts the workers of a Request in their order, all or none. It closes the files.
+func (g *gang) start(m message) {
+	if len(g.units) == 0 {
+		g.oom.begin()
+	}
+	req, pipes := m.Start, m.files
 	var stdin uintptr // the guard's own, /dev/null
 	if req.Stdin {
-		stdin, pipes = uintptr(files[0]), files[1:]
+		stdin, pipes = uintptr(pipes[0]), pipes[1:]
 	}
 	programs := make([][]string, len(req.Programs))
 	for i, argv := range req.Programs {
 		programs[i] = unpack(argv)
 	}
 	shared := unpack(req.Env)
-	pids := make([]int, 0, len(req.Workers))
+	all := g.unite([]int{})
 	var failure *NotStarted
-	var warning string
+	var warnings []string
+	pids := map[int]int{}
 	for i, w := range req.Workers {
 		env := slices.Concat(shared, unpack(w.Env))
-		pid, warn, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
+		next := &worker{index: w.Worker, mark: markOf(env), ended: failure != nil}
+		all.add(next)
+		if failure != nil {
+			continue
+		}
+		pid, warning, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
 			Env:   env,
 			Files: []uintptr{stdin, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err != nil {
-			failure = &NotStarted{Worker: i, Reason: err.Error()}
-			if errno, ok := errors.AsType[syscall.Errno](err); ok {
-				failure = &NotStarted{Worker: i, Errno: int(errno)}
-			}
-			break
+			next.ended, failure = true, notStarted(w.Worker, err)
+			continue
 		}
 		stdin = 0
-		if warning == "" {
-			warning = warn
+		if warning != "" {
+			warnings = append(warnings, warning)
 		}
-		pids = append(pids, pid)
-		g.workers[pid] = i
-		if at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "RANK=") }); at >= 0 {
-			g.ranks[env[at]] = i
-		}
+		next.pid, g.workers[pid], g.marks[next.mark], pids[w.Worker] = pid, next, next, pid
 		g.order.add(pid)
 	}
-	for _, fd := range files {
+	for _, fd := range m.files {
 		_ = syscall.Close(fd)
 	}
-	if failure != nil {
+	g.childless = g.childless && len(pids) == 0
+	switch {
+	case failure != nil:
 		g.send(Event{NotStarted: failure})
-		g.transition(killAsked)
+		all.transition(killAsked)
 		return
+	case len(pids) > 0:
+		g.send(Event{Started: pids})
 	}
-	g.send(Event{Started: pids})
-	if warning != "" {
-		g.send(Event{Warning: warning})
+	if len(warnings) > 0 {
+		g.send(Event{Warning: warnings[0]})
 	}
+	if g.apart {
+		for _, w := range all.workers {
+			g.unite([]int{}).add(w)
+		}
+		all.workers, all.gone = nil, true
+	}
+}
+
+func notStarted(worker int, err error) *NotStarted {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return &NotStarted{Worker: worker, Errno: int(errno)}
+	}
+	return &NotStarted{Worker: worker, Reason: err.Error()}
+}
+
+// markOf returns the variable, with its value, that only one worker has in its environment: its socket, or else its
+// rank. Empty: there is none.
+func markOf(env []string) string {
+	for _, name := range []string{"GORUN_ROUND_SOCKET=", "RANK="} {
+		if at := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, name) }); at >= 0 {
+			return env[at]
+		}
+	}
+	return ""
 }
 
 // startWorker starts a worker from the calling thread, to which the goroutine must be locked, bound to its

@@ -154,6 +154,12 @@ func Reap(pid int) bool {
 	}
 }
 
+// Environ returns the environment with which the process was started, as far as it may be read.
+func (p Process) Environ() []string {
+	env, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/environ") // it may have ended
+	return strings.Split(string(env), "\x00")
+}
+
 // Ignores reports whether the process ignores sig.
 func (p Process) Ignores(sig syscall.Signal) bool {
 	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/status") // it may have ended

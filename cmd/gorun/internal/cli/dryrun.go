@@ -95,7 +95,7 @@ func newDocument(c agent.Config, round *rendezvous.Round, environ []string) docu
 			}
 		}
 		environ["GORUN_PROGRESS_FILE"] = later
-		if c.Replace {
+		if c.Spec.Apart {
 			environ["GORUN_ROUND_SOCKET"] = later
 		}
 		p.Workers = append(p.Workers, planWorker{Rank: w.Rank, LocalRank: local, Argv: w.Argv, Env: environ, CPUs: w.CPUs, MemNodes: w.MemNodes})

@@ -34,10 +34,9 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 			MaxProcs: procs.maxProcs, Shares: procs.shares,
 			Devices: procs.devices.Names, DeviceVariable: procs.devices.Variable,
 			ErrorFile: o.path(os.Getenv("TORCHELASTIC_ERROR_FILE")),
-			Replace:   o.onFailure == replaceFailed,
 			Status:    status.Node{Gorun: version, Pid: os.Getpid(), Endpoint: o.meetingPoint()},
 			Spec: launcher.Spec{
-				Argv: program.Argv, Grace: o.grace,
+				Argv: program.Argv, Grace: o.grace, Apart: o.onFailure == replaceFailed,
 				Stdin: o.input(), Raw: !isUTF8(o.host.lookup), Timestamps: o.timestamps,
 				Color: wantsColor(stdout) && wantsColor(stderr), Live: isTerminal(stdout) && isTerminal(stderr),
 				Pty: o.ptyFor(isTerminal(stdout), program.Python),

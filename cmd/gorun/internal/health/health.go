@@ -54,7 +54,7 @@ func run(ctx context.Context, spec launcher.Spec) error {
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, gang.Kill)
+	stop := context.AfterFunc(ctx, func() { gang.Kill() })
 	defer stop()
 	var ended death.Death
 	for x := range gang.Exits() {

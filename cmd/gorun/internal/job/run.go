@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
+	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/health"
 	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
@@ -54,7 +55,7 @@ func (p *Plan) run(ctx context.Context, s *Session) (err error) {
 		return err
 	}
 	defer func() { temp.CloseAfter(err, logger) }()
-	if p.Etcd != nil || p.Program.Source != "" || config.Replace { // it may be long without workers, whose guard would do this
+	if p.Etcd != nil || p.Program.Source != "" || config.Spec.Apart { // it may be long without workers, whose guard would do this
 		if err := temp.Keep(); err != nil {
 			return err
 		}
@@ -121,8 +122,9 @@ func (p *Plan) run(ctx context.Context, s *Session) (err error) {
 	}
 	config.Suspends, config.Suspend = Notify(suspends(p.StopSignals)), suspend
 	config.Start = start
-	if config.Replace {
-		defer p.replace(&config, temp.Path, logger)()
+	if spec.Apart {
+		spec.Console = launcher.NewConsole(spec) // which a health check shares
+		config.Replace = &workergroup.Config{Dir: temp.Path, Timeout: p.ReplaceTimeout, Warn: spec.Warn}
 	}
 	if p.HealthCheck != "" {
 		own := launcher.Spec{Stdout: s.Stderr, Stderr: s.Stderr, Spool: s.Spool, Console: spec.Console, Raw: spec.Raw, Warn: spec.Warn}
