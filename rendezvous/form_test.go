@@ -205,22 +205,6 @@ func TestHowJobsEnd(t *testing.T) {
 	}
 }
 
-func TestNoOneIsLostUntilSettled(t *testing.T) {
-	c := newCluster(1, 2, 0)
-	c.come(-1)
-	c.come(-1)
-	c.settle(0)
-	c.s.Settled = false
-	c.die("n1")
-	c.settle(waits)
-	c.wantRound(t, 1, "n1 n2", 0, "")
-	c.s.Settled = true
-	c.settle(0)
-	c.again("n2")
-	c.settle(0)
-	c.wantRound(t, 2, "n2", 0, "n1 is lost")
-}
-
 // TestLeaving: a member that says that it leaves is not waited for, nor is what others make of it a failure.
 func TestLeaving(t *testing.T) {
 	leaves := func(c *cluster) {

@@ -53,24 +53,6 @@ func TestContacts(t *testing.T) {
 	}
 }
 
-// TestRestart: all nodes begin another round if one of them is asked for it, though no restart is left.
-func TestRestart(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 2, 2)
-	j.config.MaxRestarts = 0
-	agents := j.agents(2)
-	rounds := together(t, agents)
-	if err := agents[1].Restart(t.Context(), rounds[1], "gorun restart"); err != nil {
-		t.Fatal(err)
-	}
-	wantNewRound(t, rounds)
-	next := together(t, agents)
-	if r := next[0]; r.ID != 2 || r.Restarts != 0 || r.Why != "gorun restart" {
-		t.Errorf("the next round is %s", show(r))
-	}
-	succeed(t, agents, next)
-}
-
 // TestDrainTogether: of nodes that are asked to leave at the same time, no more may than the others can go on without. That counts anew in each round.
 func TestDrainTogether(t *testing.T) {
 	t.Parallel()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -113,24 +111,4 @@ func TestNothingIsLeft(t *testing.T) {
 		a.leave(nil)
 	}
 	awaitKeys(t, j, "", 1)
-}
-
-func TestWaiting(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 3, 3)
-	reasons := make(chan string, 100)
-	a := j.agent("a", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } })
-	b := j.agent("b", nil)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	var all sync.WaitGroup
-	for _, a := range []*agent{a, b} {
-		all.Go(func() { _, _ = a.Join(ctx, a.node) })
-	}
-	for reason := range reasons {
-		if strings.HasPrefix(reason, "round 1: 2 of 3 nodes; gives up in ") {
-			break
-		}
-	}
-	cancel()
-	all.Wait()
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,59 +63,6 @@ func TestAllAreCutOff(t *testing.T) {
 		}
 	}
 	succeed(t, agents, rounds) // of round 1
-}
-
-// TestMissedRound: a round is over, and its history compacted, before one of its members has heard of it.
-func TestMissedRound(t *testing.T) {
-	t.Parallel()
-	server := startServer(t)
-	j := newJob(t, server.client(), 2, 2)
-	j.config.Lease = time.Hour
-	agents, ways := j.agentsBehindWays(server, 2)
-	missing := later(agents[1])
-	awaitKeys(t, j, "nodes/", 1)
-	ways[1].setCut(true)
-	agents[1].look(func(m *stateMachine) { m.conn.dirty = true })
-	await(t, agents[1], func(m *stateMachine) bool { return !m.conn.outage.IsZero() || m.conn.leaseErr != nil })
-
-	// Another one leads, since the missing node may not know that it does.
-	leader := keysOf(DefaultPrefix, j.config.RunID).leader()
-	remove(t, &agents[0].driver.executor.writer, leader)
-	round, err := agents[0].join()
-	if err != nil {
-		t.Fatal(err)
-	}
-	agents[0].report(round, failure(agents[0], 0, 3))
-	wantNewRound(t, []*rendezvous.Round{round})
-	next := later(agents[0])
-	server.memory.Forget()
-	ways[1].setCut(false)
-	both := []*rendezvous.Round{next(t), missing(t)}
-	same(t, both)
-	if both[0].ID != 2 {
-		t.Errorf("the round is %s", show(both[0]))
-	}
-}
-
-// TestOneLeaseIsLost: the others go on without that node, and it comes back as a newcomer. It cannot come back before they
-// have noticed: then nothing would follow.
-func TestOneLeaseIsLost(t *testing.T) {
-	t.Parallel()
-	server := startServer(t)
-	j := newJob(t, server.client(), 2, 2)
-	agents, ways := j.agentsBehindWays(server, 2)
-	first := together(t, agents)
-	leader := j.leader(t)
-	lost := slices.IndexFunc(agents, func(a *agent) bool { return a.key() != leader })
-	key := keysOf(DefaultPrefix, j.config.RunID).node(agents[lost].key())
-	ways[lost].setCut(true)
-	server.memory.End(server.memory.Get(key).Lease)
-	wantNewRound(t, []*rendezvous.Round{first[1-lost]})
-	ways[lost].setCut(false)
-	wantNewRound(t, []*rendezvous.Round{first[lost]})
-	if r := together(t, agents)[0]; r.ID != 2 || r.Restarts != 0 {
-		t.Errorf("the second round is %s", show(r))
-	}
 }
 
 // TestLeaderIsCutOff: the others go on without it, and it finds out when it is back.

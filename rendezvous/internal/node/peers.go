@@ -97,11 +97,7 @@ func (b *member) monitor(other peerDoc, unreached bool) {
 		p.unreached = p.unreached || unreached
 		return
 	}
-	b.monitorAt(other, address(other.Addr, other.AgentPort), unreached)
-}
-
-func (b *member) monitorAt(other peerDoc, addr string, unreached bool) {
-	if p := b.newPeer(other.Key, other, addr); p != nil {
+	if p := b.newPeer(other.Key, other, address(other.Addr, other.AgentPort)); p != nil {
 		p.unreached, p.warned = unreached, unreached
 		b.emit(start{"peer " + p.key, monitorPeer{p.key, p.addr}})
 	}
