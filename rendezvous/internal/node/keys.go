@@ -33,7 +33,7 @@ const DefaultPrefix = "/gorun/v1/"
 // time after the last leader has gone. Only job/state is kept for an hour.
 //
 // Any node writes limits and drain, if somebody asks it to, refusal, if it is refused, and lost. Only the leader writes to current, state,
-// status and rounds, and only while job/leader is what it has written.
+// status and rounds, and only while job/leader is what it has written. Before the first round, a node with which the store ends writes state.
 type keys struct{ root string }
 
 func keysOf(prefix, runID string) keys { return keys{prefix + url.PathEscape(runID) + "/"} }

@@ -239,7 +239,8 @@ func (r *Rendezvous) report(ctx context.Context, round *rendezvous.Round, doc re
 func (r *Rendezvous) HostsAlone() bool { return false }
 
 // Close leaves the job at once: what is in the store of this node is deleted, and the others find out that it is gone.
-// If why is not nil and fewer nodes than Min are left, the job is closed for that reason. If no node is left, the store
+// If why is not nil and fewer nodes than Min are left, or there has been no round and the store ends with this node,
+// the job is closed for that reason. If no node is left, the store
 // forgets the job, so that its run ID can be used again; how a job was closed is kept for an hour. Without the store
 // the node's lease runs out; Close tries for 5 s at most, and fails if it was not known that the store is away.
 func (r *Rendezvous) Close(ctx context.Context, why error) error {
