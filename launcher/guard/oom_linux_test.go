@@ -93,6 +93,12 @@ func TestOOMKillsAreTakenOnce(t *testing.T) {
 			t.Errorf("%+v: %v", step, got)
 		}
 	}
+	set("group", counters["group"]+1)
+	set("machine", counters["machine"]+1)
+	o.begin()
+	if o.take(true) {
+		t.Error("what was killed before there were workers is taken for one")
+	}
 	noGroup := &oomKills{machine: openOOMCounter(set("machine", 100))}
 	defer func() { _ = noGroup.machine.file.Close() }()
 	set("machine", 101)
