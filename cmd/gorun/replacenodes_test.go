@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -48,16 +47,6 @@ func (j *replacingJob) both() (a, b *node, ofA, ofB [2]int) {
 	return a, b, a.workers(1, 0, 4), b.workers(1, 2, 4)
 }
 
-// join starts a node whose job is complete without others, and then one that joins it. It returns their workers as well.
-func (j *replacingJob) join() (a, b *node, ofA, ofB [2]int) {
-	j.t.Helper()
-	a = j.start()
-	first := a.workers(1, 0, 2)
-	b = j.start()
-	a.liveOn(first, 2, 0, 4)
-	return a, b, first, b.workers(2, 2, 4)
-}
-
 // kill kills the agent of a node.
 func (n *node) kill() {
 	n.t.Helper()
@@ -83,83 +72,6 @@ func (n *node) name() string {
 func gone(round int, n *node, how string) string {
 	its := regexp.QuoteMeta("its node " + n.name() + " " + how)
 	return fmt.Sprintf(`round %d is over: 2 \(0, exit code 0\): %s; 3 \(1, exit code 0\): %s\.$`, round, its, its)
-}
-
-// TestSpareReplacesNode: a spare takes the ranks of a node whose agent is killed, and the workers of the other node live on.
-func TestSpareReplacesNode(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60")
-	a, b, before, _ := j.both()
-	spare := j.start()
-	spare.expect("waiting: .*spares: 1")
-	b.kill()
-	a.expect(gone(1, b, "is lost"))
-	a.liveOn(before, 2, 0, 4)
-	spare.workers(2, 2, 4)
-	stop(a, spare)
-	// The node says it before or after its workers do.
-	if want := "going on in another round: " + b.name() + " is lost\n"; !strings.Contains(a.text.String(), want) {
-		t.Errorf("it does not say %q:\n%s", want, a.text.String())
-	}
-}
-
-// TestWorldShrinksAndGrows: a node leaves, and another one comes, and the workers of the first node live on in worlds of other sizes.
-func TestWorldShrinksAndGrows(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=1")
-	a := j.start()
-	before := a.workers(1, 0, 2)
-	b := j.start()
-	a.expect(`round 1 is over: \.$`)
-	a.liveOn(before, 2, 0, 4)
-	b.workers(2, 2, 4)
-	stop(b)
-	a.expect(gone(2, b, "has left: stopped by signal 15 (SIGTERM)"))
-	a.liveOn(before, 3, 0, 2)
-	stop(a)
-}
-
-// TestLeaderIsReplaced: the node that leads, which has rank 0, is killed.
-func TestLeaderIsReplaced(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=20,join_timeout=60,last_call_timeout=2")
-	a, b, _, before := j.join()
-	a.kill()
-	b.expect(`round 2 is over: 0 \(0, exit code 0\): its node .* is lost; 1 \(1, `)
-	b.liveOn(before, 3, 0, 2)
-	stop(b)
-}
-
-// TestSilentNodeComesBack: an agent is stopped until the others have given it up. Its workers live on as well, and join the next round.
-func TestSilentNodeComesBack(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "1:2", "ttl=4,join_timeout=60,last_call_timeout=2")
-	a, b, before, others := j.join()
-	b.signal(syscall.SIGSTOP)
-	a.expect(gone(2, b, "is lost"))
-	a.liveOn(before, 3, 0, 2)
-	b.signal(syscall.SIGCONT)
-	b.expect(`round 2 is over: \.$`)
-	a.liveOn(before, 4, 0, 4)
-	b.liveOn(others, 4, 2, 4)
-	stop(a, b)
-}
-
-// TestWorkersOfTwoNodesDie at once, one of them rank 0, on the node that leads.
-func TestWorkersOfTwoNodesDie(t *testing.T) {
-	t.Parallel()
-	j := newReplacingJob(t, "2", "ttl=20,join_timeout=60", "--max-restarts=2", "--max-restart-backoff=0")
-	a, b, first, second := j.both()
-	kill(t, first[0])
-	kill(t, second[1])
-	now, _ := a.settled(4, first[1], first[0])
-	if now[0] == first[0] {
-		t.Errorf("the workers were %v, and are %v", first, now)
-	}
-	if now, _ := b.settled(4, second[0], second[1]); now[3] == second[1] {
-		t.Errorf("the workers were %v, and are %v", second, now)
-	}
-	stop(a, b)
 }
 
 // TestWorkerAndAgentDie at once, on two nodes, and a third one takes the place of the second. Only the worker costs a restart.

@@ -13,14 +13,15 @@ func TestSurvivorsWaitForNode(t *testing.T) {
 	a, b, before, _ := j.both()
 	b.kill()
 	a.expect(gone(1, b, "is lost"))
+	lost := "going on in another round: " + b.name() + " is lost\n"
 	b = j.start()
 	a.liveOn(before, 2, 0, 4)
 	b.workers(2, 2, 4)
 	b.kill()
 	a.expect(gone(2, b, "is lost"))
 	want := "gorun: the job is closed: not enough nodes: round 3: 1 of 2 nodes after 8s; " + b.name() + " is gone\n"
-	if said := a.end(75); !strings.HasSuffix(said, want) {
-		t.Errorf("it says %s, want %s at the end", said, want)
+	if said := a.end(75); !strings.Contains(said, lost) || !strings.HasSuffix(said, want) {
+		t.Errorf("it says %s, want %s in it, and %s at the end", said, lost, want)
 	}
 }
 

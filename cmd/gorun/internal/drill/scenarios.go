@@ -114,7 +114,7 @@ var Scenarios = []*Scenario{
 		steps: func(n int) []step {
 			return []step{
 				breaks(onNode(n-1), signalAgent(syscall.SIGSTOP, n-1)), again(upTo(0, n-1)), oldWorkers(n - 1),
-				signalAgent(syscall.SIGCONT, n-1), together(upTo(0, n)),
+				signalAgent(syscall.SIGCONT, n-1), together(upTo(0, n)), livedOn(n - 1),
 			}
 		},
 	}, {
@@ -172,7 +172,7 @@ var Scenarios = []*Scenario{
 		steps: func(n int) []step {
 			return []step{
 				breaks(onNode(n-1), cut(n-1)), again(upTo(0, n-1)), oldWorkers(n - 1),
-				heal(n - 1), together(upTo(0, n)),
+				heal(n - 1), together(upTo(0, n)), livedOn(n - 1),
 			}
 		},
 	}, {
@@ -181,7 +181,7 @@ var Scenarios = []*Scenario{
 		job:   job{etcd: 1, network: true, spare: 1, hang: true, ttl: 2 * leaseTime},
 		steps: func(n int) []step {
 			return []step{
-				breaks(onNode(n-1), cutInbound(n-1)), again(upTo(0, n-1)), heal(n - 1), together(upTo(0, n)),
+				breaks(onNode(n-1), cutInbound(n-1)), again(upTo(0, n-1)), heal(n - 1), together(upTo(0, n)), livedOn(n - 1),
 			}
 		},
 	}, {

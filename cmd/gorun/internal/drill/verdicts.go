@@ -50,6 +50,21 @@ func oldWorkers(node int) step {
 	}}
 }
 
+// livedOn checks that the workers that a node had before the fault are in the newest round, if workers live on.
+func livedOn(node int) step {
+	return step{fmt.Sprintf("the workers of node %d have lived on", node), func(_ context.Context, d *drill) error {
+		if !d.replace || d.options.Program != nil {
+			return nil
+		}
+		for _, k := range d.in(d.fault.before) {
+			if k.Node == node && k.last().Round != d.newest() {
+				return fmt.Errorf("%v has not", k)
+			}
+		}
+		return nil
+	}}
+}
+
 // oneRootCause checks what agents have logged.
 func oneRootCause() step {
 	return step{"all nodes name the same root cause", func(_ context.Context, d *drill) error {
