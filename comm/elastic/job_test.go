@@ -69,6 +69,7 @@ func runJob(t testing.TB, transport string, size int, program func(run runFunc) 
 }
 
 func newTestJob(t testing.TB, transport string, size int) *testJob {
+	testkit.Once(t)
 	j := &testJob{t: t, transport: transport, errs: make(map[int]error), ended: make(chan struct{}), alive: make(map[int]*testRank)}
 	j.round = j.newRound(1, size)
 	return j

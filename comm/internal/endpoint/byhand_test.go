@@ -21,6 +21,7 @@ import (
 
 // byHand runs body with rank 1 as an endpoint and a bare stream to it in the place of rank 0.
 func byHand(t *testing.T, body func(t *testing.T, comm *Communicator, conn net.Conn)) {
+	testkit.Once(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := transporttest.NewNetwork(2)
 		e := New(network.Transport(1), 1, 2, Options{})

@@ -17,6 +17,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/comm/internal/wire"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 const minute = time.Minute
@@ -25,6 +26,7 @@ const minute = time.Minute
 // they started ended, when body returns: synctest fails on a goroutine that is left over or on a deadlock.
 func bubble(t *testing.T, size int, body func(t *testing.T, w *testWorld)) {
 	t.Helper()
+	testkit.Once(t)
 	synctest.Test(t, func(t *testing.T) {
 		w, network := &testWorld{}, transporttest.NewNetwork(size)
 		members := make([]int, size)

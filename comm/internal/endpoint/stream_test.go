@@ -9,6 +9,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/progress"
 	"github.com/gorun/gorun/comm/internal/transport/tcp"
 	"github.com/gorun/gorun/comm/internal/wire"
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // overTCP runs body with the endpoints and comms of two ranks whose streams are polled.
@@ -36,6 +37,7 @@ func tcpWorld(t testing.TB, opt Options) *testWorld { return tcpWorldOf(t, opt, 
 
 // tcpWorldOf is tcpWorld with more settings.
 func tcpWorldOf(t testing.TB, opt Options, cfg tcp.Config) *testWorld {
+	testkit.Once(t)
 	lns, peers := make([]net.Listener, 2), make([]string, 2)
 	for r := range lns {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
