@@ -3,7 +3,6 @@ package comm
 import (
 	"reflect"
 
-	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
@@ -67,9 +66,4 @@ func typeOf[T Element]() reduce.Type {
 		return [...]reduce.Type{4: reduce.Uint32, 8: reduce.Uint64}[t.Size()]
 	}
 	return kindTypes[t.Kind()]
-}
-
-// data returns buf without its type.
-func data[T Element](buf []T) core.Data {
-	return core.Data{Type: typeOf[T](), Count: len(buf), Bytes: reduce.Bytes(buf)}
 }

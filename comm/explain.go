@@ -53,7 +53,7 @@ func (g *Group) Explain(op string, bytes int) string {
 	if g == nil {
 		return errNoGroup().Error() + "\n"
 	}
-	return explain(op, bytes, g.core.Choose, g.explain)
+	return explain(op, bytes, *g.core.Choices(), g.explain)
 }
 
 func (g *Group) explain(e *explanation) {
@@ -71,7 +71,7 @@ func (g *Group) explain(e *explanation) {
 	case len(at.Members) == 1:
 		e.title("%d ranks on one machine", n)
 		e.inMemory(g.core.InMemory(), n)
-		if g.core.TeamOfAll() == nil {
+		if !g.core.TeamOfAll() {
 			e.line("That is if they can share memory, which the first collective finds out.")
 		}
 	default:

@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
@@ -11,48 +12,52 @@ import (
 // ranks out does not matter. in has the same length on all ranks. On rank dst in may be its own block of out; otherwise
 // they must not overlap.
 func Gather[T Element](ctx context.Context, g *Group, out, in []T, dst int) error {
-	if done, err := g.untyped().ShortGather(ctx, typeOf[T](), len(in), reduce.Bytes(out), reduce.Bytes(in), dst); done {
-		return public(err)
-	}
-	return public(g.untyped().Spare().Gather(g.untyped(), reduce.Bytes(out), data(in), dst).Do(ctx))
+	return g.do(ctx, &core.Args{
+		Kind: call.KindGather, Type: typeOf[T](), Count: len(in),
+		Root: dst, Out: reduce.Bytes(out), In: reduce.Bytes(in),
+	}, nil)
 }
 
 // IGather starts a Gather and returns at once.
 func IGather[T Element](g *Group, out, in []T, dst int) *Work {
-	return startCollective(func(c *core.Collective) { c.Gather(g.untyped(), reduce.Bytes(out), data(in), dst) })
+	return g.start(&core.Args{
+		Kind: call.KindGather, Type: typeOf[T](), Count: len(in),
+		Root: dst, Out: reduce.Bytes(out), In: reduce.Bytes(in),
+	}, nil)
 }
 
 // GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst. If out[r] and
 // in of rank r have different lengths, the call fails with a [MismatchError].
 func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst int) error {
-	c := g.untyped().Spare()
-	for _, block := range out {
-		c.AddOut(reduce.Bytes(block))
-	}
-	return public(c.GatherV(g.untyped(), data(in), dst).Do(ctx))
+	return g.do(ctx, &core.Args{
+		Kind: call.KindGatherV, Type: typeOf[T](), Count: len(in),
+		Root: dst, In: reduce.Bytes(in),
+	}, &core.Blocks{Outs: reduce.BuffersOf(out)})
 }
 
 // AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
 // all ranks. in may be this rank's block of out; otherwise they must not overlap.
 func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
-	if done, err := g.untyped().ShortAllGather(ctx, typeOf[T](), len(in), reduce.Bytes(out), reduce.Bytes(in)); done {
-		return public(err)
-	}
-	return public(g.untyped().Spare().AllGather(g.untyped(), reduce.Bytes(out), data(in)).Do(ctx))
+	return g.do(ctx, &core.Args{
+		Kind: call.KindAllGather, Type: typeOf[T](), Count: len(in),
+		Out: reduce.Bytes(out), In: reduce.Bytes(in),
+	}, nil)
 }
 
 // IAllGather starts an AllGather and returns at once.
 func IAllGather[T Element](g *Group, out, in []T) *Work {
-	return startCollective(func(c *core.Collective) { c.AllGather(g.untyped(), reduce.Bytes(out), data(in)) })
+	return g.start(&core.Args{
+		Kind: call.KindAllGather, Type: typeOf[T](), Count: len(in),
+		Out: reduce.Bytes(out), In: reduce.Bytes(in),
+	}, nil)
 }
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank. If
 // out[r] and in of rank r have different lengths, the call fails with a [MismatchError]. in may be out[Rank]; otherwise
 // they must not overlap.
 func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
-	c := g.untyped().Spare()
-	for _, block := range out {
-		c.AddOut(reduce.Bytes(block))
-	}
-	return public(c.AllGatherV(g.untyped(), data(in)).Do(ctx))
+	return g.do(ctx, &core.Args{
+		Kind: call.KindAllGatherV, Type: typeOf[T](), Count: len(in),
+		In: reduce.Bytes(in),
+	}, &core.Blocks{Outs: reduce.BuffersOf(out)})
 }

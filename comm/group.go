@@ -79,7 +79,7 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 
 // settings returns what a group made of g inherits from it.
 func (g *Group) settings() config {
-	rules := g.core.Choose.Tuning
+	rules := g.core.Choices().Tuning
 	return config{
 		Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: rules}, tuning: rules.String(), codec: g.codec, objectLimit: g.objectLimit,
 	}

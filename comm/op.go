@@ -12,13 +12,16 @@ import (
 // [NewOp].
 type Op interface {
 	fmt.Stringer
-	reduction() call.Reduction
+	reduction() *call.Reduction
 }
 
 // reductionOf returns what op does. It is the zero Reduction if op is nil.
-func reductionOf(op Op) call.Reduction {
-	if op == nil {
-		return call.Reduction{}
+func reductionOf(op Op) *call.Reduction {
+	switch o := op.(type) {
+	case nil:
+		return &call.Reduction{}
+	case basicOp: // without a call through the interface
+		return o.reduction()
 	}
 	return op.reduction()
 }
@@ -45,22 +48,14 @@ const (
 	Avg    = basicOp(call.CodeAvg) // the sum divided by the number of ranks in the group
 )
 
-// basic returns what op does if it is one of the constants. Otherwise it returns nil.
-func basic(op Op) *call.Reduction {
-	if o, ok := op.(basicOp); ok {
-		return &call.Basic[o]
-	}
-	return nil
-}
-
 func (o basicOp) String() string { return o.reduction().String() }
 
-func (o basicOp) reduction() call.Reduction { return call.Basic[o] }
+func (o basicOp) reduction() *call.Reduction { return &call.Basic[o] }
 
 // A madeOp is an operation of PreMulSum, NewOp or NewBlockOp.
-type madeOp struct{ call.Reduction }
+type madeOp struct{ *call.Reduction }
 
-func (o madeOp) reduction() call.Reduction { return o.Reduction }
+func (o madeOp) reduction() *call.Reduction { return o.Reduction }
 
 // PreMulSum multiplies this rank's elements by factor and sums the products. Ranks may use different factors. For
 // integer elements factor must be a whole number.

@@ -23,7 +23,7 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 	if g.untyped().SendNow(ctx, typeOf[T](), reduce.Bytes(buf), dst, tag) {
 		return nil
 	}
-	_, err := newPointToPoint(g, call.KindSend, data(buf), dst, tag).Do(ctx)
+	_, err := newPointToPoint(g, call.KindSend, buf, dst, tag).Do(ctx)
 	return public(err)
 }
 
@@ -35,22 +35,22 @@ func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int
 		var e T
 		return Status{Source: src, Tag: t, Count: n / int(unsafe.Sizeof(e))}, nil
 	}
-	st, err := newPointToPoint(g, call.KindRecv, data(buf), src, tag).Do(ctx)
+	st, err := newPointToPoint(g, call.KindRecv, buf, src, tag).Do(ctx)
 	return Status(st), public(err)
 }
 
-func newPointToPoint(g *Group, kind call.Kind, d core.Data, peer int, tag []int) core.PointToPoint {
-	return core.NewPointToPoint(g.untyped(), kind, d.Type, d.Bytes, peer, tag)
+func newPointToPoint[T Element](g *Group, kind call.Kind, buf []T, peer int, tag []int) core.PointToPoint {
+	return core.NewPointToPoint(g.untyped(), kind, typeOf[T](), reduce.Bytes(buf), peer, tag)
 }
 
 // ISend starts a Send and returns at once.
 func ISend[T Element](g *Group, buf []T, dst int, tag ...int) *Work {
-	return startPointToPoint(newPointToPoint(g, call.KindSend, data(buf), dst, tag))
+	return startPointToPoint(newPointToPoint(g, call.KindSend, buf, dst, tag))
 }
 
 // IRecv starts a Recv and returns at once.
 func IRecv[T Element](g *Group, buf []T, src int, tag ...int) *Work {
-	return startPointToPoint(newPointToPoint(g, call.KindRecv, data(buf), src, tag))
+	return startPointToPoint(newPointToPoint(g, call.KindRecv, buf, src, tag))
 }
 
 // A P2POp is a send or receive that [Batch] will start.
@@ -58,12 +58,12 @@ type P2POp struct{ call core.PointToPoint }
 
 // SendOp describes a Send for [Batch].
 func SendOp[T Element](g *Group, buf []T, dst int, tag ...int) P2POp {
-	return P2POp{newPointToPoint(g, call.KindSend, data(buf), dst, tag)}
+	return P2POp{newPointToPoint(g, call.KindSend, buf, dst, tag)}
 }
 
 // RecvOp describes a Recv for [Batch].
 func RecvOp[T Element](g *Group, buf []T, src int, tag ...int) P2POp {
-	return P2POp{newPointToPoint(g, call.KindRecv, data(buf), src, tag)}
+	return P2POp{newPointToPoint(g, call.KindRecv, buf, src, tag)}
 }
 
 // Batch starts all operations, receives first, and returns their Work in the order of ops. Sends and receives in a
@@ -89,7 +89,7 @@ func Batch(ops ...P2POp) []*Work {
 // receive has matched. It returns what a Recv would return: source, tag and length, so that you can choose a buffer.
 // The message is still to be received. If several goroutines receive, another one may receive it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
-	t, err := newPointToPoint(g, call.KindProbe, data[byte](nil), src, tag).Run(ctx)
+	t, err := newPointToPoint(g, call.KindProbe, []byte(nil), src, tag).Run(ctx)
 	if err != nil {
 		return Status{}, public(err)
 	}
@@ -98,6 +98,6 @@ func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 
 // TryProbe is Probe without waiting. found reports whether there is a message.
 func TryProbe(g *Group, src int, tag ...int) (st Status, found bool, err error) {
-	s, found, err := newPointToPoint(g, call.KindProbe, data[byte](nil), src, tag).Try()
+	s, found, err := newPointToPoint(g, call.KindProbe, []byte(nil), src, tag).Try()
 	return Status(s), found, public(err)
 }

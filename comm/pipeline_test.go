@@ -42,10 +42,11 @@ func TestChunksGoAheadHoweverManyHaveGone(t *testing.T) {
 		p = append(append(p, receives...), sends...)
 		out, in := bytes.Repeat([]byte{byte(g.Rank())}, before+ahead), make([]byte, before+ahead)
 		call := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: 1, Caller: aMinute{ctx}}
+
 		if err := g.core.Comm.Begin(call.Seq, call.Call, 0); err != nil {
 			return err
 		}
-		err := g.core.Pipeline.Run(call, &pipeline.Task{Plan: p, Src: pipeline.Vector{Buf: out}, Dst: pipeline.Vector{Buf: in}})
+		err := g.core.Pipeline().Run(call, &pipeline.Task{Plan: p, Src: pipeline.Vector{Buf: out}, Dst: pipeline.Vector{Buf: in}})
 		if err != nil || !bytes.Equal(in, bytes.Repeat([]byte{byte(peer)}, before+ahead)) {
 			return fmt.Errorf("got %v, %w", in, err)
 		}

@@ -33,14 +33,14 @@ func worldOver(t testing.TB, name string, size int) *testWorld {
 	if name == "chunks" {
 		w := newTestWorld(t, transports["mem"](t, size))
 		for _, g := range w.groups {
-			g.world.ChunkSize, g.core.Pipeline.ChunkSize = 400, 400
+			g.world.ChunkSize, g.core.Pipeline().ChunkSize = 400, 400
 		}
 		return w
 	}
 	if placement, is := strings.CutSuffix(name, inPieces); is {
 		w := worldOver(t, placement, size)
 		for _, g := range w.groups {
-			g.world.ChunkSize, g.core.Pipeline.ChunkSize, g.world.MayOverlap = 500, 500, true
+			g.world.ChunkSize, g.core.Pipeline().ChunkSize, g.world.MayOverlap = 500, 500, true
 		}
 		return w
 	}

@@ -20,7 +20,7 @@ func init() {
 			return err
 		}
 		other := 1 - g.Rank()
-		fmt.Println("memory", g.core.TeamOfAll() != nil, "process", g.world.Neighbour(other) > 0, "processors", g.world.Processors().Ranks)
+		fmt.Println("memory", g.core.TeamOfAll(), "process", g.world.Neighbour(other) > 0, "processors", g.world.Processors().Ranks)
 		if g.Rank() == 1 {
 			fmt.Println("state", g.world.State(other) != "")
 			_, _ = io.Copy(io.Discard, waitForever{})

@@ -57,7 +57,7 @@ func TestRandomProgramsOfAnyWay(t *testing.T) {
 			w := worldOver(t, world, size)
 			defer w.close()
 			for _, g := range w.groups {
-				g.core.Choose.Tuning = tuning
+				g.core.Choices().Tuning = tuning
 			}
 			p := newProgram(seed, size, 60)
 			w.run(func(ctx context.Context, g *Group) error {

@@ -26,12 +26,13 @@ func TestWhatOperationsMakeSenseFor(t *testing.T) {
 
 // meanings tries all operations on T, known as name, of which those given are to make sense.
 func meanings[T Element](ctx context.Context, g *Group, name string, sensible []Op) error {
-	for _, op := range append([]Op{MinLoc, MaxLoc, PreMulSum(2)}, bitwise...) {
+	twice := PreMulSum(2)
+	for _, op := range append([]Op{MinLoc, MaxLoc, twice}, bitwise...) {
 		want := slices.Contains(sensible, op)
 		switch op {
 		case MinLoc, MaxLoc: // as Min and Max
 			want = slices.Contains(sensible, Op(Min))
-		case PreMulSum(2):
+		case twice:
 			want = true
 		}
 		for call, err := range map[string]error{

@@ -31,14 +31,18 @@ type operation interface {
 	Status() core.Status
 }
 
-// startCollective starts the collective that describe describes. It and its Work take one allocation.
-func startCollective(describe func(c *core.Collective)) *Work {
+// do carries out a collective. b is nil if there are no blocks of different lengths.
+func (g *Group) do(ctx context.Context, a *core.Args, b *core.Blocks) error {
+	return public(g.untyped().Do(ctx, a, b))
+}
+
+// start starts a collective. It and its Work take one allocation.
+func (g *Group) start(a *core.Args, b *core.Blocks) *Work {
 	var s struct {
 		core.Collective
 		work Work
 	}
-	describe(&s.Collective)
-	s.Start()
+	g.untyped().Start(&s.Collective, a, b)
 	s.work.of = &s.Collective
 	return &s.work
 }

@@ -15,10 +15,31 @@ type Call struct {
 // root, the upper half what travels of the history before the call; see History.Add.
 type Packed struct{ What, RootAndBefore, Count uint64 }
 
-// Pack returns a call without details as Packed.
-func Pack(kind Kind, typ, reduce uint8, root, count int) Packed {
-	return Packed{uint64(kind) | uint64(typ)<<8 | uint64(reduce)<<16, uint64(uint32(root)), uint64(count)}
+// Pack returns a call that only moves elements as Packed.
+func Pack(kind Kind, typ uint8, root, count int) Packed {
+	return Packed{uint64(kind) | uint64(typ)<<8, uint64(uint32(root)), uint64(count)}
 }
+
+// SetReduction makes p a call that combines elements by r.
+func (p *Packed) SetReduction(r *Reduction) {
+	p.What |= uint64(r.Code) << 16
+	p.SetDetail(r.Detail())
+}
+
+// SetDetail sets the detail of the call.
+func (p *Packed) SetDetail(d uint32) { p.What = uint64(uint32(p.What)) | uint64(d)<<32 }
+
+// Agreed returns what ranks agree on: p without the history.
+func (p Packed) Agreed() Packed {
+	p.RootAndBefore &= 1<<32 - 1
+	return p
+}
+
+// Kind returns the kind of the call.
+func (p Packed) Kind() Kind { return Kind(p.What) }
+
+// Root returns the root of the call.
+func (p Packed) Root() int { return int(int32(uint32(p.RootAndBefore))) }
 
 // Pack returns c as Packed.
 func (c Call) Pack() Packed {

@@ -43,7 +43,7 @@ func Describe(c Call) string {
 	case c.Reduce != 0:
 		more = ", " + opName(c.Reduce, c.Detail)
 	}
-	if int(kind) < len(kindNames) && kindNames[kind].root != "" {
+	if kind.HasRoot() {
 		more += fmt.Sprintf(", %s %d", kindNames[kind].root, c.Root)
 	}
 	return fmt.Sprintf("%v(%s%s)", kind, what, more)

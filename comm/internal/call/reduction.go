@@ -39,8 +39,8 @@ var Basic = func() (basic [CodeAvg + 1]Reduction) {
 }()
 
 // PreMulSum multiplies this rank's elements by factor and sums the products.
-func PreMulSum(factor float64) Reduction {
-	return Reduction{Code: CodePreMulSum, Kernel: reduce.Sum, Width: 1, Scale: factor, Scaled: true}
+func PreMulSum(factor float64) *Reduction {
+	return &Reduction{Code: CodePreMulSum, Kernel: reduce.Sum, Width: 1, Scale: factor, Scaled: true}
 }
 
 // An Own is an operation of the caller's own.
@@ -54,7 +54,7 @@ type Own struct {
 
 // NewOwn returns the operation called name, on values of block elements of type t. kernel combines them; it is nil if
 // the caller has passed none.
-func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel reduce.Kernel) Reduction {
+func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel reduce.Kernel) *Reduction {
 	o := &Own{name: name, typ: t, commutative: commutative, kernel: kernel}
 	o.checksum = uint32(Checksum(name, block, commutative))
 	described := name
@@ -65,10 +65,10 @@ func NewOwn(name string, t reduce.Type, block int, commutative bool, kernel redu
 		described += " in order of rank"
 	}
 	texts.Store(o.checksum, described)
-	return Reduction{Code: CodeOwn, Width: block, Own: o}
+	return &Reduction{Code: CodeOwn, Width: block, Own: o}
 }
 
-func (r Reduction) String() string {
+func (r *Reduction) String() string {
 	switch {
 	case r.Own != nil:
 		return r.Own.name
@@ -79,13 +79,15 @@ func (r Reduction) String() string {
 }
 
 // Ordered reports whether the order of operands matters to r.
-func (r Reduction) Ordered() bool { return r.Own != nil && !r.Own.commutative }
+func (r *Reduction) Ordered() bool { return r.Own != nil && !r.Own.commutative }
 
-// IsShort reports whether r needs only a kernel, and a division at most.
-func (r Reduction) IsShort() bool { return r.Width == 1 && !r.Scaled && !r.Normalize && r.Own == nil }
+// IsPlain reports whether r needs only a kernel of package reduce.
+func (r *Reduction) IsPlain() bool {
+	return r.Width == 1 && !r.Scaled && !r.Average && !r.Normalize && r.Own == nil
+}
 
 // Detail returns what ranks must agree on beyond r's code.
-func (r Reduction) Detail() uint32 {
+func (r *Reduction) Detail() uint32 {
 	if r.Own == nil {
 		return 0
 	}
@@ -93,7 +95,7 @@ func (r Reduction) Detail() uint32 {
 }
 
 // Resolve checks that r is possible for n elements of type t in a call of kind, and returns its kernel.
-func (r Reduction) Resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, error) {
+func (r *Reduction) Resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, error) {
 	if r.Code == 0 {
 		return nil, errors.New("no operation given: want Sum, Prod, Min, Max or another Op")
 	}
@@ -118,7 +120,7 @@ func (r Reduction) Resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, erro
 }
 
 // checkOwn checks that r, an operation of the caller's own, can combine elements of type t.
-func (r Reduction) checkOwn(t reduce.Type) error {
+func (r *Reduction) checkOwn(t reduce.Type) error {
 	switch {
 	case r.Own.kernel == nil:
 		return fmt.Errorf("%v was made without a function", r)

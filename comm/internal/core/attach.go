@@ -44,13 +44,17 @@ const (
 	shares
 )
 
-// attach makes the group's team, or a team on every machine with more than one member, unless it has tried before.
+// attach makes the group's team, or a team on every machine with more than one member, unless it has tried before. It
+// fails if the group has.
 func (c *Collective) attach() error {
 	g := c.g
-	if !g.unattached {
-		return nil
+	if err := g.Comm.Err(); err != nil || !g.unattached || !c.kind().UsesMemory() {
+		return err
 	}
 	g.unattached = false
+	if err := c.begin(); err != nil {
+		return err
+	}
 	at := g.Placed()
 	mem, verdict, problem, err := c.share(call.Checksum(g.id, "memory"), at)
 	switch {
@@ -72,20 +76,21 @@ func (c *Collective) attach() error {
 			return errors.Join(err, mem.Close())
 		}
 	}
-	if team != nil {
-		g.Comm.OnFailure(team.Alert)
-	}
-	g.teamHere.Store(team)
+	g.here = at.Here()
+	var first Backend
 	if len(at.Members) == 1 {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
-		g.team.Store(team)
+		g.memory = &memory{local{g, team}}
+		first = g.memory
 	} else {
 		leastPart, mostPart := g.partSizes()
-		g.layout = &hier.Layout{
-			Nodes: at, Choose: g.Choose, Team: team, LeastPart: leastPart, MostPart: mostPart,
-		}
+		first = &stages{local: local{g, team}, layout: &hier.Layout{
+			Nodes: at, Choose: g.messages.choose, Team: team, LeastPart: leastPart, MostPart: mostPart,
+		}}
 	}
-	return g.Comm.Begin(c.seq, c.call, c.before) // once more, so that the bytes moved here do not count
+	g.first.Store(&first)
+	g.Comm.OnFailure(first.Interrupt)
+	return nil
 }
 
 // share returns the memory that is exported by key, which the first rank of every machine creates, and the verdict of
@@ -118,7 +123,7 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 func (c *Collective) least(verdict byte) (byte, error) {
 	g, word := c.g, make([]byte, c.elem)
 	word[0] = verdict
-	agreed := pipeline.InPlace(g.Choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
+	agreed := pipeline.InPlace(g.messages.choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.Kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
 	err := c.exchange(&agreed)
 	return word[0], err

@@ -5,31 +5,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/pipeline"
-	"github.com/gorun/gorun/comm/internal/plan"
 )
-
-// Barrier makes c a Barrier.
-func (c *Collective) Barrier(g *Group) *Collective { return c.synchronization(g, call.KindBarrier) }
-
-// synchronization makes c a collective that moves nothing: it only makes sure that all ranks make the same call.
-func (c *Collective) synchronization(g *Group, kind call.Kind) *Collective {
-	c.is(g, kind, 0, 0)
-	c.body = (*Collective).synchronize
-	return c
-}
-
-func (c *Collective) synchronize() error {
-	if t := c.teamOfAll(); t != nil {
-		return t.Barrier()
-	}
-	if h := c.inStages(false); h != nil {
-		return h.Barrier()
-	}
-	return c.exchange(&pipeline.Task{Plan: c.planned(func() plan.Plan {
-		return c.g.Choose.Barrier(c.g.rank, c.g.Size())
-	})})
-}
 
 // A MonitoredBarrier begins to ask which ranks have come monitorTime before its deadline, or when half of its time has
 // passed if that is later.
@@ -37,7 +13,7 @@ const monitorTime = 4 * time.Second
 
 // MonitoredBarrier is a Barrier that names every rank that does not come.
 func (g *Group) MonitoredBarrier(ctx context.Context) error {
-	return new(Collective).synchronization(g, call.KindMonitoredBarrier).Run(ctx)
+	return g.Do(ctx, &Args{Kind: call.KindMonitoredBarrier}, nil)
 }
 
 // monitor makes c, a MonitoredBarrier, ask all ranks whether they have come, unless stop is called before. One rank

@@ -119,11 +119,13 @@ func codeBelow(function string) string {
 
 // endBroken ends c, whose perform the caller's code has ended: by a panic with value v, or by Goexit if v is nil. mine
 // says that this is the goroutine of the call, in which the panic continues.
-func (c *Collective) endBroken(v any, mine bool) {
+func (c *Collective) endBroken(b Backend, v any, mine bool) {
 	g := c.g
 	f := g.broken(fmt.Sprintf("%v #%d", c.kind(), c.seq), v)
-	_ = g.Pipeline.End() // with f
-	c.endInMemory(f)
+	g.messages.Abandon() // also if it is a part of b
+	if b != nil {
+		b.Abandon()
+	}
 	g.Comm.End(c.seq, f)
 	c.err = c.failed(f)
 	g.Comm.AwaitNotified(NotifyTimeout)
@@ -133,6 +135,10 @@ func (c *Collective) endBroken(v any, mine bool) {
 	}
 	if c.done != nil {
 		close(c.done)
+	}
+	if c == &g.blocking { // Do does not come to that
+		c.err = nil
+		g.pass(c.seq)
 	}
 	if mine && v != nil {
 		panic(v)

@@ -9,7 +9,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
@@ -22,31 +21,25 @@ type Group struct {
 	Comm      *endpoint.Communicator
 	Ranks     []int // world ranks in group order
 	Timeout   time.Duration
-	Choose    plan.Choices // which algorithms members use
-	OnFailure func(error)  // called for every call that fails
+	OnFailure func(error) // called for every call that fails
 
 	id    uint64
 	index map[int]int // world rank -> group rank
 	rank  int         // this rank's group rank
 
 	order     order
-	history   call.History               // of the collectives whose turn has come
-	reported  atomic.Bool                // a call has returned that collectives do not match
-	noSharing atomic.Bool                // members do not share memory
-	team      atomic.Pointer[shm.Team]   // of all members, if they share memory
-	teamHere  atomic.Pointer[shm.Team]   // of the members on this machine, if they do; the same one, or that of layout
-	spare     atomic.Pointer[Collective] // see Spare
-	short     Collective                 // the call that enter has begun
+	history   call.History            // of the collectives whose turn has come
+	reported  atomic.Bool             // a call has returned that collectives do not match
+	noSharing atomic.Bool             // members do not share memory
+	first     atomic.Pointer[Backend] // takes what it can; messages carries out the rest
 
 	// Only for the goroutine that carries out a collective:
-	unattached bool         // members may share memory, and have not tried
-	layout     *hier.Layout // where members are, if they share memory on several machines
-	running    *Collective  // the call that a team carries out
-	Pipeline   pipeline.Pipeline
-	staged     hier.Call
-	plans      map[call.Call]*cached
-	mostJoined int       // see World.mostJoined
-	lastPlan   plan.Plan // memory for plans that are not cached, because lengths may differ
+	blocking   Collective  // the call that Do carries out at once
+	running    *Collective // the call that a team carries out
+	memory     *memory     // first, if it is that
+	messages   messages
+	unattached bool  // members may share memory, and have not tried
+	here       []int // the members on this machine, once they share memory
 	scratch    pipeline.Scratch
 }
 
@@ -58,25 +51,32 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g := &Group{
 		World: w, Comm: comm, id: id, Ranks: ranks, index: make(map[int]int, len(ranks)), Timeout: timeout,
-		OnFailure:  func(error) {},
-		mostJoined: w.mostJoined(ranks),
+		OnFailure: func(error) {},
 	}
 	for i, r := range ranks {
 		g.index[r] = i
 	}
-	g.Choose = plan.NewChoices(g.algorithms(), rules)
 	g.rank = g.index[w.Rank]
-	g.Pipeline = pipeline.New(comm, ranks, g.rank, g.chunkSize())
+	g.messages = messages{
+		g: g, choose: plan.NewChoices(g.algorithms(), rules), mostJoined: w.mostJoined(ranks),
+		pipeline: pipeline.New(comm, ranks, g.rank, g.chunkSize()),
+	}
+	g.blocking.g = g
 	g.unattached = w.canShare(ranks)
 	g.noSharing.Store(!g.unattached)
-	g.short.g = g
 	w.Heap.Retain()
 	return g, nil
 }
 
+// Choices returns the algorithms with messages among which members choose.
+func (g *Group) Choices() *plan.Choices { return &g.messages.choose }
+
+// Pipeline returns what carries out the group's plans.
+func (g *Group) Pipeline() *pipeline.Pipeline { return &g.messages.pipeline }
+
 // InMemory returns which algorithms members on this machine use in the memory that they share.
 func (g *Group) InMemory() choice.Chooser {
-	c := choice.Chooser{Table: shm.Ways, Tuning: g.Choose.Tuning}
+	c := choice.Chooser{Table: shm.Ways, Tuning: g.messages.choose.Tuning}
 	if g.World.hasProcessors() {
 		c.Table = shm.WaysWithProcessors
 	}
@@ -122,9 +122,9 @@ func (g *Group) Abort(cause error) {
 func (g *Group) Compare() error {
 	last, idle := g.order.block()
 	if idle {
-		if t := g.teamHere.Load(); t != nil && g.Comm.Usable() {
-			if m, ok := errors.AsType[*shm.Mismatch](t.CompareAll()); ok {
-				g.Comm.Fail(g.mismatch(m))
+		if b := g.first.Load(); b != nil && g.Comm.Usable() {
+			if err := (*b).Compare(); err != nil {
+				g.Comm.Fail(err)
 			}
 		}
 		g.pass(last)

@@ -34,23 +34,27 @@ func (g *Group) MembersOf(ranks []int) ([]int, error) {
 // AgreeOnGroup makes sure that all ranks of g pass the same ranks and tuning. The result identifies the group; see
 // [Group.IDAfter].
 func (g *Group) AgreeOnGroup(ctx context.Context, ranks []int, tuning string) (seq uint64, err error) {
-	c := new(Collective).synchronization(g, call.KindNewGroup)
-	call.SetList(&c.call, ranks)
-	if tuning != "" {
-		c.call.Detail = uint32(call.Checksum(tuning))
-	}
-	return c.seqAfter(ctx)
+	return g.agree(ctx, call.KindNewGroup, func(what *call.Call) {
+		call.SetList(what, ranks)
+		if tuning != "" {
+			what.Detail = uint32(call.Checksum(tuning))
+		}
+	})
 }
 
 // AgreeOnMesh makes sure that all ranks of g pass the same shape and names. The result identifies the mesh's groups.
 func (g *Group) AgreeOnMesh(ctx context.Context, shape []int, names []string) (seq uint64, err error) {
-	c := new(Collective).synchronization(g, call.KindNewMesh)
-	call.SetMesh(&c.call, shape, names)
-	return c.seqAfter(ctx)
+	return g.agree(ctx, call.KindNewMesh, func(what *call.Call) { call.SetMesh(what, shape, names) })
 }
 
-func (c *Collective) seqAfter(ctx context.Context) (uint64, error) {
-	err := c.Run(ctx)
+// agree makes sure that all ranks make the same call. set sets what they agree on. It returns the number of the call.
+func (g *Group) agree(ctx context.Context, kind call.Kind, set func(what *call.Call)) (seq uint64, err error) {
+	var c Collective
+	c.set(ctx, g, &Args{Kind: kind}, nil)
+	what := c.call.Call()
+	set(&what)
+	c.call = what.Pack()
+	err = c.Run(ctx)
 	return c.seq, err
 }
 
@@ -65,13 +69,14 @@ func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
 // equal, of their ranks in g; none for a negative color.
 func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq uint64, err error) {
 	type choice struct{ color, key int64 }
-	c := new(Collective)
-	c.is(g, call.KindSplit, 0, 0)
+	var c Collective
+	c.set(ctx, g, &Args{Kind: call.KindSplit}, nil)
 	c.elem = 16
-	choices := make([]choice, c.g.Size())
-	c.body = func(c *Collective) error {
-		choices[c.g.rank] = choice{int64(color), int64(key)}
-		return c.exchangeInPlace(c.g.Choose.AllGather(nil, c.g.rank, plan.EqualBlocks(c.g.Size(), 1), c.elem), reduce.Bytes(choices))
+	choices := make([]choice, g.Size())
+	c.steps = func(c *Collective) error {
+		choices[g.rank] = choice{int64(color), int64(key)}
+		all := g.messages.choose.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), 1), c.elem)
+		return c.exchangeInPlace(all, reduce.Bytes(choices))
 	}
 	if err := c.Run(ctx); err != nil || color < 0 {
 		return nil, 0, err

@@ -23,6 +23,7 @@ const (
 // its object takes part as well. It sends a negative size, and then the reason.
 type Objects struct {
 	Collective
+	args    Args
 	limit   int    // of an object, in bytes
 	payload []byte // this rank's object, encoded, or the reason; then what it receives
 	cause   error  // why this rank has no object
@@ -32,14 +33,27 @@ type Objects struct {
 // NewObjects begins to describe a call of kind on g, in which each rank sends count objects in one message of at most
 // limit bytes.
 func NewObjects(g *Group, kind call.Kind, count, limit int) *Objects {
-	o := &Objects{limit: limit}
-	o.is(g, kind, call.TypeObject, count)
-	o.call.Detail = uint32(limit)
+	o := &Objects{limit: limit, args: Args{Kind: kind, Type: call.TypeObject, Count: count}}
+	o.set(context.Background(), g, &o.args, nil)
+	if g == NoGroup {
+		o.Refuse(ErrNoGroup)
+	}
 	return o
 }
 
 // Refuse records what is wrong with the call; the first reason stays.
-func (o *Objects) Refuse(err error) { o.refuse(err) }
+func (o *Objects) Refuse(err error) {
+	if o.err == nil {
+		o.err = o.g.Refused(badArgument(o.kind(), err))
+	}
+}
+
+// setRoot makes r the root of the call.
+func (o *Objects) setRoot(r int) {
+	if o.args.Root = r; !o.g.Has(r) {
+		o.Refuse(noRank(o.g, r))
+	}
+}
 
 // SetPayload sets this rank's object, or err as the reason why it has none.
 func (o *Objects) SetPayload(b []byte, err error) {
@@ -89,7 +103,9 @@ func (o *Objects) checkSize(rank int, size int64) (none bool, err error) {
 }
 
 func (o *Objects) run(ctx context.Context, body func() error) error {
-	o.body = func(*Collective) error { return body() }
+	o.set(ctx, o.g, &o.args, nil)
+	o.call.SetDetail(uint32(o.limit))
+	o.steps = func(*Collective) error { return body() }
 	if err := o.Run(ctx); err != nil {
 		return err
 	}
@@ -111,7 +127,7 @@ func (o *Objects) broadcastBytes(b []byte, src int) error {
 // Broadcast returns the payload of rank src.
 func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 	g := o.g
-	o.root(src)
+	o.setRoot(src)
 	size := []int64{o.size()}
 	err := o.run(ctx, func() error {
 		if err := o.broadcastBytes(reduce.Bytes(size), src); err != nil {
@@ -131,14 +147,14 @@ func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 // AllGather returns the payloads of all ranks.
 func (o *Objects) AllGather(ctx context.Context) ([][]byte, error) {
 	return o.collect(ctx, true, func(all pipeline.Vector) pipeline.Task {
-		p, _ := o.g.Choose.AllGatherV(nil, o.g.rank, all.Blocks, 1, 0) // blocks of separate objects are never joined
+		p, _ := o.g.messages.choose.AllGatherV(nil, o.g.rank, all.Blocks, 1, 0) // blocks of separate objects are never joined
 		return pipeline.Task{Plan: p, Src: all, Dst: all}
 	})
 }
 
 // Gather returns the payloads of all ranks on rank dst, and nil elsewhere.
 func (o *Objects) Gather(ctx context.Context, dst int) ([][]byte, error) {
-	o.root(dst)
+	o.setRoot(dst)
 	return o.collect(ctx, o.g.rank == dst, func(all pipeline.Vector) pipeline.Task {
 		return pipeline.Task{
 			Plan: plan.LinearGather(nil, o.g.rank, dst, len(o.payload), all.Blocks),
@@ -155,7 +171,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	var all pipeline.Vector
 	err := o.run(ctx, func() error { // the sizes go to all ranks, so that all know if an object is missing
 		sizes[g.rank] = o.size()
-		if err := o.exchangeInPlace(g.Choose.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), sizeBytes), 1), reduce.Bytes(sizes)); err != nil {
+		if err := o.exchangeInPlace(g.messages.choose.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), sizeBytes), 1), reduce.Bytes(sizes)); err != nil {
 			return err
 		}
 		for r, n := range sizes {
@@ -183,7 +199,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 // has none.
 func (o *Objects) Scatter(ctx context.Context, payloads [][]byte, cause error, src int) ([]byte, error) {
 	g := o.g
-	o.root(src)
+	o.setRoot(src)
 	var sizes []int64
 	if g.rank == src {
 		o.SetPayload(nil, cause)

@@ -4,9 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/hier"
-	"github.com/gorun/gorun/comm/internal/pipeline"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
@@ -15,28 +12,13 @@ import (
 // caller's elements, which are scaled if the operation asks for that. Half floats that are added or multiplied may
 // become float32.
 type reducing struct {
-	op          call.Reduction // none: the call only moves elements
+	op          *call.Reduction // nil: the call only moves elements
 	kernel      reduce.Kernel
 	elemType    reduce.Type
 	operandType reduce.Type
 
 	into     []byte // where the result is to be left
 	operands []byte // where the operands are combined
-}
-
-// reduces makes c a call of kind that combines n elements of type t.
-func (c *Collective) reduces(g *Group, kind call.Kind, t reduce.Type, op call.Reduction, n int) {
-	c.is(g, kind, t, n)
-	c.elemType, c.operandType = t, t
-	c.op = op
-	var err error
-	if c.kernel, err = op.Resolve(kind, t, n); err != nil {
-		c.op = call.Reduction{}
-		c.refuse(err)
-		return
-	}
-	c.elem *= op.Width
-	c.call.Reduce, c.call.Detail = op.Code, op.Detail()
 }
 
 // widens reports whether elements of type t that o combines travel as float32, so that they are rounded once: half
@@ -54,10 +36,9 @@ func (g *Group) fold(t reduce.Type, o reduce.Op) func(dst []byte, sources [][]by
 	return reduce.Folds(t, o)
 }
 
-// widen makes the operands float32 if they travel so. That depends on who combines them, which is known when the call's
-// turn has come.
-func (c *Collective) widen() {
-	if c.op.Code != 0 && c.g.widens(c.elemType, c.op.Kernel, c.op.Scaled || c.op.Average, c.teamOfAll() != nil) {
+// widen makes the operands float32 if they travel so. That depends on whether a team of all ranks combines them.
+func (c *Collective) widen(team bool) {
+	if c.op != nil && c.g.widens(c.elemType, c.op.Kernel, c.op.Scaled || c.op.Average, team) {
 		c.operandType, c.elem = reduce.Float32, reduce.Float32.Size()
 		c.kernel = reduce.For(reduce.Float32, c.op.Kernel)
 	}
@@ -72,7 +53,10 @@ func (c *Collective) values(buf []byte) int { return len(buf) / c.elemType.Size(
 // setOperands makes the elements in buf the operands of c, which leaves its result in buf. Unless it may overwrite buf,
 // it takes a copy.
 func (c *Collective) setOperands(buf []byte, mayOverwrite bool) {
-	c.into, c.operands = buf, c.operandsOf(buf, mayOverwrite)
+	c.into, c.operands = buf, buf
+	if !mayOverwrite || c.op.Scaled || c.isWide() {
+		c.operands = c.operandsOf(buf, mayOverwrite)
+	}
 }
 
 // operandsOf returns the operands made of the elements in buf: buf itself if they are the same and it may be
@@ -103,11 +87,16 @@ func (c *Collective) operandMemory(buf []byte) []byte {
 	return c.g.scratch.Take(len(buf) / c.elemType.Size() * c.operandType.Size())
 }
 
-// finish leaves the result in into, made of the combined operands, if this rank gets a result.
-func (c *Collective) finish(result bool) {
-	if !result {
-		return
+// finish leaves the result in into, made of the combined operands, if this rank gets a result and there is no error. It
+// returns err.
+func (c *Collective) finish(result bool, err error) error {
+	if result && err == nil && (c.op.Average || c.op.Normalize || c.isWide()) {
+		c.finishOperands()
 	}
+	return err
+}
+
+func (c *Collective) finishOperands() {
 	if c.op.Average {
 		reduce.Divide(c.operandType, c.operands, c.g.Size())
 	}
@@ -119,25 +108,50 @@ func (c *Collective) finish(result bool) {
 	}
 }
 
+// finishBlock is finish for a call whose result is block, a part of the operands.
+func (c *Collective) finishBlock(block []byte, err error) error {
+	c.into, c.operands = c.out.Buf, block
+	if err == nil && !c.isWide() {
+		c.operands = c.into[:copy(c.into, block)]
+	}
+	return c.finish(true, err)
+}
+
+// setResult makes out the result, with memory for its operands.
+func (c *Collective) setResult(out []byte) {
+	c.into, c.operands = out, out
+	if c.isWide() {
+		c.operands = c.operandMemory(out)
+	}
+}
+
+// joinBuffers makes the elements of all buffers of c, an AllReduceCoalesced, the operands.
+func (c *Collective) joinBuffers() {
+	joined := c.out.Bufs[0]
+	if len(c.out.Bufs) > 1 {
+		joined = c.g.scratch.Take(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.elemType.Size())
+		rest := joined
+		for _, buf := range c.out.Bufs {
+			rest = rest[copy(rest, buf):]
+		}
+	}
+	c.setOperands(joined, true)
+}
+
+// splitBuffers is finish for what joinBuffers has begun.
+func (c *Collective) splitBuffers(err error) error {
+	if err = c.finish(true, err); err == nil && len(c.out.Bufs) > 1 {
+		rest := c.into
+		for _, buf := range c.out.Bufs {
+			rest = rest[copy(buf, rest):]
+		}
+	}
+	return err
+}
+
 // folding returns how a team combines operands.
 func (c *Collective) folding() shm.Reduction {
 	return shm.Reduction{
 		Elem: c.elem, Kernel: shm.Kernel(c.kernel), Fold: c.g.fold(c.operandType, c.op.Kernel), Copies: c.op.Own != nil,
 	}
-}
-
-// reducesInStages is inStages for a call that reduces operands.
-func (c *Collective) reducesInStages() *hier.Call {
-	h := c.inStages(c.op.Ordered())
-	if h != nil {
-		h.Kernel, h.Fold, h.Ordered = c.kernel, c.folding(), c.op.Ordered()
-	}
-	return h
-}
-
-// exchangeOperands runs p on the operands.
-func (c *Collective) exchangeOperands(p plan.Plan) error {
-	t := pipeline.InPlace(p, c.operands)
-	t.Kernel = c.kernel
-	return c.exchange(&t)
 }

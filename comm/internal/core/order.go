@@ -154,6 +154,13 @@ func (g *Group) serve() {
 	done = true
 }
 
+// pass ends the turn that began with seize or block.
+func (g *Group) pass(seq uint64) {
+	if !g.order.release(seq) && g.order.more() {
+		g.Comm.Go(g.serve)
+	}
+}
+
 // Run carries c out, or waits until it has been.
 func (c *Collective) Run(ctx context.Context) error {
 	if c.err != nil {
@@ -177,27 +184,16 @@ func (c *Collective) Run(ctx context.Context) error {
 	}()
 	c.g.order.next()
 	c.perform(true)
-	return c.notified()
+	return c.g.notified(c.err)
 }
 
-// Start starts c and returns at once. The group carries it out.
-func (c *Collective) Start() {
-	if c.err != nil {
-		return
+// notified returns err, of a call. If that has failed, it first waits until the other members know.
+func (g *Group) notified(err error) error {
+	if err != nil {
+		g.Comm.AwaitNotified(NotifyTimeout)
+		g.noteMismatch(err)
 	}
-	c.ctx, c.done, c.started = context.Background(), make(chan struct{}), true
-	if c.g.order.enter(c) {
-		c.g.Comm.Go(c.g.serve)
-	}
-}
-
-// notified returns c's result. If c has failed, it first waits until the other members know.
-func (c *Collective) notified() error {
-	if c.err != nil {
-		c.g.Comm.AwaitNotified(NotifyTimeout)
-		c.g.noteMismatch(c.err)
-	}
-	return c.err
+	return err
 }
 
 // Wait waits until c has ended and returns its error. When ctx ends first, the group fails.
@@ -207,7 +203,7 @@ func (c *Collective) Wait(ctx context.Context) error {
 	}
 	select {
 	case <-c.Done():
-		return c.notified()
+		return c.g.notified(c.err)
 	default:
 	}
 	select {
@@ -216,8 +212,14 @@ func (c *Collective) Wait(ctx context.Context) error {
 		c.g.Comm.Fail(ctx.Err())
 		<-c.done
 	}
-	return c.notified()
+	return c.g.notified(c.err)
 }
+
+var alreadyDone = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // Done is closed when c has ended.
 func (c *Collective) Done() <-chan struct{} {

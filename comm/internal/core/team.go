@@ -3,116 +3,57 @@ package core
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
-	"github.com/gorun/gorun/comm/internal/hier"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/wait"
 )
 
 // The members of a group that share memory are a team: all of them, or those of one machine.
 
-// release closes the group's team, and releases the world's heap. No collective uses them, or will use them.
+// release closes the group's backends, and releases the world's heap. No collective uses them, or will use them.
 func (g *Group) release() {
-	g.team.Store(nil)
-	g.layout = nil
-	if t := g.teamHere.Swap(nil); t != nil {
-		_ = t.Close() // memory of its own: nothing can be wrong
+	if b := g.first.Swap(nil); b != nil {
+		g.memory = nil
+		(*b).Close()
 	}
 	g.World.Heap.Release()
 }
 
-// TeamOfAll returns the team that all members form, or nil if they do not all share memory.
-func (g *Group) TeamOfAll() *shm.Team { return g.team.Load() }
+// TeamOfAll reports whether all members form one team.
+func (g *Group) TeamOfAll() bool {
+	b := g.first.Load()
+	if b == nil {
+		return false
+	}
+	_, is := (*b).(*memory)
+	return is
+}
 
 // Moves is a number that changes while a long collective in shared memory, or a stage of one, goes on.
 func (g *Group) Moves() uint64 {
-	if t := g.teamHere.Load(); t != nil {
-		return t.Moves()
+	if b := g.first.Load(); b != nil {
+		return (*b).Moves()
 	}
 	return 0
 }
 
-// teamOfAll returns the team that carries out c, whose turn has come. It returns nil if the ranks form no team, or if
-// the team does not carry out such calls.
-func (c *Collective) teamOfAll() *shm.Team {
-	if t := c.g.team.Load(); t != nil && c.kind().UsesMemory() && t.Fits(c.elem) {
-		return t
-	}
-	return nil
-}
-
-// inStages returns c, whose turn has come, as a collective in stages, or nil if the group does not carry it out in
-// stages. ordered says that the operands have to be combined in order of rank.
-func (c *Collective) inStages(ordered bool) *hier.Call {
-	l := c.g.layout
-	if l == nil || !c.kind().UsesMemory() || ordered && !l.InOrder() {
-		return nil
-	}
-	if _, most := l.Sizes(); !shm.Fits(most, c.elem) {
-		return nil
-	}
-	h := &c.g.staged
-	*h = hier.Call{
-		Layout: l, Rank: c.g.rank, Size: c.g.Size(), RootRank: int(c.call.Root), Out: c.out.Buf, In: c.in.Buf,
-		Route: &c.cached().route, Scratch: &c.g.scratch, Call: c.messages(), Pipeline: &c.g.Pipeline,
-		Overlaps: c.overlaps(), Owner: c,
-	}
-	return h
-}
-
-// overlaps reports whether stages of c may run in two goroutines. The caller's own operations run only in the caller's.
-func (c *Collective) overlaps() bool {
-	return c.g.World.MayOverlap && runtime.GOMAXPROCS(0) > 1 && c.op.Own == nil
-}
-
-// beginInMemory begins the collective, whose call is p, with the team of the members on this machine, if there is one.
-func (c *Collective) beginInMemory(p call.Packed) {
-	if !c.kind().UsesMemory() {
-		return
-	}
-	if c.team = c.g.teamHere.Load(); c.team != nil {
-		c.g.running = c
-		c.team.Begin(c.seq, shm.Call(p), c.g.history.Digest())
-	}
-}
-
-// endInMemory ends what beginInMemory has begun. err says whether it has failed.
-func (c *Collective) endInMemory(err error) {
-	if c.team == nil {
-		return
-	}
-	c.g.Comm.Moved(c.seq, c.team.Sent, c.team.Received)
-	if err != nil {
-		c.team.Abandon()
-	}
-	c.team = nil
-}
-
 // worldRank returns the world rank of a rank of the team.
 func (g *Group) worldRank(rank int) int {
-	if g.layout != nil {
-		rank = g.layout.Here()[rank]
-	}
-	return g.Ranks[rank]
+	return g.Ranks[g.here[rank]]
 }
 
 // waitLong waits for a rank of the team, for as long as it takes.
 func (g *Group) waitLong(rank int, w wait.LongWait) error {
-	c := g.running
-	if c == &g.short {
-		c.call = call.Packed(g.team.Load().Call()).Call()
-	}
-	return c.await(g.worldRank(rank), w)
+	return g.running.await(g.worldRank(rank), w)
 }
 
 // await waits for w, a long wait for a world rank. It fails if that rank dies, or if the call is cancelled or times
 // out.
 func (c *Collective) await(rank int, w wait.LongWait) error {
-	op := c.g.Comm.Await(rank, c.seq, c.call, w.Done)
+	op := c.g.Comm.Await(rank, c.seq, c.begun.Call(), w.Done)
 	awake := make(chan struct{})
 	go func() {
 		defer close(awake)

@@ -33,7 +33,7 @@ type Call struct {
 	Rank, Size int // of the group
 	RootRank   int // of a call that has a root
 	Out, In    []byte
-	Route      **Route           // the cached route of such calls; nil until the first one
+	Route      *Route            // of such calls; nil: the call makes it
 	Scratch    *pipeline.Scratch // memory until the call ends
 	Overlaps   bool              // the stage by messages may run in another goroutine than those in memory
 	Owner      Owner

@@ -13,12 +13,12 @@ type Route struct {
 	pieces []piece // a single one if the call moves blocks, or nothing
 }
 
-// route returns the route of c: the cached one, or what build makes.
+// route returns the route of c: the one that it has, or what build makes.
 func (c *Call) route(build func() *Route) *Route {
-	if *c.Route == nil {
-		*c.Route = build()
+	if c.Route == nil {
+		c.Route = build()
 	}
-	return *c.Route
+	return c.Route
 }
 
 // rootedAt returns l with root on rail 0.

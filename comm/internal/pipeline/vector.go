@@ -42,10 +42,10 @@ func (v *Vector) is(w *Vector) bool {
 	return unsafe.SliceData(v.Buf) == unsafe.SliceData(w.Buf) && v.Base == w.Base
 }
 
-// Emptied returns an empty vector that reuses the slices of v.
-func (v *Vector) Emptied() Vector {
+// Clear makes v empty. It keeps memory for blocks.
+func (v *Vector) Clear() {
 	clear(v.Bufs)
-	return Vector{Bufs: v.Bufs[:0], Blocks: v.Blocks[:0]}
+	v.Buf, v.Bufs, v.Blocks = nil, v.Bufs[:0], v.Blocks[:0]
 }
 
 // SetBlocksOfBufs makes every buffer of v a block, in values of elem bytes.

@@ -1,0 +1,33 @@
+package core
+
+// A Backend carries out collectives of a group.
+//
+// A group has the backend messages, which carries out every call, and usually one that is faster and takes most of
+// them: memory if all members share memory, or else stages if some do. Another one (for GPUs, or for a network with
+// remote memory access) is made in attach, and takes what it can.
+type Backend interface {
+	// Takes reports whether Run carries out calls like c. It is the same on all members.
+	Takes(c *Collective) bool
+	// Run carries out c, whose turn has come. If it returns an error, the group fails with it. Only one goroutine at a
+	// time calls Takes and Run; any goroutine may call the other methods.
+	Run(c *Collective) error
+	// Abandon ends the call that Run has returned an error for, or has not returned from: the caller's code has panicked.
+	// The group has failed.
+	Abandon()
+	// Interrupt ends what Run waits for, because the group has failed. It must not wait.
+	Interrupt()
+	// Compare returns an error if another member has made other calls, as far as that is known here. No call is under way.
+	Compare() error
+	// Moves returns a number that changes while a long call goes on.
+	Moves() uint64
+	// Close releases the backend's memory. No call is under way, and none follows.
+	Close()
+}
+
+// backend returns the backend that carries out c, whose turn has come.
+func (g *Group) backend(c *Collective) Backend {
+	if b := g.first.Load(); b != nil && (*b).Takes(c) {
+		return *b
+	}
+	return &g.messages
+}
