@@ -2,6 +2,8 @@ package launcher
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -130,11 +132,17 @@ func TestReplaceAll(t *testing.T) {
 // TestHiddenProcess: a process that shares nothing with its worker any more is ended with the last worker that runs.
 func TestHiddenProcess(t *testing.T) {
 	s, con := spec(t, 2, "wait")
-	s.Workers[0].Argv = []string{"/bin/sh", "-c", `setsid env -i LAUNCHER_TEST_WORKER=1 "$0" wait & echo hidden $!; sleep 0.1`, s.Argv[0]}
+	end := filepath.Join(t.TempDir(), "end") // until then the worker lives
+	s.Workers[0].Argv = []string{
+		"/bin/sh", "-c", `setsid env -i LAUNCHER_TEST_WORKER=1 "$0" wait & echo hidden $!; until test -e "$1"; do sleep 0.05; done`, s.Argv[0], end,
+	}
 	s.Warn = func(string) {}
 	g := startApart(t, s)
 	con.wait(t, "ready", 2)
 	hidden := con.pids(t, "hidden", 1)[0]
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if local := nextEnd(t, g); local != 0 || !lives(hidden) || !lives(g.Pids()[1]) {
 		t.Errorf("%d has ended; the hidden process lives: %v", local, lives(hidden))
 	}

@@ -234,7 +234,7 @@ func TestStepSignals(t *testing.T) {
 	})
 	t.Run("ended by it", func(t *testing.T) {
 		g, _ := begin(t, true)
-		signal(t, syscall.SIGINT, g.Pids()[0], g.guard.Pid())
+		signal(t, syscall.SIGINT, g.guard.Pid(), g.Pids()[0])
 		if e := exits(t, g)[0]; e.Signal() != syscall.SIGINT || !e.Stopped || e.Interrupt != syscall.SIGINT {
 			t.Errorf("%+v", e)
 		}
