@@ -87,7 +87,6 @@ type testbed struct {
 	quit  chan struct{}
 
 	mu       sync.Mutex
-	started  []*fakeWorker
 	warnings []string
 	broken   int    // the local rank that does not start; negative: none
 	starting func() // called when a worker is started; may be nil

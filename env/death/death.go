@@ -97,8 +97,9 @@ func (d Death) String() string {
 			return d.Why
 		}
 		return d.status() + ": it " + d.Why
+	default:
+		return d.status()
 	}
-	return d.status()
 }
 
 // Describe says whose death it is, and how it ended: "rank 1 on node-a: exit code 3".

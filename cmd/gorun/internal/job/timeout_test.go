@@ -19,7 +19,10 @@ func TestEndByTimeout(t *testing.T) {
 	byTime := &agent.InterruptError{Signal: syscall.SIGTERM, Cause: over}
 	byStop := &agent.InterruptError{Signal: syscall.SIGTERM, By: agent.Command{Kind: agent.CommandStop}}
 	other := errors.New("no space")
-	for _, c := range []struct{ err, want error }{
+	for _, c := range []struct {
+		err  error
+		want any
+	}{
 		{nil, byTime},
 		{over, byTime},
 		{byTime, byTime},
@@ -30,7 +33,7 @@ func TestEndByTimeout(t *testing.T) {
 		if got := orTimeout(ctx, c.err); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
-		if got := orTimeout(t.Context(), c.err); got != c.err {
+		if got := orTimeout(t.Context(), c.err); !errors.Is(got, c.err) {
 			t.Errorf("without a timeout, %v: %v", c.err, got)
 		}
 	}
