@@ -152,6 +152,34 @@ func TestHiddenProcess(t *testing.T) {
 	}
 }
 
+// TestHiddenProcessOfStopping: such a process lives as long as a worker that is being stopped, and counts as no other worker's.
+func TestHiddenProcessOfStopping(t *testing.T) {
+	var warned warnings
+	s, con := spec(t, 2, "wait")
+	end := filepath.Join(t.TempDir(), "end") // until then the worker lives
+	s.Workers[0].Argv = []string{
+		"/bin/sh", "-c", `trap "" TERM; (setsid env -i LAUNCHER_TEST_WORKER=1 "$0" wait & echo hidden $!); until test -e "$1"; do sleep 0.05; done`, s.Argv[0], end,
+	}
+	s.Warn, s.Grace = warned.add, patience
+	g := startApart(t, s)
+	con.wait(t, "ready", 2)
+	hidden := con.pids(t, "hidden", 1)[0]
+	g.Stop(syscall.SIGTERM, 0)
+	g.Kill(1)
+	if local := nextEnd(t, g); local != 1 || !lives(hidden) || !lives(g.Pids()[0]) {
+		t.Errorf("%d has ended; the hidden process lives: %v", local, lives(hidden))
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if local := nextEnd(t, g); local != 0 || lives(hidden) {
+		t.Errorf("%d has ended; the hidden process lives: %v", local, lives(hidden))
+	}
+	if want := "processes that outlived their workers were killed: 1 of a rank that is not known"; warned.String() != want {
+		t.Errorf("warned %q, want %q", warned.String(), want)
+	}
+}
+
 // TestGuardOfReplaceLost: the gang is over when its guard is killed, and says so of all workers.
 func TestGuardOfReplaceLost(t *testing.T) {
 	s, con := spec(t, 2, "daemon", "wait")

@@ -38,7 +38,7 @@ func (u *unit) noteLeft(p proc.Process) {
 	}
 	w := u.gang.workerOf(p)
 	switch {
-	case w == nil && len(u.workers) == 1:
+	case w == nil && len(u.workers) == 1 && !u.gang.several:
 		w = u.workers[0]
 	case w == nil && len(u.living()) == 0:
 		u.left[p.Pid] = unknownWorker

@@ -92,6 +92,7 @@ type gang struct {
 	units       []*unit
 	workers     map[int]*worker    // by pid, of all units. No other process group can get such a number as long as the unit exists
 	marks       map[string]*worker // by the variable that only they have
+	several     bool               // workers have been started together
 	apart       bool               // see Request
 	finished    bool               // no others will be started
 	order       *exitOrder

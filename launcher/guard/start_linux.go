@@ -25,6 +25,7 @@ func (g *gang) start(m message) {
 		g.oom.begin()
 	}
 	req, pipes := m.Start, m.files
+	g.several = g.several || len(req.Workers) > 1
 	var stdin uintptr // the guard's own, /dev/null
 	if req.Stdin {
 		stdin, pipes = uintptr(pipes[0]), pipes[1:]

@@ -16,7 +16,7 @@ import (
 //
 // What a worker has started is found by the chain of its parents; or, if that has been cut, by the process group of
 // the worker, or by the variable in its environment that only this worker has. A process that has left all of these
-// belongs to no worker that is known. It is ended with the unit that is the last to run.
+// belongs to no worker that is known. It is ended with the unit whose workers are the last to end.
 type unit struct {
 	gang    *gang
 	workers []*worker
@@ -142,7 +142,7 @@ func (u *unit) own(list []proc.Process) (own []proc.Process) {
 	if len(list) == 0 || len(u.gang.units) == 1 {
 		return list
 	}
-	takesUnknown := !slices.ContainsFunc(u.gang.units, (*unit).runs)
+	takesUnknown := u.isLast()
 	units := map[int]*unit{} // by pid
 	for _, p := range list {
 		of := units[p.Parent]
@@ -157,6 +157,15 @@ func (u *unit) own(list []proc.Process) (own []proc.Process) {
 		}
 	}
 	return own
+}
+
+// isLast reports whether no other unit has living workers; of several units without any, one is the last.
+func (u *unit) isLast() bool {
+	units := u.gang.units
+	if slices.ContainsFunc(units, func(other *unit) bool { return other != u && len(other.living()) > 0 }) {
+		return false
+	}
+	return len(u.living()) > 0 || units[len(units)-1] == u
 }
 
 // workerOf returns the worker that p is, or whose group or mark it has inherited; nil: it is not known.
