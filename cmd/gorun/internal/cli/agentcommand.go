@@ -20,7 +20,7 @@ import (
 // agentCommand is the other end of gorun launch, on each host.
 func agentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: remote.Command, Hidden: true, Args: noArguments,
+		Use: remote.Command, Hidden: true, Short: "What gorun launch runs on hosts", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if isatty.IsTerminal(os.Stdin.Fd()) {
 				return usagef("gorun agent is what gorun launch runs on hosts; to run a program with this name, write gorun -- agent")

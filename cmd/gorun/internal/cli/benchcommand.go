@@ -118,7 +118,7 @@ func (o *options) forBench(c *bench.Config) ([]string, error) {
 // benchWorkerCommand is the worker that gorun bench starts.
 func benchWorkerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: bench.WorkerCommand, Hidden: true, Args: cobra.ExactArgs(1),
+		Use: bench.WorkerCommand, Hidden: true, Short: "A worker of gorun bench", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return bench.Work(cmd.Context(), args[0], cmd.OutOrStdout())
 		},

@@ -94,6 +94,22 @@ func TestHelpAndManualNameEveryFlag(t *testing.T) {
 	}
 }
 
+// TestEveryCommandHasHelp: also those that users do not know.
+func TestEveryCommandHasHelp(t *testing.T) {
+	root := newCommand(host{}, nil)
+	addCommands(root, host{}, nil, nil, nil, nil)
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "run" {
+			continue // its help is that of gorun
+		}
+		if cmd.Short == "" {
+			t.Errorf("gorun %s --help cannot say what it is for", cmd.Name())
+		} else if text := commandHelp(cmd); !strings.HasPrefix(text, "gorun "+cmd.Name()+": ") {
+			t.Errorf("gorun %s --help: %s", cmd.Name(), text)
+		}
+	}
+}
+
 func TestShell(t *testing.T) {
 	if got, want := shell([]string{"a", "", "I'm 6' tall", "x=$y", "--z=1,2"}), `a '' 'I'\''m 6'\'' tall' 'x=$y' --z=1,2`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -261,7 +261,7 @@ func drillsOf(names []string) (list []*drill.Scenario, err error) {
 // drillWorkerCommand is the worker that gorun drill starts.
 func drillWorkerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: drill.WorkerCommand, Hidden: true, Args: cobra.MinimumNArgs(2),
+		Use: drill.WorkerCommand, Hidden: true, Short: "A worker of gorun drill", Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return drill.Work(cmd.Context(), args[0], args[1], args[2:])
 		},
@@ -271,7 +271,7 @@ func drillWorkerCommand() *cobra.Command {
 // drillProgramCommand is what becomes a worker of the user's own program.
 func drillProgramCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: drill.ProgramCommand, Hidden: true, Args: cobra.MinimumNArgs(4), DisableFlagParsing: true,
+		Use: drill.ProgramCommand, Hidden: true, Short: "What becomes a worker of a program of your own in gorun drill", Args: cobra.MinimumNArgs(4), DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return drill.Become(args[0], args[1], args[2], args[3:])
 		},

@@ -31,9 +31,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	}
 	cmd := newCommand(here, start)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // behind flags there is always a program
-		addCommands(cmd, here, etcd)
-		cmd.AddCommand(runCommand("run", here, start), launchCommand(here, stdout, stderr), agentCommand())
-		cmd.AddCommand(benchCommand(here, start), benchWorkerCommand())
+		addCommands(cmd, here, start, stdout, stderr, etcd)
 	}
 	out := &checkedWriter{to: stdout}
 	cmd.SetArgs(args)
@@ -144,8 +142,9 @@ func withoutDashes(cmd *cobra.Command, command []string) []string {
 }
 
 // addCommands adds the commands, which take the place of a program.
-func addCommands(cmd *cobra.Command, here host, etcd Etcd) {
+func addCommands(cmd *cobra.Command, here host, start startFunc, stdout, stderr *os.File, etcd Etcd) {
 	cmd.AddCommand(
+		runCommand("run", here, start), launchCommand(here, stdout, stderr), agentCommand(), benchCommand(here, start), benchWorkerCommand(),
 		versionCommand(), envCommand(here), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(here, etcd),
 	)
