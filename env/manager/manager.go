@@ -3,7 +3,8 @@
 // for each. The package reads variables and, where they do not say it, asks the manager.
 //
 // There are two questions. For gorun, this process is the agent of its node. For a worker that a manager has started without gorun, it is
-// a rank. A Task answers both.
+// a rank. A Task answers both. A process that is no task may still belong to a job: HostsOfJob, FindKillLimit and SignalsAll answer what it
+// needs to know of that job.
 package manager
 
 import (

@@ -16,7 +16,7 @@ type KillLimit struct {
 const defaultKill = 30 * time.Second
 
 // FindKillLimit returns the limit of the job around this process. If ask is not set, it only reads variables. Otherwise every node of
-// every job would ask slurmctld when it starts.
+// every job would ask slurmctld when it starts. The error names a variable that is wrong.
 func FindKillLimit(lookup func(string) (string, bool), ask bool) (KillLimit, error) {
 	after, err := termination(lookup)
 	if err != nil || after > 0 {

@@ -1,7 +1,8 @@
 // Package cli is the command line of gorun: flags, wiring, exit codes. Its only entry point is Main.
 //
-// A command line becomes four values in turn: values (texts, and where they come from), flags (what the user has said), options (the flags,
-// checked and completed), and a job.Plan, which has all decisions. Package job carries that out.
+// A command line becomes four values in turn: values (flags.go: texts, and where they come from), flags (options.go: what the user has said;
+// the functions of flagtable.go set them), options (the flags, checked and completed), and a job.Plan (plan.go), which has all decisions.
+// Package job carries that out. What --dry-run prints is a document, made of the plan for one round. A launchPlan is what gorun launch starts.
 package cli
 
 import (
