@@ -119,9 +119,9 @@ func (m *messages) planned(c *Collective, build func() plan.Plan) plan.Plan {
 	return p
 }
 
-// remember adds v to m, which is emptied when it is full.
+// remember sets m[key] to v. If there is no room for another key, it empties m first.
 func remember[V any](m map[call.Packed]V, key call.Packed, v V) map[call.Packed]V {
-	if m == nil || len(m) == mostPlans {
+	if _, known := m[key]; m == nil || !known && len(m) == mostPlans {
 		m = make(map[call.Packed]V, mostPlans)
 	}
 	m[key] = v
