@@ -150,3 +150,15 @@ func TestRecent(t *testing.T) {
 		t.Errorf("%d operations in %v, %d bytes sent and %d received", n, over, sent, received)
 	}
 }
+
+// No record has ended before it began, however short its call was.
+func TestNoCallEndsBeforeItBegins(t *testing.T) {
+	var r Recorder
+	for seq := uint64(1); seq <= 20_000; seq++ {
+		r.BeginShort(seq, call.Packed{What: 5})
+		r.EndShort(seq, 0, 0, seq%2 == 0)
+		if n := r.At(seq); n.Ended.Before(n.Began) {
+			t.Fatalf("call %d began at %v and ended at %v", seq, n.Began, n.Ended)
+		}
+	}
+}

@@ -181,6 +181,9 @@ func (r *Recorder) At(seq uint64) *Record {
 	}
 	if ended := n.load(wordEnded); ended != 0 {
 		record.Ended = moment(ended).time()
+		if record.Ended.Before(record.Began) { // to convert one stamp twice gives two times
+			record.Ended = record.Began
+		}
 	}
 	if n.load(wordSeq) != seq {
 		return nil
