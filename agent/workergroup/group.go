@@ -170,6 +170,9 @@ func (g *Group) Exited(x death.Death, now time.Time) {
 	if x.LocalRank < len(g.workers) && g.workers[x.LocalRank].left == nil && g.workers[x.LocalRank].pid == x.Pid {
 		w = g.workers[x.LocalRank] // and another is being started in its place
 	}
+	if w.left != nil {
+		return // x is of one whose start has failed, as NotEntered has said
+	}
 	if w.left = &x; x.Failed() || !w.reading {
 		w.exited()
 		return

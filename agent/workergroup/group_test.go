@@ -10,8 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/agent/workergroup"
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/launcher"
 )
 
 // TestReplace: of three workers one dies, one takes part and one does not.
@@ -203,5 +206,22 @@ func TestFail(t *testing.T) {
 	_, second := b.mustBegin(2)
 	if second[0] != nil || second[1] == nil {
 		t.Errorf("started %v", second)
+	}
+}
+
+// TestExitOfNobody: the exit of a worker whose start has failed is nobody's, and counts for no other worker.
+func TestExitOfNobody(t *testing.T) {
+	b := newTestbed(t, 1)
+	g := workergroup.New(workergroup.Config{})
+	spec := launcher.Spec{Workers: []launcher.WorkerSpec{{Env: (&env.Worker{Round: 1, WorldSize: 1}).Environ()}}}
+	if _, err := g.Begin(spec, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	g.Entered(b, []int{7})
+	for _, pid := range []int{7, 8} {
+		g.Exited(death.Death{Pid: pid, ExitCode: 1}, time.Now())
+	}
+	if events := g.Take(); len(events) != 1 || events[0].Exit == nil || events[0].Exit.Pid != 7 {
+		t.Errorf("%+v, want one exit", events)
 	}
 }
