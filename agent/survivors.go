@@ -12,7 +12,7 @@ import (
 
 // This file is the part of the loop about the workers of a round: which of them live on, and what becomes of each.
 
-// A formed round is about to have its workers started. The loop says which of them.
+// formed is a round whose workers are about to start. The loop decides which of them do.
 type formed struct {
 	round, last *rendezvous.Round
 	spec        launcher.Spec

@@ -54,8 +54,8 @@ func (g *Gang) Resume(passed time.Duration) {
 	g.guard.AnswerBy(g.clock.first())
 }
 
-// answerIn sets the time when the agent gives up a guard that has not reported the end of workers: some time after
-// they are killed.
+// answerIn sets when the agent gives up on a guard that has not reported that these workers have ended: some time after
+// the guard kills them.
 func (g *Gang) answerIn(workers []*worker, grace time.Duration) {
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()

@@ -74,7 +74,7 @@ func (s *Start) Listen() error {
 	return nil
 }
 
-// Started says which processes the workers are, by local rank.
+// Started sets the processes of the workers, by local rank.
 func (s *Start) Started(pids []int) {
 	for _, w := range s.workers {
 		if w.socket.listener != nil {

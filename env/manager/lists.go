@@ -29,8 +29,8 @@ type hostList struct {
 	parse    func(file, text string) ([]Host, error)
 }
 
-// HostsOfJob returns the hosts of the job around this process, if a manager lists them, and the variable that says so, with its value.
-// All are empty if there is no such manager.
+// HostsOfJob returns the hosts that a resource manager lists for the job of this process, and the variable that lists them,
+// with its value. All are empty if no manager does.
 func HostsOfJob(lookup func(string) (string, bool)) (hosts []Host, variable, value string, err error) {
 	for _, m := range managers {
 		for _, l := range m.lists {

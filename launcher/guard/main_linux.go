@@ -143,7 +143,7 @@ func (g *gang) loop(commands <-chan message) {
 	}
 }
 
-// timeOver returns a channel that is ready when the time of a unit is over.
+// timeOver returns a channel that is ready when the time of the first unit is over.
 func (g *gang) timeOver() <-chan time.Time {
 	var first time.Time
 	for _, u := range g.units {

@@ -10,9 +10,7 @@ import (
 
 // TestLeaderDies before and after everything that it writes, once or each time. The others finish the job, and everything is decided once.
 func TestLeaderDies(t *testing.T) {
-	if testkit.Race {
-		t.Skip("each job is played in one goroutine")
-	}
+	testkit.WithoutRace(t) // each job is played in one goroutine
 	for what, is := range map[string]func(*writeDecision) bool{
 		"campaign": func(d *writeDecision) bool { return d == nil },
 		"form":     func(d *writeDecision) bool { return d != nil && d.decision.Form != nil },
