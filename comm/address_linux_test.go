@@ -3,6 +3,7 @@ package comm
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,7 +127,7 @@ func TestRanksReachEachOther(t *testing.T) {
 }
 
 func TestAnAddressThatIsNotThere(t *testing.T) {
-	_, err := Init(t.Context(), WithRank(1, 2), WithInitMethod("tcp://127.0.0.1:1"), WithAddress("203.0.113.77"))
+	_, err := Init(t.Context(), WithRank(1, 2), WithInitMethod("tcp://127.0.0.1:1"), WithAddress(netip.MustParseAddr("203.0.113.77")))
 	if ExitCode(err) != 2 || !strings.Contains(err.Error(), `address "203.0.113.77" (GORUN_COMM_ADDR, or gorun's --local-addr): 203.0.113.77 is not an address of this machine; this machine has `) {
 		t.Errorf("got %v", err)
 	}

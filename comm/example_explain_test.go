@@ -36,11 +36,15 @@ func ExampleGroup_Explain() {
 	// Output: true
 }
 
-func ExampleWithTuning() {
+func ExampleParseTuning() {
 	inWorld(4, func(ctx context.Context, world *comm.Group) error {
 		// In this group every rank combines its slice of a sum, however short that is; between machines sums go round
 		// the ring.
-		grads, err := comm.NewGroup(ctx, world, world.Ranks(), comm.WithTuning("all_reduce=shared; all_reduce=ring"))
+		tuning, err := comm.ParseTuning("all_reduce=shared; all_reduce=ring")
+		if err != nil {
+			return err
+		}
+		grads, err := comm.NewGroup(ctx, world, world.Ranks(), comm.WithTuning(tuning))
 		if err != nil {
 			return err
 		}

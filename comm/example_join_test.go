@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func ExampleWithInitMethod() {
 				comm.WithRank(rank, 2),
 				comm.WithToken("known to both ranks only"), // better from a file, or in GORUN_TOKEN
 				comm.WithTLS(),
-				comm.WithTransport("tcp"),
+				comm.WithTransport(comm.TransportTCP),
 				comm.WithConnections(4), // to each rank, as for a cloud that limits each
 			)
 			if err != nil {
@@ -84,8 +85,8 @@ func ExampleWithTimeout() {
 		comm.WithRank(0, 2),
 		comm.WithTimeout(time.Second),
 		comm.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
-		comm.WithAddress("127.0.0.1"), // or a name, a prefix such as 10.1.0.0/16, or an interface
-		comm.WithFlightOnQuit(false),  // this program does something else on SIGQUIT
+		comm.WithAddress(netip.MustParsePrefix("127.0.0.0/8")), // or an address, or comm.Interface("eth1")
+		comm.WithFlightOnQuit(false),                           // this program does something else on SIGQUIT
 	)
 	if missing, ok := errors.AsType[*comm.MissingRanksError](err); ok {
 		fmt.Println("missing:", missing.Missing)

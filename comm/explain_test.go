@@ -133,7 +133,7 @@ func TestGroupsHaveTuningsOfTheirOwn(t *testing.T) {
 		w := worldOver(t, world, size)
 		w.run(func(ctx context.Context, parent *Group) error {
 			for _, way := range parent.Ways("all_reduce") {
-				g, err := NewGroup(ctx, parent, []int{0, 1, 2, 3}, WithTuning("all_reduce="+way))
+				g, err := NewGroup(ctx, parent, []int{0, 1, 2, 3}, withRules("all_reduce="+way))
 				if err != nil {
 					return err
 				}
@@ -160,7 +160,7 @@ func TestGroupsOfDifferentTunings(t *testing.T) {
 	w := worldOver(t, "mem", 2)
 	defer w.close()
 	for r, err := range w.results(func(ctx context.Context, world *Group) error {
-		_, err := NewGroup(ctx, world, []int{0, 1}, WithTuning([]string{"all_reduce=ring", "all_reduce=halving"}[world.Rank()]))
+		_, err := NewGroup(ctx, world, []int{0, 1}, withRules([]string{"all_reduce=ring", "all_reduce=halving"}[world.Rank()]))
 		return err
 	}) {
 		if _, ok := errors.AsType[*MismatchError](err); !ok {
@@ -178,7 +178,7 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 	var all sync.WaitGroup
 	for rank := range size {
 		all.Go(func() {
-			g, err := Init(t.Context(), WithStore(store), WithRank(rank, size), WithTransport("tcp"), WithTuning(given[rank]),
+			g, err := Init(t.Context(), WithStore(store), WithRank(rank, size), WithTransport("tcp"), withRules(given[rank]),
 				WithLogger(slog.New(slog.NewTextHandler(&logs[rank], nil))))
 			if err != nil {
 				t.Error(err)
@@ -201,11 +201,26 @@ func TestAllRanksGoByTheTuningOfRank0(t *testing.T) {
 	}
 }
 
+// A wrong tuning is an error of ParseTuning, or of Init if it is in the environment.
 func TestTuningThatIsNone(t *testing.T) {
-	_, err := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1), WithTuning("all_reduce=rink"))
-	if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional, pairwise; or of flat, shared`) {
-		t.Errorf("got %v", err)
+	const rules = "all_reduce=rink"
+	_, err := ParseTuning(rules)
+	t.Setenv("GORUN_COMM_TUNE", rules)
+	_, ofInit := Init(t.Context(), WithStore(NewMemStore()), WithRank(0, 1))
+	for _, err := range []error{err, ofInit} {
+		if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), `all_reduce has no way "rink": want some of doubling, halving, ring, bidirectional, pairwise; or of flat, shared`) {
+			t.Errorf("got %v", err)
+		}
 	}
+}
+
+// withRules is WithTuning for rules that can be parsed.
+func withRules(rules string) GroupOption {
+	t, err := ParseTuning(rules)
+	if err != nil {
+		panic(err)
+	}
+	return WithTuning(t)
 }
 
 // The arrow is at one line, though an algorithm may be chosen for several lengths.

@@ -66,7 +66,7 @@ func TestRanksOnFarMachinesTakeFewSteps(t *testing.T) {
 			w := worldOver(t, c.world, c.size)
 			defer w.close()
 			w.run(func(ctx context.Context, world *Group) error {
-				g, err := NewGroup(ctx, world, world.Ranks(), WithTuning(c.tuning))
+				g, err := NewGroup(ctx, world, world.Ranks(), withRules(c.tuning))
 				if err != nil {
 					return err
 				}

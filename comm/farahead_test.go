@@ -100,13 +100,13 @@ func TestCollectivesOfRanksThatAreFarAhead(t *testing.T) {
 			close(ahead)
 		}()
 		w.run(func(ctx context.Context, g *Group) error {
-			all, err := NewGroup(ctx, g, g.Ranks(), WithTuning("barrier=pairwise;all_gather=pairwise;all_reduce=pairwise;reduce=linear;broadcast=linear"))
+			all, err := NewGroup(ctx, g, g.Ranks(), withRules("barrier=pairwise;all_gather=pairwise;all_reduce=pairwise;reduce=linear;broadcast=linear"))
 			if err != nil {
 				return err
 			}
 			var own *Group
 			for r := range size { // each rank sends to those to which collectives send first
-				three, err := NewGroup(ctx, g, []int{r, (r + 1) % size, (r + 2) % size}, WithTuning("broadcast=linear"))
+				three, err := NewGroup(ctx, g, []int{r, (r + 1) % size, (r + 2) % size}, withRules("broadcast=linear"))
 				if err != nil {
 					return err
 				}

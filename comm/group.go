@@ -79,9 +79,8 @@ func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
 
 // settings returns what a group made of g inherits from it.
 func (g *Group) settings() config {
-	rules := g.core.Choices().Tuning
 	return config{
-		Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: rules}, tuning: rules.String(), codec: g.codec, objectLimit: g.objectLimit,
+		Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Choices().Tuning}, codec: g.codec, objectLimit: g.objectLimit,
 	}
 }
 
@@ -197,15 +196,14 @@ func (g *Group) Abort(cause error) {
 }
 
 // NewGroup makes a group of some ranks of parent: ranks[i] of parent becomes rank i. Every rank of parent calls it with
-// the same ranks. It returns nil, nil on ranks that are not members. The options [WithTimeout], [WithCodec],
-// [WithObjectLimit] and [WithTuning] have an effect; the group inherits from parent what they do not set.
-func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...Option) (*Group, error) {
+// the same ranks. It returns nil, nil on ranks that are not members.
+func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...GroupOption) (*Group, error) {
 	if err := checkGroup("NewGroup", parent); err != nil {
 		return nil, err
 	}
 	cfg := parent.settings()
 	for _, o := range opts {
-		o(&cfg)
+		o.set(&cfg)
 	}
 	members, err := parent.core.MembersOf(ranks)
 	if err == nil {

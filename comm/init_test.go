@@ -67,11 +67,11 @@ func TestWaysToMeet(t *testing.T) {
 			"token": {WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken)},
 			"tls":   {WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTLS()},
 			"tls from machine to machine": {
-				WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTLS(), notNear,
+				WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTLS(), option(notNear),
 			},
 			"several connections": {WithStore(NewMemStore()), WithTransport("tcp"), WithConnections(3)},
 			"from machine to machine": {
-				WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTransport("tcp"), notNear,
+				WithInitMethod("tcp://" + testkit.ReservedAddr(t)), WithToken(longToken), WithTransport("tcp"), option(notNear),
 			},
 		}
 		for name, opts := range ways {
@@ -250,7 +250,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 	}{
 		"token":                        {[]Option{WithToken("another secret that nobody knows"), WithTLS()}, "refused our token"},
 		"TLS, on one machine":          {[]Option{WithToken(longToken)}, " has TLS: true, and this rank has TLS: false"},
-		"TLS, from machine to machine": {[]Option{WithToken(longToken), notNear}, "refused: its end of this connection has TLS: true"},
+		"TLS, from machine to machine": {[]Option{WithToken(longToken), option(notNear)}, "refused: its end of this connection has TLS: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -259,7 +259,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 			zero.Go(func() {
 				opts := []Option{way, WithRank(0, 2), WithTimeout(20 * time.Second), WithToken(longToken), WithTLS()}
 				if name == "TLS, from machine to machine" {
-					opts = append(opts, notNear)
+					opts = append(opts, option(notNear))
 				}
 				if g, err := Init(ctx, opts...); err == nil {
 					_ = g.Close()

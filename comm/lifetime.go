@@ -88,7 +88,7 @@ func connectAgent(ctx context.Context, opts []Option) error {
 		return nil
 	}
 	if life.options = opts; cfg.Token == os.Getenv("GORUN_TOKEN") {
-		life.options = append(slices.Clone(opts), withTokenOfRound)
+		life.options = append(slices.Clone(opts), option(withTokenOfRound))
 	}
 	if life.rounds != nil {
 		return nil

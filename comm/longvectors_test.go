@@ -28,7 +28,7 @@ func TestPipelines(t *testing.T) {
 		w := world(7)
 		defer w.close()
 		w.run(func(ctx context.Context, world *Group) error {
-			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast=pipeline;reduce=pipeline;reduce_scatter=pipeline"))
+			g, err := NewGroup(ctx, world, world.Ranks(), withRules("broadcast=pipeline;reduce=pipeline;reduce_scatter=pipeline"))
 			if err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func TestReductionsLeaveTheirInput(t *testing.T) {
 		for _, tuning := range []string{
 			"reduce=binomial;reduce_scatter=halving", "reduce=pipeline;reduce_scatter=pipeline", "reduce=linear;reduce_scatter=pairwise",
 		} {
-			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning(tuning))
+			g, err := NewGroup(ctx, world, world.Ranks(), withRules(tuning))
 			if err != nil {
 				return err
 			}

@@ -117,7 +117,7 @@ func TestBroadcastBetweenMachinesGoesByTheChosenWay(t *testing.T) {
 	defer w.close()
 	for way, messages := range map[string]uint64{"binomial": 2, "pipeline": 1} {
 		w.run(func(ctx context.Context, world *Group) error {
-			g, err := NewGroup(ctx, world, world.Ranks(), WithTuning("broadcast="+way))
+			g, err := NewGroup(ctx, world, world.Ranks(), withRules("broadcast="+way))
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestGuessableTokens(t *testing.T) {
 	}
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-			exposed["rank"] = WithAddress(n.IP.String())
+			exposed["rank"] = WithAddress(netip.MustParseAddr(n.IP.String()))
 		}
 	}
 	for what, option := range exposed {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"time"
 )
@@ -50,7 +49,7 @@ func runSurvivor(network string) int {
 	case "tcp":
 		options = append(options, WithTransport("tcp"))
 	case "tls":
-		options = append(options, WithTransport("tcp"), func(c *config) { c.Near = func(net.Conn) bool { return false } })
+		options = append(options, WithTransport("tcp"), option(notNear))
 	case "shm":
 		options = append(options, WithTransport("shm"))
 	}

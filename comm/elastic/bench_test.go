@@ -95,7 +95,7 @@ func runBenchWorker(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	world, err := comm.Init(ctx, comm.WithInitMethod(args[2]), comm.WithTransport(args[0]))
+	world, err := comm.Init(ctx, comm.WithInitMethod(args[2]), comm.WithTransport(comm.Transport(args[0])))
 	if err != nil {
 		return err
 	}

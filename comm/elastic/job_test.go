@@ -184,7 +184,7 @@ func (p *testRank) init(ctx context.Context) (*comm.Group, error) {
 		case <-during.Done():
 		}
 	}()
-	world, err := comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(p.job.transport),
+	world, err := comm.Init(during, comm.WithStore(p.round.store), comm.WithRank(p.rank, p.round.size), comm.WithTransport(comm.Transport(p.job.transport)),
 		comm.WithTimeout(time.Minute), comm.WithLogger(p.log.Logger()))
 	if err != nil && errors.Is(context.Cause(during), comm.ErrRoundOver) {
 		err = fmt.Errorf("%w: %w", comm.ErrRoundOver, err)

@@ -44,7 +44,7 @@ func work(args []string) error {
 	for i := range w.values[1] {
 		w.values[1][i] = 1
 	}
-	if w.world, err = comm.Init(w.ctx, comm.WithTransport(args[0])); err != nil {
+	if w.world, err = comm.Init(w.ctx, comm.WithTransport(comm.Transport(args[0]))); err != nil {
 		return err
 	}
 	for op := range strings.SplitSeq(args[2], ",") {

@@ -44,7 +44,11 @@ func (w *worker) tune(members []rankInfo) error {
 }
 
 // time lowers times to those of e in a group with that tuning.
-func (w *worker) time(e experiment, tuning string, sizes []int64, times []float64) error {
+func (w *worker) time(e experiment, rules string, sizes []int64, times []float64) error {
+	tuning, err := comm.ParseTuning(rules)
+	if err != nil {
+		return err
+	}
 	group, err := comm.NewGroup(w.meter.ctx, w.meter.g, w.meter.g.Ranks(), comm.WithTuning(tuning))
 	if err != nil {
 		return err

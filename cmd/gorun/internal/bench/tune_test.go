@@ -82,7 +82,11 @@ func TestTuneAndExplain(t *testing.T) {
 		if err := comm.BroadcastObjects(ctx, g, []any{&rules}, 0); err != nil {
 			return err
 		}
-		tuned, err := comm.NewGroup(ctx, g, g.Ranks(), comm.WithTuning(rules))
+		tuning, err := comm.ParseTuning(rules)
+		if err != nil {
+			return err
+		}
+		tuned, err := comm.NewGroup(ctx, g, g.Ranks(), comm.WithTuning(tuning))
 		if err != nil {
 			return err
 		}

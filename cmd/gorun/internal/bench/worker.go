@@ -31,7 +31,7 @@ func Work(ctx context.Context, config string, out io.Writer) error {
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
 		return err
 	}
-	world, err := comm.Init(ctx, comm.WithTransport(c.Transport))
+	world, err := comm.Init(ctx, comm.WithTransport(comm.Transport(c.Transport)))
 	if err != nil {
 		return err
 	}
