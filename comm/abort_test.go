@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -35,6 +36,42 @@ func TestAbortReachesEveryMember(t *testing.T) {
 				t.Errorf("rank %d got %v, want an AbortError by rank 1", r, err)
 			}
 		}
+	})
+}
+
+// A rank that makes no call learns from Done that its group has failed, and from Err why.
+func TestDoneAndErr(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(3)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			part, err := NewGroup(ctx, g, g.Ranks())
+			if err != nil {
+				return err
+			}
+			if part.Err() != nil {
+				return fmt.Errorf("before: %w", part.Err())
+			}
+			if err := Barrier(ctx, g); err != nil {
+				return err
+			}
+			if part.Rank() == 1 {
+				part.Abort(errors.New("no data"))
+			}
+			<-part.Done()
+			culprit, ok := errors.AsType[RankError](part.Err())
+			if !ok || culprit.FailedRank() != 1 || part.Err().Error() != "comm: Group.Err: rank 1 aborted the group: no data" {
+				return fmt.Errorf("got %w", part.Err())
+			}
+			if g.Err() != nil {
+				return fmt.Errorf("another group has failed: %w", g.Err())
+			}
+			_ = part.Close() // it has failed
+			if !errors.Is(part.Err(), ErrClosed) {
+				return fmt.Errorf("once closed: %w", part.Err())
+			}
+			return Barrier(ctx, g)
+		})
 	})
 }
 

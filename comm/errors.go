@@ -17,6 +17,20 @@ var ErrClosed = endpoint.ErrClosed
 // ErrTimeout is wrapped by errors of operations that took longer than the group's timeout.
 var ErrTimeout = diagnosis.ErrTimeout
 
+// A RankError is an error that blames a rank: a [PeerError], an [AbortError], a [MissingRanksError] or an [ObjectError].
+type RankError interface {
+	error
+	FailedRank() int // world rank; the first one of a MissingRanksError, which has all
+}
+
+// callName is the name of a call in an error. seq is its number in the group; 0: it has none.
+func callName(op string, seq uint64) string {
+	if seq == 0 {
+		return op
+	}
+	return fmt.Sprintf("%s #%d", op, seq)
+}
+
 // A PeerError says that an operation failed because of another rank: it died, left, was cut off, or did not answer in
 // time. Then the group has failed, and stays failed. There are two cases in which only the call fails: a receive or
 // probe times out and no message has matched it, or the other rank of a message has closed the group.
@@ -39,11 +53,7 @@ func (e *PeerError) Error() string {
 	if e.Host != "" {
 		where = fmt.Sprintf(" (pid %d on %s)", e.PID, e.Host)
 	}
-	op := e.Op
-	if e.Seq > 0 { // not Init or Rejoin
-		op += fmt.Sprintf(" #%d", e.Seq)
-	}
-	return fmt.Sprintf("comm: %s: %srank %d%s: %v", op, found(e.remote, e.Finder), e.Rank, where, e.Err)
+	return fmt.Sprintf("comm: %s: %srank %d%s: %v", callName(e.Op, e.Seq), found(e.remote, e.Finder), e.Rank, where, e.Err)
 }
 
 // found begins the message of an error that another rank has found.
@@ -55,6 +65,9 @@ func found(remote bool, finder int) string {
 }
 
 func (e *PeerError) Unwrap() error { return e.Err }
+
+// FailedRank is Rank.
+func (e *PeerError) FailedRank() int { return e.Rank }
 
 // An AbortError says that a member aborted the group: it called Abort, it cancelled an operation under way, or it found
 // this rank at fault, which this rank need not agree with. Or an operation of NewOp or a codec of its program panicked
@@ -70,10 +83,13 @@ type AbortError struct {
 }
 
 func (e *AbortError) Error() string {
-	return fmt.Sprintf("comm: %s #%d: rank %d aborted the group: %v", e.Op, e.Seq, e.Rank, e.Err)
+	return fmt.Sprintf("comm: %s: rank %d aborted the group: %v", callName(e.Op, e.Seq), e.Rank, e.Err)
 }
 
 func (e *AbortError) Unwrap() error { return e.Err }
+
+// FailedRank is Rank.
+func (e *AbortError) FailedRank() int { return e.Rank }
 
 // A MissingRanksError says which ranks did not call [Init], [Rejoin] or [MonitoredBarrier] in time. If it names only
 // rank 0, others may be missing too: rank 0 serves the store in which ranks meet.
@@ -112,6 +128,17 @@ func (e *MissingRanksError) Error() string {
 
 func (e *MissingRanksError) Unwrap() error { return e.Err }
 
+// FailedRank is the first rank that is missing and does not wait in another call, or else the first that is missing.
+func (e *MissingRanksError) FailedRank() int {
+	waits := func(rank int) bool { return slices.ContainsFunc(e.Waits, func(w Wait) bool { return w.Rank == rank }) }
+	for _, r := range e.Missing {
+		if !waits(r) {
+			return r
+		}
+	}
+	return e.Missing[0]
+}
+
 // A MismatchError says that ranks which should have made the same call made different ones, or passed lengths that do
 // not match. After a collective every member gets it. A rank whose own call had ended without error before the mismatch
 // was found gets it from its next call or from [Group.Close]. What ranks send in a collective carries a hash of all
@@ -135,7 +162,7 @@ type RankCall struct {
 
 func (e *MismatchError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "comm: %s #%d: ", e.Op, e.Seq)
+	fmt.Fprintf(&b, "comm: %s: ", callName(e.Op, e.Seq))
 	switch {
 	case e.First < e.Last:
 		fmt.Fprintf(&b, "calls do not match since one of #%d to #%d: ", e.First, e.Last)
@@ -168,7 +195,7 @@ type Wait struct {
 	In   string // its call, such as "Recv #3"
 }
 
-func (e *DeadlockError) Error() string { return fmt.Sprintf("comm: %s #%d: %v", e.Op, e.Seq, e.Err) }
+func (e *DeadlockError) Error() string { return fmt.Sprintf("comm: %s: %v", callName(e.Op, e.Seq), e.Err) }
 
 func (e *DeadlockError) Unwrap() error { return e.Err }
 
@@ -218,6 +245,9 @@ func (e *ObjectError) Error() string {
 }
 
 func (e *ObjectError) Unwrap() error { return e.Err }
+
+// FailedRank is Rank.
+func (e *ObjectError) FailedRank() int { return e.Rank }
 
 // An abandonedError says that a group has been closed before operations had ended that nobody has waited for.
 type abandonedError struct{ names []string }

@@ -102,3 +102,23 @@ func ExampleWriteFlight() {
 	}
 	// Output:
 }
+
+// A program that waits for something else learns of a failure from Done.
+func ExampleGroup_Done() {
+	inWorld(3, func(ctx context.Context, world *comm.Group) error {
+		group, err := comm.NewGroup(ctx, world, []int{0, 1, 2})
+		if err != nil {
+			return err
+		}
+		if group.Rank() == 2 {
+			group.Abort(errors.New("the loss is NaN"))
+		}
+		<-group.Done()
+		culprit, ok := errors.AsType[comm.RankError](group.Err())
+		if world.Rank() == 0 {
+			fmt.Println(ok && culprit.FailedRank() == 2)
+		}
+		return comm.Barrier(ctx, world)
+	})
+	// Output: true
+}

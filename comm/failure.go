@@ -46,7 +46,7 @@ func failure(e *core.Error) error {
 	}
 	f, ok := errors.AsType[*diagnosis.Failure](e.Err)
 	if !ok {
-		return fmt.Errorf("comm: %s #%d: %w", op, seq, e.Err)
+		return fmt.Errorf("comm: %s: %w", callName(op, seq), e.Err)
 	}
 	if withDeath := g.World.WithDeath; withDeath != nil {
 		f = withDeath(f)
@@ -63,11 +63,11 @@ func failure(e *core.Error) error {
 		return mismatch(e, f)
 	case diagnosis.Aborted:
 		if f.Rank == me && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
-			return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+			return fmt.Errorf("comm: %s: %w", callName(op, seq), cause)
 		}
 		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, own: f.Rank == me}
 	case diagnosis.Revoked:
-		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+		return fmt.Errorf("comm: %s: %w", callName(op, seq), cause)
 	case diagnosis.Deadlocked:
 		return deadlock(e, f)
 	case diagnosis.Absent:
@@ -76,9 +76,9 @@ func failure(e *core.Error) error {
 	}
 	switch {
 	case f.Rank == matching.AnySource:
-		return fmt.Errorf("comm: %s #%d from any rank: %w", op, seq, cause)
+		return fmt.Errorf("comm: %s from any rank: %w", callName(op, seq), cause)
 	case errors.Is(cause, ErrClosed):
-		return fmt.Errorf("comm: %s #%d: %w", op, seq, cause)
+		return fmt.Errorf("comm: %s: %w", callName(op, seq), cause)
 	case f.Remote && f.Rank == me: // this rank need not agree
 		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), selfAtFault: true}
 	}
@@ -148,5 +148,5 @@ func absent(e *core.Error, f *diagnosis.Failure) error {
 	for _, w := range f.Waits {
 		m.Waits = append(m.Waits, Wait(w))
 	}
-	return fmt.Errorf("comm: %s #%d: %s%w", e.Op, e.Seq, found(f.Remote, f.Finder), m)
+	return fmt.Errorf("comm: %s: %s%w", callName(e.Op, e.Seq), found(f.Remote, f.Finder), m)
 }

@@ -183,6 +183,14 @@ func (g *Group) Close() error {
 	return err
 }
 
+// Err returns why the group has failed, as a call on it would, or an error that wraps [ErrClosed] if this rank has closed
+// it. It returns nil as long as the group can be used.
+func (g *Group) Err() error { return public(g.untyped().Err()) }
+
+// Done returns a channel that is closed when the group fails, or this rank closes it. A rank learns of a failure without
+// a call if gorun ends the round, or if another member has found the failure.
+func (g *Group) Done() <-chan struct{} { return g.untyped().Done() }
+
 // Abort makes the group fail on every member: pending and later calls return an [AbortError] with cause. It waits for
 // at most 100 ms until the members know. Only the first failure of a group counts.
 func (g *Group) Abort(cause error) {

@@ -70,8 +70,8 @@ func (s *State) Commit() error {
 	if s.phase == syncing {
 		return errors.New("elastic: Commit: the function of Run has returned")
 	}
-	if err := failureOf(s.world); err != nil {
-		return fmt.Errorf("elastic: Commit: %w", err)
+	if s.world != nil && s.world.Err() != nil {
+		return fmt.Errorf("elastic: Commit: %w", s.world.Err())
 	}
 	if err := s.checkWorks("elastic.Commit"); err != nil {
 		return err
@@ -170,13 +170,4 @@ func (s *State) enter(p phase, world *comm.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.world = p, world
-}
-
-// failureOf returns the failure of a world, if it has failed.
-func failureOf(world *comm.Group) error {
-	if world == nil {
-		return nil
-	}
-	_, _, err := comm.TryProbe(world, world.Rank(), comm.MaxTag) // any probe fails then
-	return err
 }

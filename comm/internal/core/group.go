@@ -111,6 +111,27 @@ func (g *Group) GroupRank(world int) int {
 // Release releases the group's memory as soon as no collective is under way. The communicator has been closed.
 func (g *Group) Release() { g.order.retire(g.release) }
 
+// Err returns why the group cannot be used, or nil.
+func (g *Group) Err() error {
+	const op = "Group.Err"
+	if g == NoGroup {
+		return &Error{Kind: BadArgument, Op: op, Err: ErrNoGroup}
+	}
+	err := g.Comm.Err()
+	if err == nil {
+		return nil
+	}
+	return &Error{Group: g, Op: op, Elem: 1, Err: err}
+}
+
+// Done is closed when the group cannot be used any more.
+func (g *Group) Done() <-chan struct{} {
+	if g == NoGroup {
+		return alreadyDone
+	}
+	return g.Comm.Context().Done()
+}
+
 // Abort fails the group on every member because of cause.
 func (g *Group) Abort(cause error) {
 	g.Comm.Abort(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: g.World.Rank, Text: cause.Error(), Err: cause})
