@@ -24,12 +24,12 @@ type host struct {
 
 // onTwoHosts runs the program "silent" on rank 0 and 1, each on a host: two networks connect these, 10.9.0.0/24 on eth0
 // and 10.8.0.0/24 on eth1, where they have their rank + 1 for a number.
-func onTwoHosts(t *testing.T, hosts [2]host) [2]*process {
+func onTwoHosts(t *testing.T, hosts [2]host) [2]*rankProcess {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
 		testkit.Cannot(t, "there is no command ip")
 	}
-	var ps [2]*process
+	var ps [2]*rankProcess
 	var start [2]io.WriteCloser
 	for rank, h := range hosts {
 		names := filepath.Join(t.TempDir(), "hosts")

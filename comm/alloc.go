@@ -57,7 +57,7 @@ func Free[T Element](g *Group, buf []T) error {
 }
 
 func free[T Element](op string, buf []T) error {
-	if cap(buf) == 0 || freeMemory(unsafe.Pointer(unsafe.SliceData(buf))) {
+	if cap(buf) == 0 || process.Free(unsafe.Pointer(unsafe.SliceData(buf))) {
 		return nil
 	}
 	return badArgument(op, "no memory of Alloc begins at %p, or not any more", unsafe.SliceData(buf))

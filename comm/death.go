@@ -1,9 +1,7 @@
 package comm
 
 import (
-	"fmt"
-
-	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/worker"
 	"github.com/gorun/gorun/env/death"
 )
 
@@ -18,26 +16,10 @@ type Death struct {
 
 // Error is the reason and, if there is one, the last line on stderr.
 func (d *Death) Error() string {
-	text := d.Reason
-	switch {
-	case d.OutOfMemory && d.ExitCode == -9:
-		text += ", out of memory"
-	case d.OutOfMemory:
-		text += ", and the kernel has killed a process on its node because memory ran out"
-	}
-	if n := len(d.Stderr); n > 0 {
-		text += fmt.Sprintf(", after %q on stderr", d.Stderr[n-1])
-	}
-	return text
+	return worker.Describe(d.Reason, d.OutOfMemory, d.ExitCode == -9, d.Stderr)
 }
 
 // deathOf returns what the agent says of a death.
 func deathOf(d death.Death) *Death {
 	return &Death{ExitCode: d.ExitCode, OutOfMemory: d.OutOfMemory, Hung: d.Cause == death.Hang, Reason: d.String(), Stderr: d.Stderr}
-}
-
-// died returns the failure of a rank that has died.
-func died(d death.Death) *diagnosis.Failure {
-	err := deathOf(d)
-	return &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: d.Rank, Text: err.Error(), Err: err}
 }

@@ -1,13 +1,9 @@
 package comm
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
-	"strconv"
-	"time"
 
-	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/comm/internal/worker"
 	"github.com/gorun/gorun/env/auth"
 )
 
@@ -37,11 +33,11 @@ func ExitCode(err error) int {
 	case err == nil:
 		return 0
 	case failsAgain(err):
-		writeError(err, map[string]any{"restart": false})
+		worker.WriteError(err, map[string]any{"restart": false})
 		return 2
 	}
 	if more := becauseOf(err); more != nil {
-		writeError(err, more)
+		worker.WriteError(err, more)
 	}
 	if _, missing := errors.AsType[*MissingRanksError](err); missing {
 		return 2
@@ -89,40 +85,4 @@ type failedPeer struct {
 type unreachable struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-}
-
-// writeError writes err to the worker's error file, if it has one, with more keys for gorun.
-func writeError(err error, more map[string]any) {
-	if path := errorFile(); path != "" {
-		_ = writeErrorFile(path, err, more, time.Now()) // the caller has err, and reports it
-	}
-}
-
-// errorFile returns the path of the worker's error file. It is empty if no launcher has set one.
-func errorFile() string {
-	w, err := env.Parse(os.LookupEnv)
-	if err != nil {
-		return ""
-	}
-	return w.ErrorFile
-}
-
-// writeErrorFile writes err in the form of torch.distributed.elastic's error files, with more keys. It does not
-// overwrite a file.
-func writeErrorFile(path string, err error, more map[string]any, at time.Time) (failed error) {
-	more["message"] = map[string]any{
-		"message":   err.Error(),
-		"extraInfo": map[string]any{"timestamp": strconv.FormatInt(at.Unix(), 10)},
-	}
-	document, failed := json.Marshal(more)
-	if failed != nil {
-		return failed
-	}
-	f, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if failed != nil {
-		return failed
-	}
-	defer func() { failed = errors.Join(failed, f.Close()) }()
-	_, failed = f.Write(document)
-	return failed
 }

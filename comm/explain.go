@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
@@ -14,9 +13,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/wire"
 )
-
-// latest is the world that was opened last and has not been closed.
-var latest atomic.Pointer[Group]
 
 // Explain says by which algorithm this process's world carries out op on buffers of so many bytes, and what the
 // alternatives are. It returns a text of a few lines, the same on every rank. Operations have the names of gorun bench:
@@ -29,8 +25,8 @@ var latest atomic.Pointer[Group]
 //
 // If no world is open, Explain is about a world of WORLD_SIZE ranks, or of two, on machines that are near each other.
 func Explain(op string, bytes int) string {
-	if g := latest.Load(); g != nil {
-		return g.Explain(op, bytes)
+	if w := process.World(); w != nil {
+		return (&Group{core: w.All}).Explain(op, bytes)
 	}
 	ranks, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
 	ranks = max(ranks, 2)

@@ -11,6 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/matching"
+	"github.com/gorun/gorun/comm/internal/worker"
 )
 
 // public returns err, which comes from below the API, as an error of this package.
@@ -34,7 +35,9 @@ func translated(err error) error {
 		return &ArgumentError{Op: e.Op, Err: e.Err}
 	}
 	err = failure(e)
-	life.note(e.Group.World, err)
+	if !errors.Is(err, ErrClosed) {
+		process.Note(err, e.Group.World.WithDeath != nil)
+	}
 	return err
 }
 
@@ -83,8 +86,10 @@ func failure(e *core.Error) error {
 		return &AbortError{Rank: f.Finder, Op: op, Seq: seq, Err: fmt.Errorf("it found this rank at fault: %w", cause), selfAtFault: true}
 	}
 	who := g.World.Peers[f.Rank]
-	death, _ := errors.AsType[*Death](f.Err)
-	p := &PeerError{Death: death, Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Remote}
+	p := &PeerError{Rank: f.Rank, Host: who.Host, PID: who.PID, Op: op, Seq: seq, Err: cause, Finder: me, remote: f.Remote}
+	if died, ok := errors.AsType[*worker.DeathError](f.Err); ok {
+		p.Death = deathOf(died.Death)
+	}
 	if f.Remote {
 		p.Finder = f.Finder
 	} else if noAnswer(f.Err) {

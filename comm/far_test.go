@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
@@ -29,7 +28,7 @@ func worldAtDistances(t testing.TB, machines []string, of func(rank int) core.Di
 	for r := range distances {
 		distances[r] = of(r)
 	}
-	return newConfiguredWorld(t, config{Config: bootstrap.Config{Timeout: time.Minute}}, transports["mem"](t, len(machines)), machines, func(w *bootstrap.World) {
+	return newConfiguredWorld(t, testConfig(), transports["mem"](t, len(machines)), machines, func(w *bootstrap.World) {
 		w.Distances = distances
 	})
 }

@@ -1,17 +1,12 @@
 package comm
 
 import (
-	"encoding/json"
-	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/flight"
 )
 
@@ -53,8 +48,15 @@ func (g *Group) Flight() Flight {
 	if g == nil {
 		return Flight{}
 	}
-	from := g.core.Comm.Flight()
-	f := Flight{Rank: g.world.Rank, Group: g.Ranks(), Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true)}
+	return flightOf(g.core)
+}
+
+func flightOf(g *core.Group) Flight {
+	from := g.Comm.Flight()
+	f := Flight{
+		Rank: g.World.Rank, Group: slices.Clone(g.Ranks),
+		Collectives: flightCalls(from.Collectives, false), Transfers: flightCalls(from.Transfers, true),
+	}
 	if from.Err != nil {
 		f.Failed = from.Err.Error()
 	}
@@ -89,116 +91,5 @@ func flightCalls(records []flight.Record, transfers bool) []FlightCall {
 	return calls
 }
 
-// openGroups has the groups of this process that are not closed.
-type openGroups struct {
-	mu     sync.Mutex
-	groups []*Group
-}
-
-var open openGroups
-
-func (o *openGroups) add(g *Group) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.groups = append(o.groups, g)
-}
-
-// remove removes g and, if it is a world, all groups made of it, and returns what it has removed.
-func (o *openGroups) remove(g *Group) (removed []*Group) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.groups = slices.DeleteFunc(o.groups, func(other *Group) bool {
-		if !g.includes(other) {
-			return false
-		}
-		removed = append(removed, other)
-		return true
-	})
-	return removed
-}
-
-// includes reports whether other is g or, if g is a world, a group made of it.
-func (g *Group) includes(other *Group) bool {
-	return other == g || g != nil && g.isWorld && other.world == g.world
-}
-
-func (o *openGroups) all() []*Group {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.groups)
-}
-
 // WriteFlight writes the [Flight] of every open group of this process to w, in JSON, one a line.
-func WriteFlight(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	for _, g := range open.all() {
-		if err := enc.Encode(g.Flight()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// flightName is the name of a flight file beside a worker's error file, where gorun finds it.
-const flightName = "flight.json"
-
-// A flightFile gets the flights of the groups of this process that fail, one a line. It is beside the worker's error file of the present
-// round, or else a temporary file.
-type flightFile struct {
-	mu   sync.Mutex
-	path string // of the temporary file; empty: it has not been created yet
-}
-
-var failedFlights flightFile
-
-// add writes f, and returns the path of the file.
-func (file *flightFile) add(f Flight) (path string, err error) {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return "", err
-	}
-	file.mu.Lock()
-	defer file.mu.Unlock()
-	out, err := file.open()
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = out.Write(append(text, '\n'))
-	return out.Name(), err
-}
-
-func (file *flightFile) open() (*os.File, error) {
-	if beside := errorFile(); beside != "" {
-		return os.OpenFile(filepath.Join(filepath.Dir(beside), flightName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
-	}
-	if file.path != "" {
-		return os.OpenFile(file.path, os.O_WRONLY|os.O_APPEND, 0)
-	}
-	out, err := os.CreateTemp("", "gorun-flight-*.json")
-	if err == nil {
-		file.path = out.Name()
-	}
-	return out, err
-}
-
-// saveFlight writes g's flight to the file, once for a group. It does not if err says that a rank has died or aborted the group, because
-// the calls of the group do not explain that. It logs one line if gorun does not name the file in its summary.
-func (g *Group) saveFlight(err error) {
-	f, ok := errors.AsType[*diagnosis.Failure](err)
-	if !ok || !f.Late && f.Kind != diagnosis.Mismatched || g.core.Comm.Err() == nil {
-		return
-	}
-	g.logged.Do(func() {
-		log, ranks := g.world.Log, g.Size()
-		path, err := failedFlights.add(g.Flight())
-		switch {
-		case err != nil:
-			log.Warn("the group has failed, and its flight recorder cannot be written", "ranks", ranks, "error", err)
-		case errorFile() != "":
-			log.Debug("the group has failed", "ranks", ranks, "flight_recorder", path)
-		default:
-			log.Warn("the group has failed", "ranks", ranks, "flight_recorder", path)
-		}
-	})
-}
+func WriteFlight(w io.Writer) error { return process.WriteFlights(w) }

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
-	"github.com/gorun/gorun/env"
 )
 
 func TestAFlightRemembersWhatWasCalled(t *testing.T) {
@@ -93,7 +89,7 @@ func TestAFlightForgetsTheOldest(t *testing.T) {
 
 func TestWriteFlightWritesEveryOpenGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before := len(open.all())
+		before := len(process.Groups())
 		w := newTestWorld(t, transports["mem"](t, 2))
 		w.run(func(ctx context.Context, g *Group) error {
 			_, err := NewGroup(ctx, g, []int{1, 0})
@@ -114,7 +110,7 @@ func TestWriteFlightWritesEveryOpenGroup(t *testing.T) {
 			}
 		}
 		w.close()
-		if n := len(open.all()); n != before {
+		if n := len(process.Groups()); n != before {
 			t.Errorf("%d groups are open after the world is closed, want %d", n, before)
 		}
 	})
@@ -139,36 +135,6 @@ func TestSIGQUITPrintsFlightsAndStacks(t *testing.T) {
 	}
 	if !strings.HasPrefix(rest, "SIGQUIT: quit") || !strings.Contains(rest, "goroutine 1 ") || ps[0].cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("it ended with %v and said %q", ps[0].cmd.ProcessState, text)
-	}
-}
-
-// TestFlightFileOfARound: the flights of a process that outlives a round are beside the error file of the round that it is in.
-func TestFlightFileOfARound(t *testing.T) {
-	var file flightFile
-	for round := range 3 {
-		w := env.Worker{WorldSize: 1, LocalWorldSize: 1, GroupWorldSize: 1, RoleWorldSize: 1, MasterAddr: "127.0.0.1", MasterPort: 1}
-		w.ErrorFile = filepath.Join(t.TempDir(), "error.json")
-		if round == 2 {
-			t.Setenv("TMPDIR", t.TempDir())
-			w.ErrorFile = ""
-		}
-		for _, kv := range w.Environ() {
-			name, value, _ := strings.Cut(kv, "=")
-			t.Setenv(name, value)
-		}
-		if round == 2 {
-			_ = os.Unsetenv("TORCHELASTIC_ERROR_FILE") // which Setenv restores
-		}
-		for range 2 {
-			path, err := file.add(Flight{Rank: round})
-			if err != nil || round < 2 && path != filepath.Join(filepath.Dir(w.ErrorFile), flightName) {
-				t.Errorf("round %d: %s, %v", round, path, err)
-			}
-			text, _ := os.ReadFile(path)
-			if n := strings.Count(string(text), fmt.Sprintf(`"rank":%d,`, round)); n == 0 || n != strings.Count(string(text), "\n") {
-				t.Errorf("round %d: %s", round, text)
-			}
-		}
 	}
 }
 

@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/endpoint"
-	"github.com/gorun/gorun/comm/internal/membership"
-	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/internal/worker"
 )
 
 // A Group is an ordered set of ranks that talk to each other, a communicator: the world that [Init] returns, or a part
@@ -20,67 +17,35 @@ import (
 // Split return a nil Group to ranks that are not members. A nil Group has no ranks: every call on it returns an
 // [ArgumentError], and Close does nothing.
 type Group struct {
-	core    *core.Group
-	world   *world
-	isWorld bool
+	core  *core.Group
+	world *worker.World
 
 	codec       Codec
 	objectLimit int
-	logged      sync.Once // for its failure
 }
 
-// A world has what the groups of a process share.
-type world struct {
-	*core.World
-	leave []func() // undo what Init has done besides
-
-	round       *membership.Round // nil: this process cannot rejoin
-	agentSpeaks sync.Once         // waits for that, but not for long
-}
+// process is what this process keeps from one world to the next.
+var process = worker.New(func(g *core.Group) any { return flightOf(g) })
 
 func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
-	met.ChunkSize = cmp.Or(cfg.chunkSize, plan.ChunkSize)
-	w := &world{
-		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{
-			ConnectTimeout: cfg.Timeout, News: cfg.notifyTimeout, Revocable: cfg.mayRejoin(),
-		}),
-		leave: []func(){met.Leave},
-	}
-	if cfg.mayRejoin() {
-		w.round = life.rounds.Round()
-		w.WithDeath = w.withDeath
-	}
-	cfg.Tuning = met.Tuning
-	ranks := make([]int, len(met.Peers))
-	for r := range ranks {
-		ranks[r] = r
-	}
-	g, err := newGroup(w, met.ID, ranks, cfg)
+	w, err := process.Open(&cfg.Config, met)
 	if err != nil {
 		return nil, err
 	}
-	g.isWorld = true
-	latest.Store(g)
-	return g, nil
+	return newGroup(w, w.All, cfg), nil
 }
 
-func newGroup(w *world, id uint64, ranks []int, cfg config) (*Group, error) {
-	c, err := core.NewGroup(w.World, id, ranks, cfg.Timeout, cfg.Tuning)
-	if err != nil {
-		return nil, err
+func newGroup(w *worker.World, g *core.Group, cfg config) *Group {
+	return &Group{
+		core: g, world: w, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
 	}
-	g := &Group{
-		core: c, world: w, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
-	}
-	c.OnFailure = g.saveFlight
-	open.add(g)
-	return g, nil
 }
 
 // settings returns what a group made of g inherits from it.
 func (g *Group) settings() config {
 	return config{
-		Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Choices().Tuning}, codec: g.codec, objectLimit: g.objectLimit,
+		Config: worker.Config{Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Choices().Tuning}},
+		codec:  g.codec, objectLimit: g.objectLimit,
 	}
 }
 
@@ -151,36 +116,11 @@ func (g *Group) Close() error {
 	if g == nil {
 		return nil
 	}
-	closed := open.remove(g)
-	if g.isWorld && g.world.round != nil {
-		g.world.Heap.Detach(&life.rest)
+	differ, err := g.world.Close(g.core)
+	for i, err := range differ {
+		differ[i] = public(err)
 	}
-	var err error
-	var abandoned []string
-	for _, other := range closed {
-		err = errors.Join(err, public(other.core.Compare()))
-		abandoned = append(abandoned, other.core.Unattended()...)
-	}
-	for _, other := range closed {
-		other.core.Comm.AwaitNotified(core.CloseNotifyTimeout)
-	}
-	g.core.Comm.Close()
-	if g.isWorld {
-		latest.CompareAndSwap(g, nil)
-		err = errors.Join(err, g.world.Endpoint.Close(), g.world.Acceptor.Close())
-		life.worlds.remove(g)
-		for _, leave := range g.world.leave {
-			leave()
-		}
-	}
-	for _, other := range closed {
-		abandoned = append(abandoned, other.core.Comm.Abandoned()...)
-		other.core.Release()
-	}
-	if len(abandoned) > 0 {
-		err = errors.Join(err, &abandonedError{abandoned})
-	}
-	return err
+	return errors.Join(append(differ, err)...)
 }
 
 // Err returns why the group has failed, as a call on it would, or an error that wraps [ErrClosed] if this rank has closed
@@ -243,9 +183,9 @@ func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 
 // part makes the group of the members on which g's call of op, number seq, has agreed.
 func (g *Group) part(op string, seq uint64, name string, members []int, cfg config) (*Group, error) {
-	part, err := newGroup(g.world, g.core.IDAfter(seq, name, members), members, cfg)
+	part, err := g.world.NewGroup(g.core.IDAfter(seq, name, members), members, cfg.Timeout, cfg.Tuning)
 	if err != nil {
 		return nil, fmt.Errorf("comm: %s: %w", op, err)
 	}
-	return part, nil
+	return newGroup(g.world, part, cfg), nil
 }

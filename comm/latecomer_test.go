@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
@@ -51,7 +50,8 @@ func TestWhoComesLateNamesTheFirstFailure(t *testing.T) {
 		},
 	}
 	// Where ranks do not know whether others are dead, as here, they wait that long for news.
-	cfg := config{Config: bootstrap.Config{Timeout: time.Minute}, notifyTimeout: core.NotifyTimeout}
+	cfg := testConfig()
+	cfg.NotifyTimeout = core.NotifyTimeout
 	for _, name := range []string{"mem", "tcp", "shm", "mixed"} {
 		for what, failure := range failures {
 			for how, end := range ends {

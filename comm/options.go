@@ -131,4 +131,4 @@ func WithTLS() Option { return option(func(c *config) { c.TLS = true }) }
 // WithFlightOnQuit sets whether SIGQUIT prints the [Flight] of every group before Go prints the stacks of all
 // goroutines and exits. It does so by default. If your program handles SIGQUIT itself, it gets the signal twice,
 // unless you pass false. Then you can call [WriteFlight].
-func WithFlightOnQuit(on bool) Option { return option(func(c *config) { c.flightOnQuit = on }) }
+func WithFlightOnQuit(on bool) Option { return option(func(c *config) { c.FlightOnQuit = on }) }

@@ -92,7 +92,7 @@ func TestRanksOfTwoMachinesOfOneName(t *testing.T) {
 	}
 }
 
-func waited(p *process) error {
+func waited(p *rankProcess) error {
 	_, _ = io.Copy(io.Discard, p.stdout)
 	return p.cmd.Wait()
 }

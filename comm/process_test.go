@@ -157,31 +157,31 @@ func runWorker(program string) int {
 	return 0
 }
 
-// A process is a rank in a process of its own.
-type process struct {
+// A rankProcess is a rank in a process of its own.
+type rankProcess struct {
 	cmd    *exec.Cmd
 	stdout *bufio.Reader
 	stderr bytes.Buffer
 }
 
 // startProcesses starts size worker processes that meet at a free port, as torchrun or a shell would.
-func startProcesses(t *testing.T, program string, size int) []*process {
+func startProcesses(t *testing.T, program string, size int) []*rankProcess {
 	t.Helper()
 	return startProcessesAs(t, program, size, func(int, *exec.Cmd) {})
 }
 
 // startProcessesAs is startProcesses of commands that change has had a look at. Where the system refuses them the test
 // is skipped.
-func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*process {
+func startProcessesAs(t *testing.T, program string, size int, change func(rank int, cmd *exec.Cmd)) []*rankProcess {
 	t.Helper()
 	testkit.WithoutRace(t)
 	host, port, err := net.SplitHostPort(testkit.ReservedAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ps := make([]*process, size)
+	ps := make([]*rankProcess, size)
 	for r := range ps {
-		p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0])}
+		p := &rankProcess{cmd: exec.CommandContext(t.Context(), os.Args[0])}
 		p.cmd.Env = append(os.Environ(), asWorker+"="+program,
 			"RANK="+strconv.Itoa(r), "WORLD_SIZE="+strconv.Itoa(size), "MASTER_ADDR="+host, "MASTER_PORT="+port)
 		p.cmd.Stderr = &p.stderr
@@ -215,7 +215,7 @@ func TestAKilledProcessIsNamedByAllOthers(t *testing.T) {
 
 // wantKilledNamed kills one of the processes, which have the program "loop" or one that says the same, and wants all others to say at once
 // what has happened to it.
-func wantKilledNamed(t *testing.T, ps []*process, what string) {
+func wantKilledNamed(t *testing.T, ps []*rankProcess, what string) {
 	t.Helper()
 	victim := len(ps) / 2
 	if line, err := ps[victim].stdout.ReadString('\n'); line != "running\n" {

@@ -137,7 +137,7 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-func wantEverything(t *testing.T, ps []*process) {
+func wantEverything(t *testing.T, ps []*rankProcess) {
 	t.Helper()
 	for r, p := range ps {
 		out, _ := io.ReadAll(p.stdout)

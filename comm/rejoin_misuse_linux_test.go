@@ -230,7 +230,7 @@ func TestRejoinWhereWorkersDie(t *testing.T) {
 			for name, value := range c.environ {
 				t.Setenv(name, value)
 			}
-			life.others.Store(nil)
+			process.Note(nil, false)
 			g, err := Rejoin(t.Context())
 			if g != nil || err == nil || err.Error() != "comm: Rejoin: "+c.want || ExitCode(err) != 2 {
 				t.Errorf("got %v, %v (exit code %d), want %q", g, err, ExitCode(err), c.want)
@@ -264,8 +264,8 @@ func TestRejoinBeforeTheAgentKnows(t *testing.T) {
 func TestRejoinAfterAFailure(t *testing.T) {
 	t.Setenv("RANK", "0")
 	t.Setenv("GORUN_ROUND", "1")
-	life.others.Store(nil)
-	defer life.others.Store(nil)
+	process.Note(nil, false)
+	defer process.Note(nil, false)
 	inWorldOf(t, 2, func(ctx context.Context, g *Group) error {
 		if g.Rank() == 1 {
 			return g.Close()

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/worker"
 )
 
 // TestNoProgressAfterARound: a call that fails because the round is over is no progress, or the agent would watch this rank in the next round
@@ -17,7 +19,7 @@ func TestNoProgressAfterARound(t *testing.T) {
 		w := a.workers[0]
 		w.do("run", "Barrier")
 		for last, quiet := stampOf(t, file), 0; quiet < 30; quiet++ { // until the Barrier waits, and the file is touched no more
-			time.Sleep(progressInterval / 4)
+			time.Sleep(worker.ProgressInterval / 4)
 			if now := stampOf(t, file); now != last {
 				last, quiet = now, 0
 			}
@@ -25,7 +27,7 @@ func TestNoProgressAfterARound(t *testing.T) {
 		before := stampOf(t, file)
 		a.lose(1)
 		wantError(t, w, w.result(), "rank 1 (pid ", 1)
-		time.Sleep(3 * progressInterval)
+		time.Sleep(3 * worker.ProgressInterval)
 		if !stampOf(t, file).Equal(before) {
 			t.Error("the end of a call after the end of the round is progress")
 		}
@@ -35,13 +37,6 @@ func TestNoProgressAfterARound(t *testing.T) {
 			t.Error("Rejoin is no progress")
 		}
 	})
-}
-
-// TestProgressFromTheBeginning: a rank that stops as soon as it has called Init or Rejoin has reported progress, so that it is watched.
-func TestProgressFromTheBeginning(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "progress")
-	reportWaiting(file)()
-	stampOf(t, file)
 }
 
 func stampOf(t *testing.T, file string) time.Time {

@@ -13,7 +13,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -305,7 +304,8 @@ func TestMemoryThatCannotBeHad(t *testing.T) {
 func TestMemoryOfARankThatKnowsEarlierThatTheRoundIsOver(t *testing.T) {
 	const late = 200 * time.Millisecond
 	here := []string{"here", "here"}
-	cfg := config{Config: bootstrap.Config{Timeout: time.Minute}, notifyTimeout: 2 * late}
+	cfg := testConfig()
+	cfg.NotifyTimeout = 2 * late
 	w := newConfiguredWorld(t, cfg, transports["mem"](t, len(here)), here)
 	defer w.close()
 	err := w.results(func(ctx context.Context, g *Group) error {

@@ -352,9 +352,9 @@ func (l *lines) with(text string) []string {
 // The one rank that waits for the culprit itself tells, long before the timeout; when the group fails, a file gets what
 // each rank did.
 func TestLongWaitsAreLogged(t *testing.T) {
-	failedFlights.path = filepath.Join(t.TempDir(), "flights")
-	defer func() { failedFlights.path = os.DevNull }()
-	if err := os.WriteFile(failedFlights.path, nil, 0o600); err != nil {
+	flights := filepath.Join(t.TempDir(), "flights")
+	defer process.SaveFlightsIn(flights)()
+	if err := os.WriteFile(flights, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {

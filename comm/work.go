@@ -92,10 +92,15 @@ func (w *Work) Status() Status {
 // Pending returns the operations of I-forms on g that have not ended, such as "AllReduce #3". In a world these are also
 // those on the groups made of it.
 func (g *Group) Pending() (names []string) {
-	for _, other := range open.all() {
-		if g.includes(other) {
-			names = append(names, other.core.Pending()...)
-		}
+	if g == nil {
+		return nil
+	}
+	of := []*core.Group{g.core}
+	if g.core == g.world.All {
+		of = g.world.Groups()
+	}
+	for _, other := range of {
+		names = append(names, other.Pending()...)
 	}
 	return names
 }

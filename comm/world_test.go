@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	failedFlights.path = os.DevNull // tests that fail groups on purpose leave no files
+	_ = process.SaveFlightsIn(os.DevNull) // tests that fail groups on purpose leave no files
 	if program := os.Getenv(asWorker); program != "" {
 		os.Exit(runWorker(program))
 	}
@@ -120,7 +120,7 @@ func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
 func joined(r int, peers []core.Peer, tr transport.Transport, log io.Writer) (*Group, error) {
 	met := metWorld(r, peers, slog.New(slog.NewTextHandler(log, nil)))
 	met.Transport = tr
-	return newWorld(config{Config: bootstrap.Config{Timeout: time.Minute}}, met)
+	return newWorld(testConfig(), met)
 }
 
 // metWorld is what rank r knows of ranks that have met, but for how it reaches them.
@@ -128,9 +128,15 @@ func metWorld(r int, peers []core.Peer, log *slog.Logger) *bootstrap.World {
 	return &bootstrap.World{WorldConfig: core.WorldConfig{Rank: r, Peers: peers, Log: log}, ID: 1, Leave: func() {}}
 }
 
+// testConfig has a timeout of a minute, and no other settings.
+func testConfig() (c config) {
+	c.Timeout = time.Minute
+	return c
+}
+
 // newSharingWorld makes a world whose ranks are on the given machines, and share memory there, or on none.
 func newSharingWorld(t testing.TB, trs []transport.Transport, machines []string) *testWorld {
-	return newConfiguredWorld(t, config{Config: bootstrap.Config{Timeout: time.Minute}}, trs, machines)
+	return newConfiguredWorld(t, testConfig(), trs, machines)
 }
 
 // Each configure is called with what a rank knows when ranks have met.

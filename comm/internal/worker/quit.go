@@ -1,6 +1,6 @@
 //go:build unix
 
-package comm
+package worker
 
 import (
 	"os"
@@ -8,17 +8,14 @@ import (
 	"syscall"
 )
 
-// onQuit are the worlds whose flights SIGQUIT prints.
-var onQuit users
-
 // watchQuit prints the flights when SIGQUIT comes, until end is called. Then it sends the signal again, which has its
 // usual effect: Go prints the stacks of all goroutines and exits.
-func watchQuit() (end func()) {
+func (p *Process) watchQuit() (end func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGQUIT)
 	go func() {
 		for range signals {
-			_ = WriteFlight(os.Stderr)
+			_ = p.WriteFlights(os.Stderr)
 			signal.Stop(signals)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
 		}

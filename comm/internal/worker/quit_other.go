@@ -1,0 +1,5 @@
+//go:build !unix
+
+package worker
+
+func (p *Process) watchQuit() (end func()) { return func() {} }
