@@ -16,6 +16,7 @@ import (
 type Network struct {
 	mu    sync.Mutex
 	ranks []*rankTransport
+	late  *Delivery // nil: bytes arrive at once
 }
 
 // NewNetwork returns a network of size ranks.
@@ -91,6 +92,9 @@ func (t *rankTransport) Dial(ctx context.Context, rank int) (net.Conn, error) {
 		return nil, transport.ErrCrossed
 	}
 	mine, theirs := net.Pipe()
+	if t.net.late != nil {
+		mine, theirs = t.net.late.stream(t.rank, rank)
+	}
 	peer.handler.Connected(t.rank, theirs)
 	return mine, nil
 }
