@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// receive acts on a control frame from p: one that brings no bytes of a message. payload is the inbox's. The mutex is held.
-func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
+// receive acts on a control frame from p: one that brings no bytes of a message. payload is the inbox's.
+func (e *state) receive(p *peer, h wire.Header, payload []byte) error {
 	switch h.Kind {
 	case wire.RTS:
 		if err := p.received.RTS(); err != nil {
@@ -53,7 +53,7 @@ func (e *Endpoint) receive(p *peer, h wire.Header, payload []byte) error {
 }
 
 // route hands a message to its communicator, or keeps it until that is open, or drops it because that is over.
-func (e *Endpoint) route(p *peer, m *matching.Message) {
+func (e *state) route(p *peer, m *matching.Message) {
 	c := e.comms[m.Context]
 	switch {
 	case c != nil && c.err != nil:
@@ -70,7 +70,7 @@ func (e *Endpoint) route(p *peer, m *matching.Message) {
 
 // discard drops m, which is of no use any more: somebody has copied its bytes, or nobody wants them. The sender gets the credit for m back,
 // or does not send the bytes that it has announced.
-func (e *Endpoint) discard(p *peer, m *matching.Message) {
+func (e *state) discard(p *peer, m *matching.Message) {
 	defer m.Free()
 	switch m.Kind {
 	case wire.Eager:
@@ -82,7 +82,7 @@ func (e *Endpoint) discard(p *peer, m *matching.Message) {
 }
 
 // arrive matches m with the oldest posted receive that wants it, or keeps it.
-func (c *Communicator) arrive(m *matching.Message) {
+func (c *communicator) arrive(m *matching.Message) {
 	if m.Seq > 0 {
 		err := c.compare(m.Source, m.Fingerprint)
 		if err == nil && m.Seq < c.collectives.Last().Seq {
@@ -103,8 +103,8 @@ func (c *Communicator) arrive(m *matching.Message) {
 	}
 }
 
-// unwanted fails the communicator because m was sent in a collective in which this rank has awaited no such message. The mutex is held.
-func (c *Communicator) unwanted(m *matching.Message) error {
+// unwanted fails the communicator because m was sent in a collective in which this rank has awaited no such message.
+func (c *communicator) unwanted(m *matching.Message) error {
 	f := c.mismatch(m.Source, m.Fingerprint)
 	f.Text, f.Calls[1].Bytes = "sent a message of another length", int(m.Whole)
 	c.fail(f, -1)
@@ -112,19 +112,19 @@ func (c *Communicator) unwanted(m *matching.Message) error {
 }
 
 // probed ends op, a probe, with m.
-func (op *Op) probed(m *matching.Message) {
+func (op *operation) probed(m *matching.Message) {
 	op.matched(&m.Header, m.Source)
 	op.call.Type = m.Call.Type
 	op.finish(nil)
 }
 
 // matched makes the message m from source what op receives.
-func (op *Op) matched(m *wire.Header, source int) {
+func (op *operation) matched(m *wire.Header, source int) {
 	op.source, op.gotTag, op.n = source, m.Tag, int(m.Size)
 }
 
 // refusal is why op, which the message m from source matches, cannot have it, or nil.
-func (op *Op) refusal(m *wire.Header, source int) error {
+func (op *operation) refusal(m *wire.Header, source int) error {
 	rank, room := op.comm.ep.rank, len(op.buf)
 	if op.limit > 0 && int(m.Size) <= op.limit {
 		room = int(m.Size)
@@ -150,8 +150,8 @@ func (op *Op) refusal(m *wire.Header, source int) error {
 }
 
 // deliver lets op receive m, which it matches. It copies the bytes of an eager message at once, and asks the sender of an announced one for
-// them (CTS). The mutex is held.
-func (c *Communicator) deliver(op *Op, m *matching.Message) {
+// them (CTS).
+func (c *communicator) deliver(op *operation, m *matching.Message) {
 	e := c.ep
 	p, gone := e.peers[m.Source], c.gone(m.Source)
 	op.matched(&m.Header, m.Source)
@@ -183,8 +183,8 @@ func (c *Communicator) deliver(op *Op, m *matching.Message) {
 	op.finish(refusal)
 }
 
-// consume returns credit for an eager message of n bytes from p that is not kept any longer. The mutex is held.
-func (e *Endpoint) consume(p *peer, n int) {
+// consume returns credit for an eager message of n bytes from p that is not kept any longer.
+func (e *state) consume(p *peer, n int) {
 	if credit := p.received.Consume(n); credit > 0 {
 		e.enqueue(p, frame{Header: wire.Header{Kind: wire.Credit, Size: credit}})
 	}

@@ -142,12 +142,12 @@ func FuzzStream(f *testing.F) {
 			t.Fatal(err)
 		}
 		comm.Recv(0, 5, 0, call.Call{}, make([]byte, 8))
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		in := e.lock()
+		defer in.unlock()
 		p := e.peers[0]
 		testkit.AllocatesAtMost(t, 2*wire.LongestChunk+64*len(stream), func() {
 			for part := range slices.Chunk(stream, 100) {
-				if e.feed(p, part) != nil {
+				if in.feed(p, part) != nil {
 					break
 				}
 			}

@@ -12,19 +12,19 @@ import (
 // Begin says that this rank starts collective seq, before which the group's history is before; End follows. A member that has called
 // something else by then fails the communicator.
 func (c *Communicator) Begin(seq uint64, what call.Call, before uint32) error {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	if err := c.usable(); err != nil {
+	in := c.lock()
+	defer in.unlock()
+	if err := in.usable(); err != nil {
 		return err
 	}
 	c.collectives.Begin(call.Fingerprint{Seq: seq, Call: what, Before: before})
-	return c.compareAll()
+	return in.compareAll()
 }
 
 // End says that collective seq has ended.
 func (c *Communicator) End(seq uint64, err error) {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	c.collectives.End(seq, err)
 }
 
@@ -33,13 +33,13 @@ func (c *Communicator) Collectives() *flight.Recorder { return &c.collectives }
 
 // Moved counts bytes for collective seq that have been moved by other means.
 func (c *Communicator) Moved(seq, sent, received uint64) {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	c.collectives.Moved(seq, sent, received)
 }
 
 // record notes that op has ended, and counts its bytes for the collective that it is a step of or for itself.
-func (c *Communicator) record(op *Op) {
+func (c *communicator) record(op *operation) {
 	sent, received := uint64(0), uint64(op.n)
 	if op.send {
 		sent, received = uint64(len(op.buf)), 0
@@ -64,11 +64,11 @@ type Flight struct {
 
 // Flight is what the communicator remembers now.
 func (c *Communicator) Flight() Flight {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	f := Flight{Collectives: c.collectives.All(), Transfers: c.transfers.All(), Err: c.usable()}
+	in := c.lock()
+	defer in.unlock()
+	f := Flight{Collectives: c.collectives.All(), Transfers: c.transfers.All(), Err: in.usable()}
 	for _, s := range c.ep.stalls {
-		if s.op.comm == c {
+		if s.op.comm == in {
 			f.Waits = append(f.Waits, s.op.awaits().Wait)
 		}
 	}
@@ -76,8 +76,8 @@ func (c *Communicator) Flight() Flight {
 }
 
 // compare fails the communicator if source, which has begun f, has made other calls than this rank. It cannot tell if
-// this rank does not remember that call, or has not come to it. The mutex is held.
-func (c *Communicator) compare(source int, f call.Fingerprint) error {
+// this rank does not remember that call, or has not come to it.
+func (c *communicator) compare(source int, f call.Fingerprint) error {
 	mine, ok := c.collectives.Recall(f.Seq)
 	if !ok {
 		return nil
@@ -94,12 +94,12 @@ func (c *Communicator) compare(source int, f call.Fingerprint) error {
 // agreed says up to which collective of a communicator a peer is known to have made this rank's calls. The communicator is the one in which
 // that was last found out.
 type agreed struct {
-	comm *Communicator
+	comm *communicator
 	seq  uint64
 }
 
 // mismatch is the failure of a communicator in which source has called theirs while this rank called something else, then or before.
-func (c *Communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.Failure {
+func (c *communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.Failure {
 	mine, ok := c.collectives.Recall(theirs.Seq)
 	if !ok {
 		mine = c.collectives.Last()
@@ -116,8 +116,8 @@ func (c *Communicator) mismatch(source int, theirs call.Fingerprint) *diagnosis.
 }
 
 // compareAll fails the communicator if a message has come from a member that has called something else, or that was sent in a collective in
-// which this rank has not awaited it. The mutex is held.
-func (c *Communicator) compareAll() error {
+// which this rank has not awaited it.
+func (c *communicator) compareAll() error {
 	last := c.collectives.Last().Seq
 	err := c.queues.EachOfCollectives(last, func(m *matching.Message) error {
 		if err := c.compare(m.Source, m.Fingerprint); err != nil {
@@ -144,20 +144,19 @@ const takeInTime = 10 * time.Millisecond
 
 // CompareAll takes in what has come from other members, and fails the communicator if that tells of other calls than this rank has made.
 func (c *Communicator) CompareAll() {
-	e := c.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c.usable() != nil {
+	in := c.lock()
+	defer in.unlock()
+	if in.usable() != nil {
 		return
 	}
 	for _, r := range c.members {
 		for begun := time.Now(); time.Since(begun) < takeInTime; {
-			if p := e.peers[r]; p.link.Stream == nil || !e.pull(p) {
+			if p := in.ep.peers[r]; p.link.Stream == nil || !in.ep.pull(p) {
 				break
 			}
 		}
 	}
-	if c.usable() == nil {
-		_ = c.compareAll() // the communicator has failed with it
+	if in.usable() == nil {
+		_ = in.compareAll() // the communicator has failed with it
 	}
 }

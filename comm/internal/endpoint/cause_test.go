@@ -167,13 +167,15 @@ func TestAnOldFailureIsNoCause(t *testing.T) {
 func TestNoCauseOfItself(t *testing.T) {
 	e := New(slowTransport{make(chan error)}, 0, 4, Options{})
 	defer e.Close()
+	in := e.lock()
+	defer in.unlock() // before Close
 	gone := &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 1, Text: "died"}
 	for _, c := range []struct {
 		rank int
 		want string
 	}{{1, "rank 1: died"}, {3, "rank 3: odd"}} {
-		p := e.newPeer(1)
-		e.receiveCause(p, &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: c.rank, Text: "odd"})
+		p := in.newPeer(1)
+		in.receiveCause(p, &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: c.rank, Text: "odd"})
 		if got := p.cause.RootOf(gone, time.Now()); got.Error() != c.want {
 			t.Errorf("got %v, want %s", got, c.want)
 		}

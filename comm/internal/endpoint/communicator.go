@@ -16,14 +16,16 @@ import (
 )
 
 // A Communicator is the traffic of one group: its own space of tags and sequence numbers, and its own failure.
-type Communicator struct {
-	ep      *Endpoint
+type Communicator communicator
+
+type communicator struct {
+	ep      *state
 	id      uint64
 	members []int // world ranks
 
-	// Guarded by ep.mu.
-	queues     matching.Queues[*Op]
-	ops        []*Op                    // every operation that has not ended, in no order
+	// Guarded by the mutex.
+	queues     matching.Queues[*operation]
+	ops        []*operation             // every operation that has not ended, in no order
 	leftAt     map[int]call.Fingerprint // the last collective of members that have closed it, if this rank has not come so far
 	askers     map[int]uint64           // members that have asked while this rank waits, and of which collective
 	monitor    *monitor                 // of this rank
@@ -54,15 +56,15 @@ func (c *Communicator) Context() context.Context { return c.ctx }
 
 // Open returns the communicator of the group id, whose members are world ranks and include this one.
 func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	if e.closed {
 		return nil, ErrClosed
 	}
 	if e.comms[id] != nil {
 		return nil, fmt.Errorf("group %#x is open already", id)
 	}
-	c := &Communicator{ep: e, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
+	c := &communicator{ep: in, id: id, members: slices.Clone(members), notified: map[int]chan struct{}{}}
 	c.ctx, c.cancel = context.WithCancel(e.ctx)
 	e.comms[id] = c
 	for _, m := range e.early[id] {
@@ -87,26 +89,26 @@ func (e *Endpoint) Open(id uint64, members []int) (*Communicator, error) {
 			c.fail(p.failure, r) // all members know, or will when they open it
 		}
 	}
-	return c, nil
+	return (*Communicator)(c), nil
 }
 
 // Go runs f on a goroutine that the endpoint's Close waits for. Once that has begun, f runs before Go returns.
 func (c *Communicator) Go(f func()) {
-	e := c.ep
-	e.mu.Lock()
+	in := c.lock()
+	e := in.ep
 	if e.closed {
-		e.mu.Unlock()
+		in.unlock()
 		f()
 		return
 	}
 	e.wg.Go(f)
-	e.mu.Unlock()
+	in.unlock()
 }
 
 // OnFailure has f called when the communicator fails, or now if it has. f must not wait.
 func (c *Communicator) OnFailure(f func()) {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	if c.onFailure = f; c.err != nil && !c.closed {
 		f()
 	}
@@ -114,19 +116,19 @@ func (c *Communicator) OnFailure(f func()) {
 
 // Refused says that this rank does not make a call because of what text says, for those who wait for it.
 func (c *Communicator) Refused(text string) {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	c.refused, c.refusedAt = strings.ToValidUTF8(text[:min(len(text), diagnosis.MaxText/2)], ""), time.Now()
 }
 
 // Err is the communicator's failure, or ErrClosed, or nil.
 func (c *Communicator) Err() error {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	return c.usable()
+	in := c.lock()
+	defer in.unlock()
+	return in.usable()
 }
 
-func (c *Communicator) usable() error {
+func (c *communicator) usable() error {
 	switch {
 	case c.closed:
 		return ErrClosed

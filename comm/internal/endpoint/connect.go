@@ -16,10 +16,10 @@ import (
 
 // Admit implements transport.Handler.
 func (e *Endpoint) Admit(rank int) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	p := e.peers[rank]
-	if e.closed && !p.isAwaited() || p.state != stateIdle || (p.dialing && rank > e.rank) {
+	if e.closed && !in.isAwaited(p) || p.state != stateIdle || (p.dialing && rank > e.rank) {
 		return false
 	}
 	p.admitted = true
@@ -28,52 +28,52 @@ func (e *Endpoint) Admit(rank int) bool {
 
 // Connected implements transport.Handler.
 func (e *Endpoint) Connected(rank int, conn net.Conn) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	p := e.peers[rank]
 	p.admitted = false
 	if conn != nil {
-		e.up(p, conn)
+		in.up(p, conn)
 		return
 	}
-	e.resolved(p)
+	in.resolved(p)
 	if p.wanted {
-		e.connect(p)
+		in.connect(p)
 	}
 }
 
-// connect makes sure that p is connected, or being connected: an operation needs p. The mutex is held.
-func (e *Endpoint) connect(p *peer) {
+// connect makes sure that p is connected, or being connected: an operation needs p.
+func (e *state) connect(p *peer) {
 	p.wanted = true
 	e.open(p)
 }
 
-// open opens a stream to p, unless there is one, or will be. The mutex is held.
-func (e *Endpoint) open(p *peer) {
+// open opens a stream to p, unless there is one, or will be.
+func (e *state) open(p *peer) {
 	if p.rank == e.rank || p.state != stateIdle || p.dialing || p.unreachable || p.admitted || e.closed {
 		return
 	}
 	p.dialing = true
-	e.wg.Go(func() { e.dial(p) })
+	e.wg.Go(func() { e.api().dial(p) })
 }
 
 // dial opens a stream to p. Afterwards p is up, or admitted because its own stream comes. If neither works, p is gone if an operation needs
 // it; otherwise it stays idle.
 func (e *Endpoint) dial(p *peer) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	for {
 		wanted, timeout := p.wanted, e.opt.ConnectTimeout
 		if !wanted {
 			timeout = reachTimeout
 		}
-		e.mu.Unlock()
+		in.unlock()
 		conn, err := e.dialFor(p, timeout)
-		e.mu.Lock()
+		in = e.lock()
 		switch {
 		case err == nil:
 			p.dialing = false
-			e.up(p, conn)
+			in.up(p, conn)
 			return
 		case p.state != stateIdle || p.admitted:
 			p.dialing = false
@@ -81,9 +81,9 @@ func (e *Endpoint) dial(p *peer) {
 		case p.wanted && !wanted && !e.closed: // an operation came to need it meanwhile
 		default:
 			p.dialing, p.unreachable = false, p.wanted
-			e.resolved(p)
+			in.resolved(p)
 			if p.wanted {
-				e.notReached(p, err)
+				in.notReached(p, err)
 			}
 			return
 		}
@@ -113,14 +113,14 @@ func (e *Endpoint) dialFor(p *peer, timeout time.Duration) (net.Conn, error) {
 	}
 }
 
-// notReached finds out what has become of p. An operation needs p, and a dial has ended with err. The mutex is held, but not while p's
-// process is looked for.
-func (e *Endpoint) notReached(p *peer, err error) {
+// notReached finds out what has become of p. An operation needs p, and a dial has ended with err. The mutex is not held while
+// p's process is looked for.
+func (e *state) notReached(p *peer, err error) {
 	liveness := diagnosis.Unknown
 	if saysNoReason(err) {
-		e.mu.Unlock()
-		liveness = e.findLiveness(p)
-		e.mu.Lock()
+		e.unlock()
+		liveness = e.api().findLiveness(p)
+		e.api().lock()
 	}
 	p.unreachable = false
 	if p.state == stateIdle && !p.admitted { // its own stream may have come
@@ -136,22 +136,22 @@ func saysNoReason(err error) bool {
 	})
 }
 
-// up starts using conn as the stream to p. The mutex is held.
-func (e *Endpoint) up(p *peer, conn net.Conn) {
+// up starts using conn as the stream to p.
+func (e *state) up(p *peer, conn net.Conn) {
 	if p.state != stateIdle || e.ctx.Err() != nil {
 		_ = conn.Close()
 		return
 	}
 	if !e.poll(p, conn) {
 		p.conn = conn
-		e.wg.Go(func() { e.readFrom(p, conn) })
-		e.wg.Go(func() { e.writeTo(p, conn) })
+		e.wg.Go(func() { e.api().readFrom(p, conn) })
+		e.wg.Go(func() { e.api().writeTo(p, conn) })
 	}
 	e.established(p)
 }
 
-// established begins to use the stream to p. The mutex is held.
-func (e *Endpoint) established(p *peer) {
+// established begins to use the stream to p.
+func (e *state) established(p *peer) {
 	p.state, p.upSince = stateUp, time.Now()
 	close(p.resolved)
 	for _, c := range e.comms {

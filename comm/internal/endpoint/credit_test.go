@@ -47,7 +47,7 @@ func TestAPeerThatFloods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) { // which reads nothing
-				gone, err := comm.ep.Open(closed, []int{0, 1})
+				gone, err := comm.ep.api().Open(closed, []int{0, 1})
 				if err != nil {
 					t.Fatal(err)
 				}

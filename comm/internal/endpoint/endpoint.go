@@ -64,7 +64,9 @@ type Options struct {
 }
 
 // An Endpoint is this rank's end of the streams to its peers. Ranks are world ranks throughout.
-type Endpoint struct {
+type Endpoint state
+
+type state struct {
 	rank int
 	tr   transport.Transport
 	opt  Options
@@ -74,12 +76,12 @@ type Endpoint struct {
 
 	mu        sync.Mutex
 	peers     []*peer
-	comms     map[uint64]*Communicator
+	comms     map[uint64]*communicator
 	early     map[uint64][]*matching.Message // of communicators that this rank has not opened yet; leaves and failures, too
 	retired   []retired                      // closed communicators, oldest first
 	stalls    []*stall                       // oldest first
 	parked    int                            // goroutines that wait for operations without polling
-	sends     map[uint64]*Op                 // rendezvous sends that wait for clear to send
+	sends     map[uint64]*operation          // rendezvous sends that wait for clear to send
 	nextID    uint64
 	closed    bool
 	revoked   *diagnosis.Failure // by Revoke
@@ -98,12 +100,12 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Endpoint{
+	e := &state{
 		rank: rank, tr: tr, opt: opt,
 		peers:      make([]*peer, size),
-		comms:      map[uint64]*Communicator{},
+		comms:      map[uint64]*communicator{},
 		early:      map[uint64][]*matching.Message{},
-		sends:      map[uint64]*Op{},
+		sends:      map[uint64]*operation{},
 		readBuffer: make([]byte, readAhead),
 		revoking:   make(chan struct{}),
 		final:      make(chan struct{}),
@@ -113,8 +115,8 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 	for r := range e.peers {
 		e.peers[r] = e.newPeer(r)
 	}
-	tr.Serve(e)
-	return e
+	tr.Serve(e.api())
+	return e.api()
 }
 
 // Close leaves in good order. It accepts no more streams, writes what is queued, says goodbye to the peers, and waits until they have read
@@ -122,19 +124,19 @@ func New(tr transport.Transport, rank, size int, opt Options) *Endpoint {
 // is queued for one. When it returns, nothing that this endpoint started is still running. Receives under way, and sends whose receiver has not
 // asked for the bytes, end with ErrClosed.
 func (e *Endpoint) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
+	in := e.lock()
+	if in.closed {
+		in.unlock()
 		return nil
 	}
-	e.closed = true
+	in.closed = true
 	for _, c := range e.comms {
 		c.close()
 	}
 	var opening []chan struct{}
 	openTimeout := reachTimeout
 	for _, p := range e.peers {
-		if !p.isAwaited() {
+		if !in.isAwaited(p) {
 			continue
 		}
 		hasMessages := p.out.HasOps()
@@ -145,31 +147,31 @@ func (e *Endpoint) Close() error {
 			opening = append(opening, p.resolved)
 		}
 	}
-	e.mu.Unlock()
+	in.unlock()
 
 	limit := time.Now().Add(flushTimeout)
 	e.waitAll(opening, openTimeout)
 	err := e.tr.Close() // who was connecting is up now, and gets a goodbye
-	e.mu.Lock()
+	in = e.lock()
 	var goodbyes, answers []chan struct{}
 	for _, p := range e.peers {
 		if p.state == stateUp && e.revoked == nil {
-			goodbyes = append(goodbyes, e.sendGoodbye(p))
+			goodbyes = append(goodbyes, in.sendGoodbye(p))
 			if p.link.Memory == nil { // otherwise what has been written stays there to be read
 				answers = append(answers, p.gone)
 			}
 		}
 	}
-	e.mu.Unlock()
+	in.unlock()
 
 	e.waitAll(goodbyes, time.Until(limit))
 	e.waitAll(answers, time.Until(limit))
 	e.stop()
-	e.mu.Lock()
-	for _, p := range e.peers {
-		e.drop(p, &diagnosis.Failure{Kind: diagnosis.Closed, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
+	in = e.lock()
+	for _, p := range in.peers {
+		in.drop(p, &diagnosis.Failure{Kind: diagnosis.Closed, Rank: e.rank, Text: ErrClosed.Error(), Err: ErrClosed})
 	}
-	e.mu.Unlock()
+	in.unlock()
 	e.engine.Close()
 	e.wg.Wait()
 	return err

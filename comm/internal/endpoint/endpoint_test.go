@@ -275,9 +275,9 @@ func TestALossEndsAllThatIsBeingWritten(t *testing.T) {
 		}
 		synctest.Wait()
 		e := w.ends[0]
-		e.mu.Lock()
-		e.lost(e.peers[1], io.ErrUnexpectedEOF, diagnosis.Unknown) // before its writer knows
-		e.mu.Unlock()
+		in := e.lock()
+		in.lost(e.peers[1], io.ErrUnexpectedEOF, diagnosis.Unknown) // before its writer knows
+		in.unlock()
 		w.kill(1)
 		for _, op := range ops {
 			wantFailure(t, op.Wait(t.Context(), minute), diagnosis.PeerFailed, 1)

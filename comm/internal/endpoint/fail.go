@@ -16,9 +16,9 @@ func (c *Communicator) Fail(err error) {
 	if !ok {
 		f = &diagnosis.Failure{Kind: diagnosis.Aborted, Rank: c.ep.rank, Text: err.Error(), Err: err}
 	}
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	c.fail(f, -1)
+	in := c.lock()
+	defer in.unlock()
+	in.fail(f, -1)
 }
 
 // RevokeTimeout is how long a rank waits for Revoke after it has lost a peer.
@@ -29,15 +29,15 @@ const RevokeTimeout = time.Second
 // rank that does not know yet that the round is over would take the end of its stream for the death of this rank.
 // Only the first call counts.
 func (e *Endpoint) Revoke(f *diagnosis.Failure) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	if e.revoked != nil {
 		return
 	}
 	e.revoked = f
 	close(e.revoking)
 	for _, p := range e.peers {
-		e.abandonWrites(p, f)
+		in.abandonWrites(p, f)
 	}
 	for _, c := range e.comms {
 		c.stop(f)
@@ -45,8 +45,8 @@ func (e *Endpoint) Revoke(f *diagnosis.Failure) {
 }
 
 // abandonWrites drops what is to be written to p. Sends of communicators that have been closed end with f; stop ends
-// those of the others. The mutex is held.
-func (e *Endpoint) abandonWrites(p *peer, f *diagnosis.Failure) {
+// those of the others.
+func (e *state) abandonWrites(p *peer, f *diagnosis.Failure) {
 	p.outputClosed = p.state == stateUp
 	for _, dropped := range p.out.Drop() {
 		dropped.CloseSent()
@@ -58,8 +58,8 @@ func (e *Endpoint) abandonWrites(p *peer, f *diagnosis.Failure) {
 
 // NotRevocable tells the endpoint that nobody will call Revoke.
 func (e *Endpoint) NotRevocable() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	select {
 	case <-e.final:
 	default:
@@ -69,25 +69,25 @@ func (e *Endpoint) NotRevocable() {
 
 // Abort is Fail. If the communicator has failed already, Abort notifies all members of that failure, even if another rank has found it.
 func (c *Communicator) Abort(f *diagnosis.Failure) {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	if c.err != nil && c.err.Kind != diagnosis.Revoked && !c.closed && c.allReached == nil {
-		c.notifyAll(-1)
+		in.notifyAll(-1)
 	}
-	c.fail(f, -1)
+	in.fail(f, -1)
 }
 
 // fail ends every operation with f, and notifies the other members. from is the rank that has notified this one, or -1 if this rank has found
-// f. The mutex is held.
-func (c *Communicator) fail(f *diagnosis.Failure, from int) {
+// f.
+func (c *communicator) fail(f *diagnosis.Failure, from int) {
 	if c.stop(f) {
 		c.notifyAll(from)
 		c.ep.noteCause(f)
 	}
 }
 
-// stop ends every operation with f, unless the communicator has failed or been closed. It reports whether it has done so. The mutex is held.
-func (c *Communicator) stop(f *diagnosis.Failure) bool {
+// stop ends every operation with f, unless the communicator has failed or been closed. It reports whether it has done so.
+func (c *communicator) stop(f *diagnosis.Failure) bool {
 	if c.err != nil || c.closed {
 		return false
 	}
@@ -99,7 +99,7 @@ func (c *Communicator) stop(f *diagnosis.Failure) bool {
 	}
 	c.queues.CancelAll()
 	for _, r := range c.members {
-		c.ep.peers[r].out.ReleaseFunc(func(op *Op) bool { return op != nil && op.comm == c })
+		c.ep.peers[r].out.ReleaseFunc(func(op *operation) bool { return op != nil && op.comm == c })
 	}
 	for _, op := range slices.Clone(c.ops) {
 		c.endTaken(op, f)
@@ -107,8 +107,8 @@ func (c *Communicator) stop(f *diagnosis.Failure) bool {
 	return true
 }
 
-// lose ends the operations that need rank, which is gone because of f. The mutex is held.
-func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
+// lose ends the operations that need rank, which is gone because of f.
+func (c *communicator) lose(rank int, f *diagnosis.Failure) {
 	needed := false
 	for _, op := range slices.Clone(c.ops) {
 		switch {
@@ -128,8 +128,8 @@ func (c *Communicator) lose(rank int, f *diagnosis.Failure) {
 }
 
 // failBy fails the communicator because of f, the failure of a rank that an operation needs. If that rank has left in good order, only
-// the operations that need it fail. The mutex is held.
-func (c *Communicator) failBy(f *diagnosis.Failure) {
+// the operations that need it fail.
+func (c *communicator) failBy(f *diagnosis.Failure) {
 	if f.Kind == diagnosis.Closed {
 		c.ep.noteCause(f)
 	} else {
@@ -137,8 +137,8 @@ func (c *Communicator) failBy(f *diagnosis.Failure) {
 	}
 }
 
-// end ends op with f, and takes it out of every queue that it may be in. The mutex is held.
-func (c *Communicator) end(op *Op, f error) {
+// end ends op with f, and takes it out of every queue that it may be in.
+func (c *communicator) end(op *operation, f error) {
 	c.queues.Cancel(op)
 	if op.send {
 		c.ep.peers[op.peer].out.Release(op)
@@ -147,7 +147,7 @@ func (c *Communicator) end(op *Op, f error) {
 }
 
 // endTaken is end for an operation that is in no queue of messages or frames any more.
-func (c *Communicator) endTaken(op *Op, f error) {
+func (c *communicator) endTaken(op *operation, f error) {
 	switch {
 	case op.send:
 		delete(c.ep.sends, op.id)
@@ -158,8 +158,8 @@ func (c *Communicator) endTaken(op *Op, f error) {
 	op.finish(f)
 }
 
-// endOrphans ends receives from any source once every other member has gone. The mutex is held.
-func (c *Communicator) endOrphans() {
+// endOrphans ends receives from any source once every other member has gone.
+func (c *communicator) endOrphans() {
 	var last *diagnosis.Failure
 	for _, r := range c.members {
 		if f := c.gone(r); f != nil {

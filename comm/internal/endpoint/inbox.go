@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
-// An inbox takes apart the frames of a peer as their bytes come. Guarded by the endpoint's mutex.
+// An inbox takes apart the frames of a peer as their bytes come. Guarded by the mutex.
 type inbox struct {
 	head [wire.HeaderSize]byte
 	have int // bytes of head that have come
@@ -18,13 +18,13 @@ type inbox struct {
 	long bool              // it is one to be read straight to where it goes
 	rest int               // bytes that have not come
 	into []byte            // where they go; nil: they are thrown away
-	op   *Op               // the receive whose buffer that is part of
+	op   *operation        // the receive whose buffer that is part of
 	m    *matching.Message // or the message that keeps them
 	doc  []byte            // or the document of an abort, answer or cause frame
 }
 
-// feed takes in b, the next bytes from p. The mutex is held.
-func (e *Endpoint) feed(p *peer, b []byte) error {
+// feed takes in b, the next bytes from p.
+func (e *state) feed(p *peer, b []byte) error {
 	in := &p.in
 	for len(b) > 0 {
 		if in.rest > 0 {
@@ -51,7 +51,7 @@ func (e *Endpoint) feed(p *peer, b []byte) error {
 
 // begin acts on a header that has arrived. It decides where the payload goes: to the buffer of a posted receive, to memory of its own, or
 // nowhere.
-func (e *Endpoint) begin(p *peer) error {
+func (e *state) begin(p *peer) error {
 	in := &p.in
 	h, err := wire.Parse(in.head[:])
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *Endpoint) begin(p *peer) error {
 }
 
 // filled counts n bytes of payload that have come, and acts on the frame once it is whole.
-func (e *Endpoint) filled(p *peer, n int) error {
+func (e *state) filled(p *peer, n int) error {
 	in := &p.in
 	in.rest -= n
 	if in.into != nil {
@@ -122,7 +122,7 @@ func (e *Endpoint) filled(p *peer, n int) error {
 }
 
 // claim takes out the receive that matches the eager message h, if the message fits: then its bytes go straight to the buffer.
-func (e *Endpoint) claim(p *peer, h wire.Header) *Op {
+func (e *state) claim(p *peer, h wire.Header) *operation {
 	c := e.comms[h.Context]
 	if c == nil || c.err != nil || h.Seq > 0 && h.Fingerprint != c.collectives.Last() {
 		return nil
@@ -141,7 +141,7 @@ func (e *Endpoint) claim(p *peer, h wire.Header) *Op {
 
 // release takes op's buffer out of use. An eager message that is coming becomes an unexpected one; the rest of a rendezvous message is
 // thrown away.
-func (in *inbox) release(op *Op) {
+func (in *inbox) release(op *operation) {
 	if in.op != op {
 		return
 	}

@@ -15,19 +15,19 @@ func TestAReceiveWithdrawnInTheMiddleOfItsMessage(t *testing.T) {
 		h := wire.Header{Kind: wire.Eager, Context: 1, Size: 500}
 		first, buf := make([]byte, 500), make([]byte, 500)
 		r := w.recv(1, 0, 0, first)
-		e.mu.Lock()
+		in := e.lock()
 		p := e.peers[0]
 		frame := append(h.Append(nil), sent...)
-		err := e.feed(p, frame[:wire.HeaderSize+200])
-		if p.in.op != r || err != nil {
+		err := in.feed(p, frame[:wire.HeaderSize+200])
+		if p.in.op != (*operation)(r) || err != nil {
 			t.Errorf("the receive has not claimed the message: %v", err)
 		}
-		comm.end(r, ErrClosed)
+		(*communicator)(comm).end(p.in.op, ErrClosed)
 		clear(first)
-		if err := e.feed(p, frame[wire.HeaderSize+200:]); err != nil {
+		if err := in.feed(p, frame[wire.HeaderSize+200:]); err != nil {
 			t.Error(err)
 		}
-		e.mu.Unlock()
+		in.unlock()
 		must(t, w.recv(1, 0, 0, buf))
 		if !bytes.Equal(buf, sent) || !bytes.Equal(first, make([]byte, 500)) {
 			t.Error("the message has changed, or the buffer of the receive that was given up")

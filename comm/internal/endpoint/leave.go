@@ -32,40 +32,39 @@ type retired struct {
 // Close ends this rank's part in the communicator; operations under way end with ErrClosed. Members that need this rank are told
 // that it has left: those that are connected now, the others when they connect.
 func (c *Communicator) Close() {
-	e := c.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c.closed {
+	in := c.lock()
+	defer in.unlock()
+	if in.closed {
 		return
 	}
-	c.close()
-	delete(e.comms, c.id)
-	end := retired{id: c.id, last: c.collectives.Last(), failed: c.err}
-	for _, r := range c.members {
+	in.close()
+	delete(in.ep.comms, in.id)
+	end := retired{id: in.id, last: in.collectives.Last(), failed: in.err}
+	for _, r := range in.members {
 		switch {
-		case r == e.rank || c.gone(r) != nil: // it does not care any more
-		case e.peers[r].state == stateUp:
-			e.sendLeave(e.peers[r], &end)
+		case r == in.ep.rank || in.gone(r) != nil: // it does not care any more
+		case in.ep.peers[r].state == stateUp:
+			in.ep.sendLeave(in.ep.peers[r], &end)
 		default:
 			end.untold = append(end.untold, r)
 		}
 	}
-	for _, m := range c.queues.Clear() {
-		if m.Source != e.rank {
-			e.discard(e.peers[m.Source], m) // the sender has been told that this rank has left
+	for _, m := range in.queues.Clear() {
+		if m.Source != in.ep.rank {
+			in.ep.discard(in.ep.peers[m.Source], m) // the sender has been told that this rank has left
 		}
 	}
-	if e.retired = append(e.retired, end); len(e.retired) > mostRetired {
-		e.retired = slices.Delete(e.retired, 0, 1)
+	if in.ep.retired = append(in.ep.retired, end); len(in.ep.retired) > mostRetired {
+		in.ep.retired = slices.Delete(in.ep.retired, 0, 1)
 	}
 }
 
-// close ends the communicator's operations, except sends whose bytes are queued to be written. The mutex is held.
-func (c *Communicator) close() {
+// close ends the communicator's operations, except sends whose bytes are queued to be written.
+func (c *communicator) close() {
 	c.closed = true
 	c.unusable.Store(true)
 	c.cancel()
-	byNumber := func(a, b *Op) int { return cmp.Compare(a.number, b.number) }
+	byNumber := func(a, b *operation) int { return cmp.Compare(a.number, b.number) }
 	for _, op := range slices.SortedFunc(slices.Values(c.ops), byNumber) {
 		if !op.send || c.ep.sends[op.id] == op {
 			c.abandon(op, ErrClosed)
@@ -74,8 +73,8 @@ func (c *Communicator) close() {
 }
 
 // abandon ends op with f because this rank has closed the communicator, and records it if nobody has waited for it and it has lost a
-// message. The mutex is held.
-func (c *Communicator) abandon(op *Op, f error) {
+// message.
+func (c *communicator) abandon(op *operation, f error) {
 	switch {
 	case !op.started || op.attended:
 	case op.send:
@@ -88,15 +87,15 @@ func (c *Communicator) abandon(op *Op, f error) {
 
 // Abandoned returns which operations nobody has waited for, and have lost a message because this rank has closed the communicator.
 func (c *Communicator) Abandoned() []string {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	return c.abandoned
 }
 
 // Pending returns the sends and receives of I-forms that have not ended.
 func (c *Communicator) Pending() (names []string) {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
 	for _, op := range c.ops {
 		if op.started {
 			names = append(names, op.name())
@@ -105,14 +104,13 @@ func (c *Communicator) Pending() (names []string) {
 	return names
 }
 
-// sendLeave tells p that this rank has closed a communicator. The mutex is held.
-func (e *Endpoint) sendLeave(p *peer, end *retired) {
+// sendLeave tells p that this rank has closed a communicator.
+func (e *state) sendLeave(p *peer, end *retired) {
 	e.enqueue(p, frame{Header: wire.Header{Kind: wire.Leave, Context: end.id, Fingerprint: end.last}})
 }
 
-// sendLeaves tells p, which has just connected, of the communicators that this rank has closed before, and why if they had failed. The
-// mutex is held.
-func (e *Endpoint) sendLeaves(p *peer) {
+// sendLeaves tells p, which has just connected, of the communicators that this rank has closed before, and why if they had failed.
+func (e *state) sendLeaves(p *peer) {
 	for i := range e.retired {
 		if end := &e.retired[i]; slices.Contains(end.untold, p.rank) {
 			end.untold = slices.DeleteFunc(end.untold, func(r int) bool { return r == p.rank })
@@ -124,13 +122,13 @@ func (e *Endpoint) sendLeaves(p *peer) {
 	}
 }
 
-// hasRetired reports whether this rank has closed the communicator of context id. The mutex is held.
-func (e *Endpoint) hasRetired(id uint64) bool {
+// hasRetired reports whether this rank has closed the communicator of context id.
+func (e *state) hasRetired(id uint64) bool {
 	return slices.ContainsFunc(e.retired, func(end retired) bool { return end.id == id })
 }
 
-// receiveLeave takes in that p has closed the communicator of h.Context. The mutex is held.
-func (e *Endpoint) receiveLeave(p *peer, h wire.Header) error {
+// receiveLeave takes in that p has closed the communicator of h.Context.
+func (e *state) receiveLeave(p *peer, h wire.Header) error {
 	c := e.comms[h.Context]
 	switch {
 	case c != nil:
@@ -146,8 +144,8 @@ func (e *Endpoint) receiveLeave(p *peer, h wire.Header) error {
 }
 
 // leave records that rank has closed the communicator after collective last, and ends the operations that need it. As with a
-// rank that has left the world in good order, the others go on, unless its calls differ from this rank's. The mutex is held.
-func (c *Communicator) leave(rank int, last call.Fingerprint) {
+// rank that has left the world in good order, the others go on, unless its calls differ from this rank's.
+func (c *communicator) leave(rank int, last call.Fingerprint) {
 	_ = c.compare(rank, last) // the communicator has failed with it
 	if c.closedBy == nil {
 		c.closedBy, c.leftAt = map[int]*diagnosis.Failure{}, map[int]call.Fingerprint{}
@@ -163,13 +161,13 @@ func (c *Communicator) leave(rank int, last call.Fingerprint) {
 
 // Gone is why nothing more comes from rank in this communicator, or nil.
 func (c *Communicator) Gone(rank int) *diagnosis.Failure {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	return c.gone(rank)
+	in := c.lock()
+	defer in.unlock()
+	return in.gone(rank)
 }
 
-// gone is why nothing more comes from rank in this communicator, or nil. The mutex is held.
-func (c *Communicator) gone(rank int) *diagnosis.Failure {
+// gone is why nothing more comes from rank in this communicator, or nil.
+func (c *communicator) gone(rank int) *diagnosis.Failure {
 	if f := c.closedBy[rank]; f != nil {
 		return f
 	}
@@ -181,8 +179,8 @@ func (c *Communicator) gone(rank int) *diagnosis.Failure {
 
 // sendGoodbye tells p that this rank leaves the world. Nothing is sent to p after that, and p ends the stream when it has read all:
 // a stream that this side ended while p still sends would be reset, and what is on its way to p be lost. What it returns is closed
-// when it has been written, or never will be. The mutex is held.
-func (e *Endpoint) sendGoodbye(p *peer) (sent chan struct{}) {
+// when it has been written, or never will be.
+func (e *state) sendGoodbye(p *peer) (sent chan struct{}) {
 	if p.goodbye == nil {
 		p.goodbye = make(chan struct{})
 		e.enqueue(p, frame{Header: wire.Header{Kind: wire.Goodbye}, Sent: p.goodbye})

@@ -70,9 +70,9 @@ func TestAClosedCommunicatorIsNewsToWhoNeedsIt(t *testing.T) {
 func TestWhyACommunicatorWasClosedIsNews(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, w *testWorld) {
 		a, b := w.subgroup(t, 7)
-		w.ends[1].mu.Lock()
-		b.fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"}, 1) // as if another rank had told: it connects to nobody
-		w.ends[1].mu.Unlock()
+		in := b.lock()
+		in.fail(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: 1, Text: "gave up"}, 1) // as if another rank had told: it connects to nobody
+		in.unlock()
 		b.Close()
 		wantFailure(t, a.Recv(1, 0, 0, call.Call{}, nil).Wait(t.Context(), minute), diagnosis.Aborted, 1)
 	})

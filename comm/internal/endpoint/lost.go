@@ -11,10 +11,10 @@ import (
 )
 
 // cannotWrite records that a write to p has failed. There may still be something to read from p, such as a goodbye. So for a moment it is
-// up to the reader to find out why the stream has ended. The mutex is held.
-func (e *Endpoint) cannotWrite(p *peer, err error) {
+// up to the reader to find out why the stream has ended.
+func (e *state) cannotWrite(p *peer, err error) {
 	p.fault = err
-	time.AfterFunc(time.Second, func() { e.broke(p, err) })
+	time.AfterFunc(time.Second, func() { e.api().broke(p, err) })
 }
 
 // broke finds out what has become of p, whose stream has ended with err, before this rank reports it. Otherwise a rank that fails because
@@ -29,24 +29,24 @@ func (e *Endpoint) broke(p *peer, err error) {
 	}
 	p.writing.Lock() // until the writer has counted what it has written: p may have gone because it has all that it needs
 	defer p.writing.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lost(p, err, liveness)
+	in := e.lock()
+	defer in.unlock()
+	in.lost(p, err, liveness)
 }
 
 // isLeaving reports whether the stream to p ends, or has ended, in good order.
 func (e *Endpoint) isLeaving(p *peer) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := e.lock()
+	defer in.unlock()
 	return p.state == stateGone || p.saidGoodbye || e.closed
 }
 
 // findLiveness finds out whether p lives: the stream to p has ended without goodbye, or p cannot be reached. Then it waits for news of why p
 // has gone, unless p is dead and had the time to say why.
 func (e *Endpoint) findLiveness(p *peer) diagnosis.Liveness {
-	e.mu.Lock()
+	in := e.lock()
 	hadTime := p.state == stateUp && time.Since(p.upSince) > e.opt.News
-	e.mu.Unlock()
+	in.unlock()
 	if e.opt.Revocable {
 		select {
 		case <-e.revoking: // all communicators have failed, and survivors end their streams without goodbye, too
@@ -69,7 +69,7 @@ func (e *Endpoint) findLiveness(p *peer) diagnosis.Liveness {
 // Liveness finds out whether rank lives, whose memory cannot be reached. It takes a moment, in which the communicator may fail because of
 // what it finds out.
 func (c *Communicator) Liveness(rank int) diagnosis.Liveness {
-	return c.ep.findLiveness(c.ep.peers[rank])
+	return c.ep.api().findLiveness(c.ep.peers[rank])
 }
 
 // awaitNews waits for the news of an earlier failure, because of which a peer may have gone.
@@ -83,8 +83,8 @@ func (e *Endpoint) awaitNews() {
 	}
 }
 
-// lost records that the stream to p has broken. The mutex is held.
-func (e *Endpoint) lost(p *peer, err error, liveness diagnosis.Liveness) {
+// lost records that the stream to p has broken.
+func (e *state) lost(p *peer, err error, liveness diagnosis.Liveness) {
 	if p.state == stateGone {
 		return
 	}
@@ -101,8 +101,7 @@ func (e *Endpoint) lost(p *peer, err error, liveness diagnosis.Liveness) {
 
 // drop closes the stream to p and ends the operations that need p with f. If p has died, that fails their communicators;
 // a communicator in which nobody needs p goes on until somebody does: a program may end without goodbye when it is done.
-// The mutex is held.
-func (e *Endpoint) drop(p *peer, f *diagnosis.Failure) {
+func (e *state) drop(p *peer, f *diagnosis.Failure) {
 	if p.state == stateGone {
 		return
 	}

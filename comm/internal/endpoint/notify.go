@@ -16,8 +16,8 @@ import (
 // mostReaching is to how many members a communicator connects at the same time to notify them: all its members may find a failure at once.
 const mostReaching = 16
 
-// notifyAll notifies the other members of the communicator's failure. from is as in fail. The mutex is held.
-func (c *Communicator) notifyAll(from int) {
+// notifyAll notifies the other members of the communicator's failure. from is as in fail.
+func (c *communicator) notifyAll(from int) {
 	if from >= 0 {
 		c.notified[from] = nil
 	}
@@ -38,8 +38,8 @@ func (c *Communicator) notifyAll(from int) {
 	c.reachMore()
 }
 
-// reachMore connects to members that have to be notified. The mutex is held.
-func (c *Communicator) reachMore() {
+// reachMore connects to members that have to be notified.
+func (c *communicator) reachMore() {
 	for len(c.unreached) > 0 && len(c.reaching) < mostReaching {
 		r := c.unreached[0]
 		c.unreached = c.unreached[1:]
@@ -54,8 +54,8 @@ func (c *Communicator) reachMore() {
 	}
 }
 
-// resolved takes in that p is connected, or cannot be reached. The mutex is held.
-func (e *Endpoint) resolved(p *peer) {
+// resolved takes in that p is connected, or cannot be reached.
+func (e *state) resolved(p *peer) {
 	for _, c := range e.comms {
 		if i := slices.Index(c.reaching, p.rank); i >= 0 {
 			c.reaching = slices.Delete(c.reaching, i, i+1)
@@ -65,8 +65,8 @@ func (e *Endpoint) resolved(p *peer) {
 }
 
 // notify sends the communicator's failure to rank, once, unless the round is over: rank learns that from its own agent, perhaps later, and
-// would take it for an abort. The mutex is held.
-func (c *Communicator) notify(rank int) {
+// would take it for an abort.
+func (c *communicator) notify(rank int) {
 	if _, ok := c.notified[rank]; ok || c.err.Kind == diagnosis.Revoked {
 		return
 	}
@@ -76,8 +76,8 @@ func (c *Communicator) notify(rank int) {
 	c.notified[rank] = c.ep.sendFailure(c.ep.peers[rank], wire.Abort, c.id, c.doc)
 }
 
-// receiveAbort takes in that the communicator of h.Context has failed, as p says in doc. The mutex is held.
-func (e *Endpoint) receiveAbort(p *peer, h wire.Header, doc []byte) {
+// receiveAbort takes in that the communicator of h.Context has failed, as p says in doc.
+func (e *state) receiveAbort(p *peer, h wire.Header, doc []byte) {
 	c := e.comms[h.Context]
 	switch {
 	case c != nil:
@@ -90,8 +90,8 @@ func (e *Endpoint) receiveAbort(p *peer, h wire.Header, doc []byte) {
 }
 
 // sendFailure sends doc to p. doc says why the communicator of that context has failed, or why another operation of
-// this rank has. The channel is closed when doc has been written, or never will be. The mutex is held.
-func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, doc []byte) chan struct{} {
+// this rank has. The channel is closed when doc has been written, or never will be.
+func (e *state) sendFailure(p *peer, k wire.Kind, context uint64, doc []byte) chan struct{} {
 	sent := make(chan struct{})
 	e.enqueue(p, frame{Header: wire.Header{Kind: k, Context: context, Size: uint64(len(doc))}, Payload: doc, Sent: sent})
 	return sent
@@ -101,30 +101,30 @@ func (e *Endpoint) sendFailure(p *peer, k wire.Kind, context uint64, doc []byte)
 // cause to all ranks to which it is connected: otherwise a program that ends because of an error would take the reason
 // with it. It waits at most until the failure is limit old.
 func (c *Communicator) AwaitNotified(limit time.Duration) {
-	e := c.ep
-	e.mu.Lock()
+	in := c.lock()
+	e := in.ep
 	since, allReached := e.cause.At, c.allReached
 	if c.failed.After(since) {
 		since = c.failed
 	}
-	e.mu.Unlock()
+	in.unlock()
 	if allReached != nil {
-		e.waitAll([]chan struct{}{allReached}, limit-time.Since(since))
+		e.api().waitAll([]chan struct{}{allReached}, limit-time.Since(since))
 	}
-	e.mu.Lock()
+	in = c.lock()
 	unwritten := slices.Clone(e.causeSent)
 	for _, sent := range c.notified {
 		if sent != nil {
 			unwritten = append(unwritten, sent)
 		}
 	}
-	e.mu.Unlock()
-	e.waitAll(unwritten, limit-time.Since(since))
+	in.unlock()
+	e.api().waitAll(unwritten, limit-time.Since(since))
 }
 
 // noteCause records that an operation of this rank has failed because of f, and sends that to the others. A failure soon after is taken for
-// its consequence, and is not sent. The mutex is held.
-func (e *Endpoint) noteCause(f *diagnosis.Failure) {
+// its consequence, and is not sent.
+func (e *state) noteCause(f *diagnosis.Failure) {
 	now := time.Now()
 	if f.Rank == e.rank || f.Rank == matching.AnySource || e.closed || e.cause.IsRecent(now) {
 		return
@@ -137,15 +137,15 @@ func (e *Endpoint) noteCause(f *diagnosis.Failure) {
 	}
 }
 
-// sendCause tells p why an operation of this rank has failed lately, if one has. The mutex is held.
-func (e *Endpoint) sendCause(p *peer) {
+// sendCause tells p why an operation of this rank has failed lately, if one has.
+func (e *state) sendCause(p *peer) {
 	if e.cause.IsRecent(time.Now()) {
 		e.causeSent = append(e.causeSent, e.sendFailure(p, wire.Cause, 0, e.causeDoc))
 	}
 }
 
-// receiveCause takes in why an operation of p's has failed. The mutex is held.
-func (e *Endpoint) receiveCause(p *peer, f *diagnosis.Failure) {
+// receiveCause takes in why an operation of p's has failed.
+func (e *state) receiveCause(p *peer, f *diagnosis.Failure) {
 	if f.Rank != p.rank {
 		p.cause = diagnosis.Cause{Failure: f, At: time.Now()}
 	}

@@ -135,9 +135,9 @@ func TestASecondAbort(t *testing.T) {
 func TestAFailureIsNewsToWhoConnectsLater(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, w *testWorld) {
 		remote := *enough
-		w.ends[1].mu.Lock()
-		w.comms[1].fail(&remote, 0)
-		w.ends[1].mu.Unlock()
+		in := w.comms[1].lock()
+		in.fail(&remote, 0)
+		in.unlock()
 		start := time.Now()
 		wantFailure(t, w.recv(2, 1, 0, nil).Wait(t.Context(), minute), diagnosis.Aborted, 0)
 		if d := time.Since(start); d != 0 {
@@ -171,9 +171,9 @@ func TestNewsOfADeath(t *testing.T) {
 				w.kill(0)
 				time.AfterFunc(c.notified, func() {
 					remote := *enough
-					w.ends[2].mu.Lock()
-					w.comms[2].fail(&remote, 0)
-					w.ends[2].mu.Unlock()
+					in := w.comms[2].lock()
+					in.fail(&remote, 0)
+					in.unlock()
 				})
 				wantFailure(t, op.Wait(t.Context(), minute), c.want, 0)
 				if d := time.Since(start); d != c.after {

@@ -18,18 +18,18 @@ const (
 	oversubscribedLooks = 10
 )
 
-// isClear reports whether messages to and from p may take the short cut, as far as the communicator and the stream go. The mutex is held.
-func (c *Communicator) isClear(p *peer) bool {
+// isClear reports whether messages to and from p may take the short cut, as far as the communicator and the stream go.
+func (c *communicator) isClear(p *peer) bool {
 	return p.link.Memory != nil && p.out.Len() == 0 && p.fault == nil && !c.unusable.Load() && (c.closedBy == nil || c.closedBy[p.rank] == nil)
 }
 
 // SendNow sends buf to dst, point to point, if that can be done at once, and reports whether it has.
 func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
-	e := c.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
+	e := in.ep
 	p := e.peers[dst]
-	if len(buf) > nowLimit || !c.isClear(p) || p.sent.HasWaiting(0) {
+	if len(buf) > nowLimit || !in.isClear(p) || p.sent.HasWaiting(0) {
 		return false
 	}
 	for !p.sent.FitsShort(len(buf)) { // it may have been given back
@@ -48,9 +48,9 @@ func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
 
 // RecvNow receives a message of n bytes from src, point to point, if it comes at once, and reports whether it has.
 func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int, ok bool) {
-	e := c.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
+	e := in.ep
 	p, looks := e.peers[src], nowLooks
 	if e.opt.Oversubscribed {
 		looks = oversubscribedLooks
@@ -59,7 +59,7 @@ func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int,
 		return 0, false
 	}
 	began := cpu.Now()
-	for c.isClear(p) && c.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
+	for in.isClear(p) && c.queues.IsEmpty() && p.in.rest == 0 && p.in.have == 0 {
 		b := p.link.Memory.Peek(looks)
 		if len(b) < wire.HeaderSize {
 			break

@@ -10,8 +10,10 @@ import (
 )
 
 // An Op is one send or receive under way.
-type Op struct {
-	comm     *Communicator
+type Op operation
+
+type operation struct {
+	comm     *communicator
 	send     bool
 	probe    bool // a receive that leaves the message where it is
 	peer     int  // world rank, or AnySource
@@ -25,7 +27,7 @@ type Op struct {
 
 	number uint64 // of a send, receive or probe among the communicator's; else 0
 
-	// Guarded by the endpoint's mutex until ended is set, then constant.
+	// Guarded by the mutex until ended is set, then constant.
 	started  bool   // by Start
 	attended bool   // somebody has waited for it since
 	at       int    // where it is in Communicator.ops
@@ -38,29 +40,29 @@ type Op struct {
 	progress.Request
 }
 
-var ops = sync.Pool{New: func() any { return new(Op) }}
+var ops = sync.Pool{New: func() any { return new(operation) }}
 
 // Free lets another operation use op's memory. op has ended, and the caller uses it no more.
 func (op *Op) Free() {
 	if op.err == nil {
 		*op = Op{}
-		ops.Put(op)
+		ops.Put((*operation)(op))
 	}
 }
 
 // Done is closed when the operation has ended and its buffer is the caller's again.
 func (op *Op) Done() <-chan struct{} {
-	op.comm.ep.mu.Lock()
-	defer op.comm.ep.mu.Unlock()
-	op.attended = true
-	return op.comm.ep.engine.Done(&op.Request, op.conn())
+	in := op.lock()
+	defer in.unlock()
+	in.attended = true
+	return in.comm.ep.engine.Done(&in.Request, in.conn())
 }
 
 // Start says that op has been started by an I-form, and that nobody waits for it yet.
 func (op *Op) Start() {
-	op.comm.ep.mu.Lock()
-	defer op.comm.ep.mu.Unlock()
-	op.started = !op.Ended()
+	in := op.lock()
+	defer in.unlock()
+	in.started = !in.Ended()
 }
 
 // Err is the operation's result once it has ended.
@@ -79,33 +81,32 @@ func (op *Op) Number() uint64 { return op.number }
 func (op *Op) Type() uint8 { return op.call.Type }
 
 func (op *Op) cancel(f *diagnosis.Failure) {
-	e := op.comm.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if op.Ended() {
+	in := op.lock()
+	defer in.unlock()
+	if in.Ended() {
 		return
 	}
-	if op.seq == 0 && op.withdraw(f) {
-		e.noteCause(f)
+	if in.seq == 0 && in.withdraw(f) {
+		in.comm.ep.noteCause(f)
 		return
 	}
 	if f.Rank == matching.AnySource {
-		f.Rank = op.source
+		f.Rank = in.source
 	}
-	op.comm.fail(f, -1)
-	if !op.Ended() { // the communicator has been closed, or had failed before
-		op.comm.end(op, f)
+	in.comm.fail(f, -1)
+	if !in.Ended() { // the communicator has been closed, or had failed before
+		in.comm.end(in, f)
 	}
 }
 
 // Withdraw takes back a receive or probe that nothing has matched, and reports whether it did.
 func (op *Op) Withdraw() bool {
-	op.comm.ep.mu.Lock()
-	defer op.comm.ep.mu.Unlock()
-	return op.withdraw(nil)
+	in := op.lock()
+	defer in.unlock()
+	return in.withdraw(nil)
 }
 
-func (op *Op) withdraw(err error) bool {
+func (op *operation) withdraw(err error) bool {
 	c := op.comm
 	if !c.queues.Cancel(op) {
 		return false
@@ -115,8 +116,8 @@ func (op *Op) withdraw(err error) bool {
 }
 
 // finish ends the operation, which is in no queue any more. From then on op is its caller's alone: who sees that it has
-// ended may Free it. The endpoint's mutex is held.
-func (op *Op) finish(err error) {
+// ended may Free it.
+func (op *operation) finish(err error) {
 	op.comm.removeOp(op)
 	op.err = err
 	op.comm.record(op)
@@ -124,17 +125,17 @@ func (op *Op) finish(err error) {
 }
 
 // wants is what op, a receive or a probe, matches.
-func (op *Op) wants() matching.Pattern {
+func (op *operation) wants() matching.Pattern {
 	return matching.Pattern{Source: op.peer, Tag: op.tag, Seq: op.seq}
 }
 
-func newOp(peer, tag int, seq uint64, call call.Call, buf []byte, whole int) *Op {
-	op := ops.Get().(*Op)
+func newOp(peer, tag int, seq uint64, call call.Call, buf []byte, whole int) *operation {
+	op := ops.Get().(*operation)
 	op.peer, op.tag, op.seq, op.call, op.buf, op.whole, op.source = peer, int32(tag), seq, call, buf, whole, -1
 	return op
 }
 
-func (c *Communicator) addOp(op *Op) {
+func (c *communicator) addOp(op *operation) {
 	op.comm, op.at = c, len(c.ops)
 	c.ops = append(c.ops, op)
 	if op.seq == 0 {
@@ -145,7 +146,7 @@ func (c *Communicator) addOp(op *Op) {
 	}
 }
 
-func (c *Communicator) removeOp(op *Op) {
+func (c *communicator) removeOp(op *operation) {
 	last := len(c.ops) - 1
 	c.ops[op.at] = c.ops[last]
 	c.ops[op.at].at = op.at

@@ -20,7 +20,7 @@ const (
 
 // A peer is what this rank knows of another. Guarded by the endpoint's mutex, except where said.
 type peer struct {
-	ep           *Endpoint
+	ep           *state
 	rank         int
 	state        peerState
 	wanted       bool            // some operation needs a stream
@@ -41,7 +41,7 @@ type peer struct {
 	gone      chan struct{}      // closed when gone
 
 	in      inbox
-	out     wire.Outbox[*Op]
+	out     wire.Outbox[*operation]
 	fault   error         // why a write has failed, if one has; the reader will find out more
 	writing sync.Mutex    // the writer of a net.Conn holds it while it writes; it is taken before the endpoint's
 	wake    chan struct{} // tells the writer of a net.Conn of work
@@ -49,18 +49,18 @@ type peer struct {
 	agreed                     agreed
 	sent                       wire.SendCredit
 	received                   wire.ReceiveCredit
-	earlyLeaves, earlyFailures int            // of groups that this rank has not opened
-	inbound                    map[uint64]*Op // receives whose data frame will come, by the sender's id
+	earlyLeaves, earlyFailures int                   // of groups that this rank has not opened
+	inbound                    map[uint64]*operation // receives whose data frame will come, by the sender's id
 }
 
-// isAwaited reports whether a stream to p is being opened because an operation needs it. The mutex is held.
-func (p *peer) isAwaited() bool {
+// isAwaited reports whether a stream to p is being opened because an operation needs it.
+func (e *state) isAwaited(p *peer) bool {
 	return p.state == stateIdle && p.wanted && (p.dialing || p.admitted)
 }
 
-func (e *Endpoint) newPeer(rank int) *peer {
+func (e *state) newPeer(rank int) *peer {
 	return &peer{
-		ep: e, rank: rank, link: e.engine.Conn(rank), inbound: map[uint64]*Op{}, wake: make(chan struct{}, 1),
+		ep: e, rank: rank, link: e.engine.Conn(rank), inbound: map[uint64]*operation{}, wake: make(chan struct{}, 1),
 		resolved: make(chan struct{}), gone: make(chan struct{}),
 	}
 }

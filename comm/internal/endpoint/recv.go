@@ -30,9 +30,14 @@ func (c *Communicator) Probe(src, tag int, call call.Call) *Op {
 	return c.recv(op)
 }
 
-func (c *Communicator) recv(op *Op) *Op {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
+func (c *Communicator) recv(op *operation) *Op {
+	in := c.lock()
+	defer in.unlock()
+	in.recv(op)
+	return (*Op)(op)
+}
+
+func (c *communicator) recv(op *operation) {
 	c.addOp(op)
 	m, place := c.queues.Message(op.wants(), c.err != nil) // what has arrived whole is delivered even after a failure
 	switch {
@@ -44,11 +49,10 @@ func (c *Communicator) recv(op *Op) *Op {
 		c.queues.TakeMessage(place)
 		c.deliver(op, m)
 	}
-	return op
 }
 
-// post makes op, a receive or probe that nothing matches yet, wait for a message. The mutex is held.
-func (c *Communicator) post(op *Op) {
+// post makes op, a receive or probe that nothing matches yet, wait for a message.
+func (c *communicator) post(op *operation) {
 	e := c.ep
 	if err := c.usable(); err != nil {
 		op.finish(err)
@@ -79,17 +83,17 @@ const awaitTag = -3
 // reports whether it has done so, and may be called at any time. The caller, who sees it happen, ends the wait by Withdraw. If src dies, or
 // closes the group, the wait ends with an error, as a receive from src would.
 func (c *Communicator) Await(src int, seq uint64, call call.Call, happened func() bool) *Op {
-	c.ep.mu.Lock()
-	_ = c.compareAll() // the wait ends with it
-	c.ep.mu.Unlock()
+	in := c.lock()
+	defer in.unlock()
+	_ = in.compareAll() // the wait ends with it
 	op := newOp(src, awaitTag, seq, call, nil, 0)
 	op.happened = happened
-	return c.recv(op)
+	in.recv(op)
+	return (*Op)(op)
 }
 
-// hasHappened ends op if what it awaits has happened, and reports whether it has: a rank that is gone may have done its part before. The
-// mutex is held.
-func (op *Op) hasHappened() bool {
+// hasHappened ends op if what it awaits has happened, and reports whether it has: a rank that is gone may have done its part before.
+func (op *operation) hasHappened() bool {
 	if op.happened == nil || !op.happened() {
 		return false
 	}

@@ -45,7 +45,7 @@ func TestStatusOfReceive(t *testing.T) {
 		op := connected(t, w)[0]
 		status := func() (isBusy, isStalled bool) {
 			synctest.Wait()
-			_, isBusy, isStalled = op.comm.Status()
+			_, isBusy, isStalled = (*Communicator)(op.comm).Status()
 			return isBusy, isStalled
 		}
 		if isBusy, _ := status(); isBusy {

@@ -19,15 +19,20 @@ func (c *Communicator) SendChunk(dst int, seq uint64, call call.Call, buf []byte
 
 // IsEager reports whether a chunk of n bytes that is sent to dst now goes eagerly.
 func (c *Communicator) IsEager(dst, n int) bool {
-	c.ep.mu.Lock()
-	defer c.ep.mu.Unlock()
-	return c.ep.peers[dst].sent.Fits(&wire.Header{Size: uint64(n), Fingerprint: call.Fingerprint{Seq: 1}})
+	in := c.lock()
+	defer in.unlock()
+	return in.ep.peers[dst].sent.Fits(&wire.Header{Size: uint64(n), Fingerprint: call.Fingerprint{Seq: 1}})
 }
 
-func (c *Communicator) send(op *Op) *Op {
+func (c *Communicator) send(op *operation) *Op {
+	in := c.lock()
+	defer in.unlock()
+	in.send(op)
+	return (*Op)(op)
+}
+
+func (c *communicator) send(op *operation) {
 	e, dst, buf := c.ep, op.peer, op.buf
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	op.send = true
 	c.addOp(op)
 	h := op.envelope(wire.Eager)
@@ -36,17 +41,17 @@ func (c *Communicator) send(op *Op) *Op {
 	switch err := c.usable(); {
 	case err != nil:
 		op.finish(err)
-		return op
+		return
 	case dst == e.rank:
 		m := matching.NewMessage(h, dst)
 		copy(m.Payload, buf)
 		c.arrive(m)
 		op.finish(nil)
-		return op
+		return
 	case gone != nil:
 		op.finish(gone)
 		c.failBy(gone)
-		return op
+		return
 	}
 	e.connect(p)
 	if p.sent.Fits(&h) {
@@ -55,19 +60,18 @@ func (c *Communicator) send(op *Op) *Op {
 	} else {
 		e.announce(p, op)
 	}
-	return op
 }
 
 // envelope is the header of what op sends.
-func (op *Op) envelope(k wire.Kind) wire.Header {
+func (op *operation) envelope(k wire.Kind) wire.Header {
 	return wire.Header{
 		Kind: k, Tag: op.tag, Context: op.comm.id, Size: uint64(len(op.buf)), ID: op.id, Whole: uint64(op.whole),
 		Fingerprint: call.Fingerprint{Seq: op.seq, Call: op.call, Before: op.comm.collectives.Last().Before},
 	}
 }
 
-// announce sends p an RTS for op, at once or as soon as p has answered enough of those before. The mutex is held.
-func (e *Endpoint) announce(p *peer, op *Op) {
+// announce sends p an RTS for op, at once or as soon as p has answered enough of those before.
+func (e *state) announce(p *peer, op *operation) {
 	e.nextID++
 	op.id = e.nextID
 	e.sends[op.id] = op
@@ -76,8 +80,8 @@ func (e *Endpoint) announce(p *peer, op *Op) {
 	}
 }
 
-// answeredRTS counts an RTS that p has answered, and sends those that have waited for that. The mutex is held.
-func (e *Endpoint) answeredRTS(p *peer) error {
+// answeredRTS counts an RTS that p has answered, and sends those that have waited for that.
+func (e *state) answeredRTS(p *peer) error {
 	return p.sent.Answered(func(id uint64) bool {
 		op := e.sends[id]
 		if op != nil {

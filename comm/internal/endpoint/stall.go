@@ -14,21 +14,20 @@ import (
 	"github.com/gorun/gorun/comm/internal/transport"
 )
 
-// A stall is an operation that somebody has been waiting for long enough to ask why. Guarded by the endpoint's mutex.
+// A stall is an operation that somebody has been waiting for long enough to ask why. Guarded by the mutex.
 type stall struct {
-	op *Op
+	op *operation
 	diagnosis.Stall
 }
 
 // stall records that op has been waited for long enough to ask why, until close.
 func (op *Op) stall(since time.Time, timeout time.Duration) *stall {
-	e := op.comm.ep
-	s := &stall{op, diagnosis.NewStall(since, timeout)}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stalls = append(e.stalls, s)
-	if op.comm.askers == nil {
-		op.comm.askers = map[int]uint64{}
+	in := op.lock()
+	defer in.unlock()
+	s := &stall{in, diagnosis.NewStall(since, timeout)}
+	in.comm.ep.stalls = append(in.comm.ep.stalls, s)
+	if in.comm.askers == nil {
+		in.comm.askers = map[int]uint64{}
 	}
 	return s
 }
@@ -37,9 +36,8 @@ func (s *stall) close() {
 	if s == nil {
 		return
 	}
-	e := s.op.comm.ep
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e := s.op.comm.ep.api().lock()
+	defer e.unlock()
 	e.stalls = slices.DeleteFunc(e.stalls, func(other *stall) bool { return other == s })
 	if !slices.ContainsFunc(e.stalls, func(other *stall) bool { return other.op.comm == s.op.comm }) {
 		s.op.comm.askers = nil
@@ -48,27 +46,27 @@ func (s *stall) close() {
 
 // ask asks the peer why, and returns how long to wait before the next time: 0 once the operation's time is up.
 func (s *stall) ask() time.Duration {
-	now, e := time.Now(), s.op.comm.ep
+	now := time.Now()
 	if s.IsTimeUp(now) {
 		return 0
 	}
-	e.mu.Lock()
+	e := s.op.comm.ep.api().lock()
 	peer, unanswered, state := s.op.awaited(), s.IsUnanswered(), ""
 	if unanswered {
-		state = e.peers[peer].diagnose()
+		state = e.diagnose(e.peers[peer])
 	}
 	if peer >= 0 && peer != e.rank {
 		s.op.comm.ask(peer, s.op.seq, 0)
 		s.Asked(now)
 	}
-	e.mu.Unlock()
+	e.unlock()
 	if unanswered && e.opt.State != nil {
 		state = cmp.Or(e.opt.State(peer), state)
 	}
-	e.mu.Lock()
+	e.api().lock()
 	op := s.op.awaits()
 	suspect, pause := s.Warning(op, state, now), s.NextPause(now)
-	e.mu.Unlock()
+	e.unlock()
 	if suspect != nil {
 		e.opt.Log.Warn("an operation takes long", "operation", op.In, "waited", now.Sub(s.Since()), "rank", suspect.Rank, "reason", suspect.String())
 	}
@@ -76,7 +74,7 @@ func (s *stall) ask() time.Duration {
 }
 
 // diagnose says why p may not answer, or nothing: it is not connected yet, or what its stream is suspected of.
-func (p *peer) diagnose() string {
+func (e *state) diagnose(p *peer) string {
 	if p.state == stateIdle {
 		return "it has accepted no connection: it is still joining, has stopped, or is cut off"
 	}
@@ -88,7 +86,7 @@ func (p *peer) diagnose() string {
 
 // lastWait says for which rank p was waiting, by its own report, before it was gone; empty: it was not. p may have ended because of that
 // rank.
-func (e *Endpoint) lastWait(p *peer) string {
+func (e *state) lastWait(p *peer) string {
 	for _, s := range e.stalls {
 		if suspect := s.Suspect(time.Now()); s.op.awaited() == p.rank && suspect != nil && suspect.Rank >= 0 && suspect.Rank != e.rank {
 			return fmt.Sprintf("; it waited for rank %d, which %s", suspect.Rank, suspect)
@@ -98,21 +96,21 @@ func (e *Endpoint) lastWait(p *peer) string {
 }
 
 // awaited is the rank that op needs, or AnySource.
-func (op *Op) awaited() int {
+func (op *operation) awaited() int {
 	if op.peer == matching.AnySource {
 		return op.source
 	}
 	return op.peer
 }
 
-// awaits describes op for reports to other ranks. The mutex is held.
-func (op *Op) awaits() diagnosis.Operation {
+// awaits describes op for reports to other ranks.
+func (op *operation) awaits() diagnosis.Operation {
 	wait := diagnosis.Wait{Rank: op.comm.ep.rank, For: op.awaited(), In: op.name()}
 	return diagnosis.Operation{Wait: wait, Seq: op.seq, IsSend: op.send}
 }
 
-// name is what op is called in reports and errors. The mutex is held.
-func (op *Op) name() string {
+// name is what op is called in reports and errors.
+func (op *operation) name() string {
 	if op.seq > 0 {
 		return nameOf(op.call, op.seq)
 	}
@@ -120,8 +118,8 @@ func (op *Op) name() string {
 }
 
 // tags says which tag op has, unless that is 0 or any. If op is a receive that nothing matches, it also says which other tag a message has
-// that may be meant for it. The mutex is held.
-func (op *Op) tags() string {
+// that may be meant for it.
+func (op *operation) tags() string {
 	if !op.send && op.source < 0 && op.tag >= 0 {
 		if m, _ := op.comm.queues.Message(matching.Pattern{Source: op.peer, Tag: matching.AnyTag}, false); m != nil {
 			return fmt.Sprintf(" (tag %d; an unreceived message from rank %d has tag %d)", op.tag, m.Source, m.Tag)
@@ -134,7 +132,7 @@ func (op *Op) tags() string {
 }
 
 // without returns the failure f, by which rank f.Rank is gone, as the error of op. A receive that needs that rank says what has not come.
-func (op *Op) without(f *diagnosis.Failure) *diagnosis.Failure {
+func (op *operation) without(f *diagnosis.Failure) *diagnosis.Failure {
 	g := *f
 	switch {
 	case op.send, op.seq > 0, op.peer >= 0 && op.peer != f.Rank, f.Remote:
@@ -153,7 +151,7 @@ func nameOf(c call.Call, seq uint64) string {
 // monitorTag marks the questions of Monitor: who is asked need not ask the others itself.
 const monitorTag = 1
 
-// A monitor is a Monitor under way. Guarded by the endpoint's mutex, except for done.
+// A monitor is a Monitor under way. Guarded by the mutex, except for done.
 type monitor struct {
 	diagnosis.Missing
 	done chan struct{} // closed when nobody is missing
@@ -171,10 +169,9 @@ func (m *monitor) reported(rank int, r *diagnosis.WaitReport) {
 // at intervals of every. If some have not by ctx's deadline, and this rank still waits in the collective, it fails the communicator with
 // a failure that names them. If another member asks already, Monitor does nothing.
 func (c *Communicator) Monitor(ctx context.Context, seq uint64, every time.Duration) {
-	e := c.ep
-	e.mu.Lock()
-	isMonitored := c.monitored == seq
-	e.mu.Unlock()
+	in := c.lock()
+	e, isMonitored := in.ep, in.monitored == seq
+	in.unlock()
 	if isMonitored {
 		return
 	}
@@ -183,12 +180,12 @@ func (c *Communicator) Monitor(ctx context.Context, seq uint64, every time.Durat
 	again := time.NewTicker(every)
 	defer again.Stop()
 	for ctx.Err() == nil {
-		e.mu.Lock()
-		c.monitor = m
+		in = c.lock()
+		in.monitor = m
 		for _, rank := range m.Ranks {
-			c.ask(rank, seq, monitorTag)
+			in.ask(rank, seq, monitorTag)
 		}
-		e.mu.Unlock()
+		in.unlock()
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -198,10 +195,10 @@ func (c *Communicator) Monitor(ctx context.Context, seq uint64, every time.Durat
 			return
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	waits := slices.ContainsFunc(c.ops, func(op *Op) bool { return op.seq == seq })
+	in = c.lock()
+	defer in.unlock()
+	waits := slices.ContainsFunc(in.ops, func(op *operation) bool { return op.seq == seq })
 	if r := c.collectives.At(seq); errors.Is(ctx.Err(), context.DeadlineExceeded) && len(m.Ranks) > 0 && r != nil && waits {
-		c.fail(m.Failure(nameOf(r.Call, seq), time.Since(r.Began)), -1)
+		in.fail(m.Failure(nameOf(r.Call, seq), time.Since(r.Began)), -1)
 	}
 }

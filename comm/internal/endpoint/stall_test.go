@@ -123,7 +123,7 @@ func TestAMonitorEndsWithTheEndpoint(t *testing.T) {
 		start := time.Now()
 		comm.Go(func() { comm.Monitor(context.Background(), 1, time.Second) })
 		synctest.Wait()
-		if err := comm.ep.Close(); err != nil || time.Since(start) > flushTimeout { // which the other side does not end sooner
+		if err := comm.ep.api().Close(); err != nil || time.Since(start) > flushTimeout { // which the other side does not end sooner
 			t.Errorf("Close took %v: %v", time.Since(start), err)
 		}
 	})

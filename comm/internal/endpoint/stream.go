@@ -18,8 +18,8 @@ const (
 	moveLimit = 1 << 20
 )
 
-// poll makes conn a stream to p that is polled, and reports whether that is possible. The mutex is held.
-func (e *Endpoint) poll(p *peer, conn net.Conn) bool {
+// poll makes conn a stream to p that is polled, and reports whether that is possible.
+func (e *state) poll(p *peer, conn net.Conn) bool {
 	c, ok := conn.(transport.Pollable)
 	if !ok || !e.engine.Start() {
 		return false
@@ -32,8 +32,8 @@ func (e *Endpoint) poll(p *peer, conn net.Conn) bool {
 	return true
 }
 
-// write writes frames to p as far as there is room, or wakes p's writer. The mutex is held.
-func (e *Endpoint) write(p *peer) {
+// write writes frames to p as far as there is room, or wakes p's writer.
+func (e *state) write(p *peer) {
 	if p.link.Stream == nil {
 		select {
 		case p.wake <- struct{}{}:
@@ -47,22 +47,22 @@ func (e *Endpoint) write(p *peer) {
 	}
 }
 
-// push writes some bytes to p, and reports whether there was room for any. The mutex is held.
-func (e *Endpoint) push(p *peer) bool {
+// push writes some bytes to p, and reports whether there was room for any.
+func (e *state) push(p *peer) bool {
 	if !p.HasOutput() {
 		return false
 	}
 	n, err := p.link.Stream.TryWrite(p.out.Next(moveLimit + wire.HeaderSize))
-	p.allow(n)
-	p.wrote(n)
+	e.allow(p, n)
+	e.wrote(p, n)
 	if err != nil {
 		e.cannotWrite(p, err)
 	}
 	return n > 0
 }
 
-// pull reads some bytes from p, and reports whether there were any. The mutex is held.
-func (e *Endpoint) pull(p *peer) bool {
+// pull reads some bytes from p, and reports whether there were any.
+func (e *state) pull(p *peer) bool {
 	if p.link.Ended {
 		return false
 	}
@@ -112,13 +112,13 @@ func (p *peer) HasOutput() bool { return p.out.Len() > 0 && p.fault == nil }
 // Fail implements progress.Mover.
 func (p *peer) Fail(err error) {
 	p.link.Ended = true
-	p.ep.wg.Go(func() { p.ep.broke(p, err) })
+	p.ep.wg.Go(func() { p.ep.api().broke(p, err) })
 }
 
-type frame = wire.Frame[*Op]
+type frame = wire.Frame[*operation]
 
-// enqueue queues f for p, and writes it at once if that is possible. The mutex is held.
-func (e *Endpoint) enqueue(p *peer, f frame) {
+// enqueue queues f for p, and writes it at once if that is possible.
+func (e *state) enqueue(p *peer, f frame) {
 	if p.state == stateGone || p.outputClosed {
 		f.CloseSent()
 		return
@@ -131,16 +131,16 @@ func (e *Endpoint) enqueue(p *peer, f frame) {
 }
 
 // allow counts what p may send once it has got the next n bytes. It is called before anything can come that p sends then: before the mutex is
-// let go. The mutex is held.
-func (p *peer) allow(n int) {
+// let go.
+func (e *state) allow(p *peer, n int) {
 	frames := p.out.Completes(n)
 	for i := range frames {
 		p.received.Sent(&frames[i].Header)
 	}
 }
 
-// wrote counts n bytes that have been written, and ends the operations that they complete. The mutex is held.
-func (p *peer) wrote(n int) {
+// wrote counts n bytes that have been written, and ends the operations that they complete.
+func (e *state) wrote(p *peer, n int) {
 	whole := p.out.Wrote(n)
 	for i := range whole {
 		f := &whole[i]
@@ -161,11 +161,11 @@ func (e *Endpoint) readFrom(p *peer, conn net.Conn) {
 	buf := make([]byte, connBuffer)
 	for {
 		n, err := conn.Read(buf)
-		e.mu.Lock()
+		in := e.lock()
 		if p.state == stateUp && n > 0 {
-			err = p.ending(err, e.feed(p, buf[:n]))
+			err = p.ending(err, in.feed(p, buf[:n]))
 		}
-		e.mu.Unlock()
+		in.unlock()
 		if err != nil {
 			_ = conn.Close() // so that the writer returns
 			e.broke(p, err)
@@ -184,24 +184,24 @@ func (e *Endpoint) writeTo(p *peer, conn net.Conn) {
 			return
 		}
 		p.writing.Lock()
-		e.mu.Lock()
+		in := e.lock()
 		for p.state == stateUp && p.HasOutput() {
 			buf = buf[:0]
 			for _, b := range p.out.Next(cap(buf)) {
 				buf = append(buf, b...)
 			}
-			p.allow(len(buf))
-			e.mu.Unlock()
+			in.allow(p, len(buf))
+			in.unlock()
 			n, err := conn.Write(buf)
-			e.mu.Lock()
+			in = e.lock()
 			if p.state == stateUp && err == nil {
-				p.wrote(n)
+				in.wrote(p, n)
 			} else if p.state == stateUp {
-				p.wrote(0)
-				e.cannotWrite(p, err)
+				in.wrote(p, 0)
+				in.cannotWrite(p, err)
 			}
 		}
-		e.mu.Unlock()
+		in.unlock()
 		p.writing.Unlock()
 	}
 }

@@ -21,41 +21,40 @@ func (op *Op) Wait(ctx context.Context, timeout time.Duration) error {
 // Poll waits for the operation as long as it is likely to end soon, and reports whether it has ended. If not, the caller calls Sleep.
 func (op *Op) Poll() bool {
 	if !op.Ended() {
-		e := op.comm.ep
-		e.mu.Lock()
-		op.attended = true
-		e.engine.BeginWait()
-		op.poll()
-		e.mu.Unlock()
+		in := op.lock()
+		in.attended = true
+		in.comm.ep.engine.BeginWait()
+		in.poll()
+		in.unlock()
 	}
 	return op.Ended()
 }
 
 // Sleep waits without polling, as Wait does after Poll.
 func (op *Op) Sleep(ctx context.Context, timeout time.Duration) error {
-	e := op.comm.ep
-	e.mu.Lock()
-	w := e.engine.Park(&op.Request, op.conn())
+	in := op.lock()
+	e := in.comm.ep
+	w := e.engine.Park(&in.Request, in.conn())
 	e.parked++
-	e.mu.Unlock()
+	in.unlock()
 	op.park(ctx, w, timeout)
-	e.mu.Lock()
+	in = op.lock()
 	e.parked--
 	e.engine.Unpark(w)
-	e.mu.Unlock()
+	in.unlock()
 	return op.err
 }
 
 // conn is the stream that op waits for, or nil if any will do.
-func (op *Op) conn() *progress.Conn {
+func (op *operation) conn() *progress.Conn {
 	if op.peer < 0 {
 		return nil
 	}
 	return op.comm.ep.engine.Conn(op.peer)
 }
 
-// poll polls for op, unless no message tells of it. The mutex is held.
-func (op *Op) poll() {
+// poll polls for op, unless no message tells of it.
+func (op *operation) poll() {
 	if op.happened == nil {
 		op.comm.ep.engine.Poll(&op.Request, op.conn())
 	}
@@ -63,7 +62,6 @@ func (op *Op) poll() {
 
 // park waits without polling, except when it is its turn.
 func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duration) {
-	e := op.comm.ep
 	begun := time.Now()
 	w.Alarm.Reset(diagnosis.FirstPause(timeout))
 	defer w.Alarm.Stop()
@@ -73,11 +71,11 @@ func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duratio
 	for !op.Ended() {
 		select {
 		case <-w.Wake:
-			e.mu.Lock()
-			op.poll()
-			e.mu.Unlock()
+			in := op.lock()
+			in.poll()
+			in.unlock()
 		case <-ended:
-			op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: e.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
+			op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: op.comm.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
 			ended = nil
 		case <-w.Alarm.C:
 			if s == nil {
@@ -86,9 +84,9 @@ func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duratio
 			if pause := s.ask(); pause > 0 {
 				w.Alarm.Reset(pause)
 			} else {
-				e.mu.Lock()
-				f := s.Failure(op.awaits(), time.Now())
-				e.mu.Unlock()
+				in := op.lock()
+				f := s.Failure(in.awaits(), time.Now())
+				in.unlock()
 				op.cancel(f)
 			}
 		}

@@ -16,15 +16,15 @@ import (
 // mostAnswers is how many may wait to be written to one peer; more questions are not answered.
 const mostAnswers = 8
 
-// ask asks rank, a member, what it is in and what it called as collective seq. The mutex is held.
-func (c *Communicator) ask(rank int, seq uint64, tag int32) {
+// ask asks rank, a member, what it is in and what it called as collective seq.
+func (c *communicator) ask(rank int, seq uint64, tag int32) {
 	p := c.ep.peers[rank]
 	c.ep.connect(p)
 	c.ep.enqueue(p, frame{Header: wire.Header{Kind: wire.Ask, Tag: tag, Context: c.id, Fingerprint: call.Fingerprint{Seq: seq}}})
 }
 
-// receiveAsk answers p's question h. The mutex is held.
-func (e *Endpoint) receiveAsk(p *peer, h wire.Header) {
+// receiveAsk answers p's question h.
+func (e *state) receiveAsk(p *peer, h wire.Header) {
 	c := e.comms[h.Context]
 	switch {
 	case c != nil && c.err != nil:
@@ -42,8 +42,8 @@ func (e *Endpoint) receiveAsk(p *peer, h wire.Header) {
 	e.answer(p, c, h.Context, h.Seq)
 }
 
-// answer tells p what this rank is in, in c if that is open, and what it called as collective seq. The mutex is held.
-func (e *Endpoint) answer(p *peer, c *Communicator, group, seq uint64) {
+// answer tells p what this rank is in, in c if that is open, and what it called as collective seq.
+func (e *state) answer(p *peer, c *communicator, group, seq uint64) {
 	if p.out.Count(wire.Answer) >= mostAnswers {
 		return
 	}
@@ -52,8 +52,8 @@ func (e *Endpoint) answer(p *peer, c *Communicator, group, seq uint64) {
 	e.enqueue(p, frame{Header: h, Payload: doc})
 }
 
-// report is what this rank says of itself in c, which is nil if it has not opened it yet. The mutex is held.
-func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.WaitReport {
+// report is what this rank says of itself in c, which is nil if it has not opened it yet.
+func (e *state) report(c *communicator, seq uint64) *diagnosis.WaitReport {
 	r := &diagnosis.WaitReport{Activity: diagnosis.Activity{Text: "it has not made the group"}}
 	if c != nil {
 		last := c.collectives.Last()
@@ -80,11 +80,11 @@ func (e *Endpoint) report(c *Communicator, seq uint64) *diagnosis.WaitReport {
 	return r
 }
 
-// activity says what this rank is in, if it is in anything, or was in last. The mutex is held.
-func (e *Endpoint) activity(c *Communicator) diagnosis.Activity {
+// activity says what this rank is in, if it is in anything, or was in last.
+func (e *state) activity(c *communicator) diagnosis.Activity {
 	now := time.Now()
-	all := slices.SortedFunc(maps.Values(e.comms), func(a, b *Communicator) int { return cmp.Compare(a.id, b.id) })
-	for _, in := range append([]*Communicator{c}, all...) {
+	all := slices.SortedFunc(maps.Values(e.comms), func(a, b *communicator) int { return cmp.Compare(a.id, b.id) })
+	for _, in := range append([]*communicator{c}, all...) {
 		if r := in.collectives.Latest(); r.IsUnderWay() {
 			return diagnosis.Since(now, r.Began, "it is in %s%s, which began", nameOf(r.Call, r.Seq), in.where(c))
 		}
@@ -110,7 +110,7 @@ func (e *Endpoint) activity(c *Communicator) diagnosis.Activity {
 }
 
 // where names the group of c in a report about asked. It is empty if that is the same group.
-func (c *Communicator) where(asked *Communicator) string {
+func (c *communicator) where(asked *communicator) string {
 	const most = 8
 	switch {
 	case c == asked:
@@ -121,8 +121,8 @@ func (c *Communicator) where(asked *Communicator) string {
 	return fmt.Sprintf(" of group %v", c.members)
 }
 
-// receiveAnswer takes in what p says to an earlier question. The mutex is held.
-func (e *Endpoint) receiveAnswer(p *peer, h wire.Header, doc []byte) error {
+// receiveAnswer takes in what p says to an earlier question.
+func (e *state) receiveAnswer(p *peer, h wire.Header, doc []byte) error {
 	r := diagnosis.DecodeWaitReport(doc, len(e.peers))
 	if r == nil {
 		return errors.New("sent a report that makes no sense")
