@@ -53,10 +53,24 @@ func NewMessage(h wire.Header, source int) *Message {
 	class := bits.Len(uint(max(size, 1) - 1))
 	m, _ := messages[class].Get().(*Message)
 	if m == nil {
-		m = &Message{Payload: make([]byte, 1<<class)}
+		m = newMessages(class)
 	}
 	m.Header, m.Source, m.Payload = h, source, m.Payload[:size]
 	return m
+}
+
+// newMessages returns a free message. It makes several if they are short: a sender that is ahead sends thousands.
+func newMessages(class int) *Message {
+	const most, bytes = 32, 4 << 10
+	n := min(max(bytes>>class, 1), most)
+	all, payloads := make([]Message, n), make([]byte, n<<class)
+	for i := range all {
+		all[i].Payload = payloads[i<<class:][: 1<<class : 1<<class]
+	}
+	for i := range all[1:] {
+		messages[class].Put(&all[i+1])
+	}
+	return &all[0]
 }
 
 // Free lets another message use m's memory.

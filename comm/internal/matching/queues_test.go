@@ -201,6 +201,16 @@ func TestMessagesUseMemoryAgain(t *testing.T) {
 			t.Errorf("%d bytes: %d, and room for %d", n, len(again.Payload), cap(again.Payload))
 		}
 	}
+	var kept []*Message
+	allocs := testing.AllocsPerRun(1, func() { // as many messages as a sender that is ahead may send
+		kept = make([]*Message, 0, 1000)
+		for range cap(kept) {
+			kept = append(kept, NewMessage(wire.Header{Kind: wire.Eager, Size: 64}, 0))
+		}
+	})
+	if most := float64(len(kept) / 10); allocs > most {
+		t.Errorf("%v allocations for %d messages", allocs, len(kept))
+	}
 	if m := NewMessage(wire.Header{Kind: wire.RTS, Size: 1 << 40}, 0); len(m.Payload) != 0 {
 		t.Errorf("an RTS has %d bytes", len(m.Payload))
 	}
