@@ -157,6 +157,9 @@ func blockingCalls(n int) map[string]blockingCall {
 			l := b.others()
 			return ReduceScatterV(ctx, g, l.out[g.Rank()], l.in, Max)
 		},
+		"AllReduceTo": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return AllReduceTo(ctx, g, b.out[:n], b.in[:n], Max)
+		},
 		"Scan":   func(ctx context.Context, g *Group, b *callBuffers) error { return Scan(ctx, g, b.in[:n], Max) },
 		"ExScan": func(ctx context.Context, g *Group, b *callBuffers) error { return ExScan(ctx, g, b.in[:n], Max) },
 		"Send and Recv": func(ctx context.Context, g *Group, b *callBuffers) error {

@@ -45,7 +45,8 @@ func TestTheGuideHasEveryCall(t *testing.T) {
 	}
 }
 
-// Every exported function has an example of its own; options and methods are called in one at least.
+// Every exported function has an example of its own; options, methods and other forms of
+// a call are called in one at least.
 func TestEveryCallHasAnExample(t *testing.T) {
 	files, err := filepath.Glob("example_*test.go")
 	if err != nil {
@@ -75,13 +76,18 @@ func TestEveryCallHasAnExample(t *testing.T) {
 			})
 		}
 	}
-	for _, name := range exportedCalls(t) {
+	calls := exportedCalls(t)
+	for _, name := range calls {
 		_, method, isMethod := strings.Cut(name, ".")
 		switch {
 		case isMethod && !called[method]:
 			t.Errorf("%s is called in no example", name)
 		case strings.HasPrefix(name, "With") && !called[name]:
 			t.Errorf("option %s is in no example", name)
+		case strings.HasPrefix(name, "I") && slices.Contains(calls, name[1:]), strings.HasSuffix(name, "To") && name != "AllReduceTo":
+			if !called[name] {
+				t.Errorf("%s is called in no example", name)
+			}
 		case !isMethod && !strings.HasPrefix(name, "With") && !named[name]:
 			t.Errorf("%s has no example", name)
 		}

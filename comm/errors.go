@@ -195,7 +195,9 @@ type Wait struct {
 	In   string // its call, such as "Recv #3"
 }
 
-func (e *DeadlockError) Error() string { return fmt.Sprintf("comm: %s: %v", callName(e.Op, e.Seq), e.Err) }
+func (e *DeadlockError) Error() string {
+	return fmt.Sprintf("comm: %s: %v", callName(e.Op, e.Seq), e.Err)
+}
 
 func (e *DeadlockError) Unwrap() error { return e.Err }
 

@@ -27,134 +27,54 @@ func ExampleIAllReduce() {
 	// Output: [[2 4] [6] [8 10 12]]
 }
 
-func ExampleIReduce() {
+// Every collective has an I-form. Its calls on one group are carried out in order, so the results here are ready once
+// the last one has ended.
+func ExampleWork_Wait() {
 	inWorld(3, func(ctx context.Context, world *comm.Group) error {
-		longest := []float64{float64(world.Rank())}
-		work := comm.IReduce(world, longest, comm.Max, 0)
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
+		r, all := world.Rank(), []int{10, 11, 12}
+		sum, last, scan, scanTo, below, belowTo := []int{r}, []int{r}, []int{1}, []int{0}, []int{1}, []int{0}
+		total, most, mine, share, part, root := []int{0}, []int{0}, []int{0}, []int{0}, []int{0}, []int{r + 5}
+		shares, parts := [][]int{{1, 1}, {2}, {}}, [][]int{{1}, {2}, {3}}
+		shareV, partV := make([]int, len(shares[r])), []int{0}
+		gathered, exchanged := make([]int, 3), make([]int, 3)
+		gatheredV, onRoot, onRootV := [][]int{{0}, {0}, {0}}, make([]int, 3), [][]int{{0}, {0}, {0}}
+		ones := []int{1, 1, 1}
+		exchangedV := make([]int, 3)
+		works := []*comm.Work{
+			comm.IReduce(world, sum, comm.Sum, 0),
+			comm.IReduceTo(world, total, last, comm.Sum, 0),
+			comm.IAllReduceTo(world, most, last, comm.Max),
+			comm.IBroadcast(world, root, 2),
+			comm.IScan(world, scan, comm.Sum),
+			comm.IScanTo(world, scanTo, ones[:1], comm.Sum),
+			comm.IExScan(world, below, comm.Sum),
+			comm.IExScanTo(world, belowTo, ones[:1], comm.Sum),
+			comm.IReduceScatter(world, part, all, comm.Sum),
+			comm.IReduceScatterV(world, partV, parts, comm.Sum),
+			comm.IAllReduceCoalesced(world, [][]int{mine, share}, comm.Sum),
+			comm.IAllGather(world, gathered, []int{r}),
+			comm.IAllGatherV(world, gatheredV, []int{r}),
+			comm.IGather(world, onRoot, []int{r}, 0),
+			comm.IGatherV(world, onRootV, []int{r}, 0),
+			comm.IScatter(world, share, all, 0),
+			comm.IScatterV(world, shareV, shares, 0),
+			comm.IAllToAll(world, exchanged, all),
+			comm.IAllToAllV(world, exchangedV, ones, all, ones),
 		}
-		if world.Rank() == 0 {
-			fmt.Println(longest[0])
+		for _, work := range works {
+			if err := work.Wait(ctx); err != nil {
+				return err
+			}
 		}
-		return nil
-	})
-	// Output: 2
-}
-
-func ExampleIBroadcast() {
-	inWorld(2, func(ctx context.Context, world *comm.Group) error {
-		weights := []int{7 * (1 - world.Rank())}
-		work := comm.IBroadcast(world, weights, 0)
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 1 {
-			fmt.Println(weights[0])
-		}
-		return nil
-	})
-	// Output: 7
-}
-
-func ExampleIAllGather() {
-	inWorld(3, func(ctx context.Context, world *comm.Group) error {
-		ranks := make([]int, world.Size())
-		work := comm.IAllGather(world, ranks, []int{world.Rank()})
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 0 {
-			fmt.Println(ranks)
+		if r == 0 {
+			fmt.Println(sum, total, most, root, scan, scanTo, part, partV)
+			fmt.Println(gathered, gatheredV, onRoot, onRootV, share, shareV, exchanged, exchangedV)
 		}
 		return nil
 	})
-	// Output: [0 1 2]
-}
-
-func ExampleIGather() {
-	inWorld(3, func(ctx context.Context, world *comm.Group) error {
-		ranks := make([]int, world.Size()) // matters only at rank 2
-		work := comm.IGather(world, ranks, []int{world.Rank()}, 2)
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 2 {
-			fmt.Println(ranks)
-		}
-		return nil
-	})
-	// Output: [0 1 2]
-}
-
-func ExampleIScatter() {
-	inWorld(3, func(ctx context.Context, world *comm.Group) error {
-		mine := []int{0}
-		work := comm.IScatter(world, mine, []int{5, 6, 7}, 0) // the list matters only at rank 0
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 2 {
-			fmt.Println(mine[0])
-		}
-		return nil
-	})
-	// Output: 7
-}
-
-func ExampleIReduceScatter() {
-	inWorld(2, func(ctx context.Context, world *comm.Group) error {
-		shard := []int{0}
-		work := comm.IReduceScatter(world, shard, []int{1, 2}, comm.Sum)
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 1 {
-			fmt.Println(shard[0])
-		}
-		return nil
-	})
-	// Output: 4
-}
-
-func ExampleIAllToAll() {
-	inWorld(2, func(ctx context.Context, world *comm.Group) error {
-		got := make([]int, 2)
-		work := comm.IAllToAll(world, got, []int{10 * world.Rank(), 10*world.Rank() + 1})
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 0 {
-			fmt.Println(got)
-		}
-		return nil
-	})
-	// Output: [0 10]
-}
-
-func ExampleIAllToAllV() {
-	inWorld(2, func(ctx context.Context, world *comm.Group) error {
-		// Everybody has two elements for rank 0 and none for rank 1.
-		counts := [][]int{{2, 2}, {0, 0}}[world.Rank()]
-		got := make([]int, counts[0]+counts[1])
-		work := comm.IAllToAllV(world, got, counts, []int{world.Rank(), world.Rank()}, []int{2, 0})
-		// ... compute ...
-		if err := work.Wait(ctx); err != nil {
-			return err
-		}
-		if world.Rank() == 0 {
-			fmt.Println(got)
-		}
-		return nil
-	})
-	// Output: [0 0 1 1]
+	// Output:
+	// [3] [3] [2] [7] [1] [1] [30] [3]
+	// [0 1 2] [[0] [1] [2]] [0 1 2] [[0] [1] [2]] [10] [1 1] [10 10 10] [10 10 10]
 }
 
 func ExampleIBarrier() {

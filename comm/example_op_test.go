@@ -2,6 +2,7 @@ package comm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/gorun/gorun/comm"
@@ -52,6 +53,22 @@ func ExampleExScan() {
 		return nil
 	})
 	// Output: rank 2 writes from row 201
+}
+
+// The forms with To leave the input as it is.
+func ExampleAllReduceTo() {
+	inWorld(3, func(ctx context.Context, world *comm.Group) error {
+		in := []int{world.Rank() + 1}
+		all, one, upToHere, below := []int{0}, []int{0}, []int{0}, []int{0}
+		err := errors.Join(
+			comm.AllReduceTo(ctx, world, all, in, comm.Sum), comm.ReduceTo(ctx, world, one, in, comm.Prod, 1),
+			comm.ScanTo(ctx, world, upToHere, in, comm.Sum), comm.ExScanTo(ctx, world, below, in, comm.Sum))
+		if world.Rank() == 1 {
+			fmt.Println(in, all, one, upToHere, below)
+		}
+		return err
+	})
+	// Output: [2] [6] [6] [3] [1]
 }
 
 func ExampleMinLoc() {

@@ -12,52 +12,44 @@ import (
 // ranks out does not matter. in has the same length on all ranks. On rank dst in may be its own block of out; otherwise
 // they must not overlap.
 func Gather[T Element](ctx context.Context, g *Group, out, in []T, dst int) error {
-	return g.do(ctx, &core.Args{
-		Kind: call.KindGather, Type: typeOf[T](), Count: len(in),
-		Root: dst, Out: reduce.Bytes(out), In: reduce.Bytes(in),
-	}, nil)
+	return g.do(ctx, args(new(core.Args), call.KindGather, dst, len(in), out, in), nil)
 }
 
 // IGather starts a Gather and returns at once.
 func IGather[T Element](g *Group, out, in []T, dst int) *Work {
-	return g.start(&core.Args{
-		Kind: call.KindGather, Type: typeOf[T](), Count: len(in),
-		Root: dst, Out: reduce.Bytes(out), In: reduce.Bytes(in),
-	}, nil)
+	return g.start(args(new(core.Args), call.KindGather, dst, len(in), out, in), nil)
 }
 
 // GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst. If out[r] and
 // in of rank r have different lengths, the call fails with a [MismatchError].
 func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst int) error {
-	return g.do(ctx, &core.Args{
-		Kind: call.KindGatherV, Type: typeOf[T](), Count: len(in),
-		Root: dst, In: reduce.Bytes(in),
-	}, &core.Blocks{Outs: reduce.BuffersOf(out)})
+	return g.do(ctx, args(new(core.Args), call.KindGatherV, dst, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
+}
+
+// IGatherV starts a GatherV and returns at once.
+func IGatherV[T Element](g *Group, out [][]T, in []T, dst int) *Work {
+	return g.start(args(new(core.Args), call.KindGatherV, dst, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
 }
 
 // AllGather collects in of every rank, in order of rank, into out on every rank. len(out) == Size*len(in), the same on
 // all ranks. in may be this rank's block of out; otherwise they must not overlap.
 func AllGather[T Element](ctx context.Context, g *Group, out, in []T) error {
-	return g.do(ctx, &core.Args{
-		Kind: call.KindAllGather, Type: typeOf[T](), Count: len(in),
-		Out: reduce.Bytes(out), In: reduce.Bytes(in),
-	}, nil)
+	return g.do(ctx, args(new(core.Args), call.KindAllGather, 0, len(in), out, in), nil)
 }
 
 // IAllGather starts an AllGather and returns at once.
 func IAllGather[T Element](g *Group, out, in []T) *Work {
-	return g.start(&core.Args{
-		Kind: call.KindAllGather, Type: typeOf[T](), Count: len(in),
-		Out: reduce.Bytes(out), In: reduce.Bytes(in),
-	}, nil)
+	return g.start(args(new(core.Args), call.KindAllGather, 0, len(in), out, in), nil)
 }
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank. If
 // out[r] and in of rank r have different lengths, the call fails with a [MismatchError]. in may be out[Rank]; otherwise
 // they must not overlap.
 func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
-	return g.do(ctx, &core.Args{
-		Kind: call.KindAllGatherV, Type: typeOf[T](), Count: len(in),
-		In: reduce.Bytes(in),
-	}, &core.Blocks{Outs: reduce.BuffersOf(out)})
+	return g.do(ctx, args(new(core.Args), call.KindAllGatherV, 0, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
+}
+
+// IAllGatherV starts an AllGatherV and returns at once.
+func IAllGatherV[T Element](g *Group, out [][]T, in []T) *Work {
+	return g.start(args(new(core.Args), call.KindAllGatherV, 0, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
 }

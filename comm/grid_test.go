@@ -2,6 +2,7 @@ package comm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -167,17 +168,28 @@ func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
 	check := func(call string, err error, got []T, want func(i int) T) error {
 		return samePeriods(fmt.Sprintf("%s %v", call, op), err, got, want)
 	}
+	to := func(call string, f func(out, in []T) error, want func(i int) T) error { // in keeps its elements
+		out, in := buffer[T](g, n), k.vector(g, 0, n)
+		return cmp.Or(check(call, f(out, in), out, want), check("input of "+call, nil, in, of))
+	}
 	buf := k.vector(g, 0, n)
-	if err := check("AllReduce", AllReduce(ctx, g, buf, op), buf, want); err != nil {
+	err := cmp.Or(
+		check("AllReduce", AllReduce(ctx, g, buf, op), buf, want),
+		to("AllReduceTo", func(out, in []T) error { return AllReduceTo(ctx, g, out, in, op) }, want))
+	if err != nil {
 		return err
 	}
 	root := n % size
-	result := of // elsewhere than at the root buf keeps its input
+	unchanged := func(int) T { return 0 }
+	result, resultTo := of, unchanged // elsewhere than at the root
 	if rank == root {
-		result = want
+		result, resultTo = want, want
 	}
 	buf = k.vector(g, 0, n)
-	if err := check("Reduce", Reduce(ctx, g, buf, op, root), buf, result); err != nil {
+	err = cmp.Or(
+		check("Reduce", Reduce(ctx, g, buf, op, root), buf, result),
+		to("ReduceTo", func(out, in []T) error { return ReduceTo(ctx, g, out, in, op, root) }, resultTo))
+	if err != nil {
 		return err
 	}
 	if err := k.scattered(ctx, g, op, n, check, want); err != nil {
@@ -187,15 +199,22 @@ func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
 		return nil
 	}
 	buf = k.vector(g, 0, n)
-	if err := check("Scan", Scan(ctx, g, buf, op), buf, func(i int) T { return k.of(reference(op, 0, rank+1, i)) }); err != nil {
+	scan := func(i int) T { return k.of(reference(op, 0, rank+1, i)) }
+	err = cmp.Or(
+		check("Scan", Scan(ctx, g, buf, op), buf, scan),
+		to("ScanTo", func(out, in []T) error { return ScanTo(ctx, g, out, in, op) }, scan))
+	if err != nil {
 		return err
 	}
-	result = of
+	result, resultTo = of, unchanged
 	if rank > 0 {
 		result = func(i int) T { return k.of(reference(op, 0, rank, i)) }
+		resultTo = result
 	}
 	buf = k.vector(g, 0, n)
-	return check("ExScan", ExScan(ctx, g, buf, op), buf, result)
+	return cmp.Or(
+		check("ExScan", ExScan(ctx, g, buf, op), buf, result),
+		to("ExScanTo", func(out, in []T) error { return ExScanTo(ctx, g, out, in, op) }, resultTo))
 }
 
 func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check func(string, error, []T, func(int) T) error, want func(int) T) error {

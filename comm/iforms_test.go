@@ -41,12 +41,23 @@ func TestManyUnderWay(t *testing.T) {
 					everybody := slices.Repeat([]int{i + r}, size)
 					ones := slices.Repeat([]int{1}, size)
 					shared := []int{i + r}
-					results[i] = [][]int{shared, reduced, sent, all, part, gathered, scattered, transposed, uneven}
+					allTo, reducedTo, scan, scanTo, exscan, exscanTo := []int{0}, []int{0}, []int{i + r}, []int{0}, []int{i + r}, []int{0}
+					allV, gatheredV := make([]int, size), make([]int, size)
+					partV, scatteredV := []int{0}, []int{0}
+					results[i] = [][]int{
+						shared, reduced, sent, all, part, gathered, scattered, transposed, uneven,
+						allTo, reducedTo, scan, scanTo, exscan, exscanTo, allV, gatheredV, partV, scatteredV,
+					}
 					works = append(works,
 						IAllReduce(g, shared, Sum), IReduce(g, reduced, Sum, root), IBroadcast(g, sent, root),
 						IAllGather(g, all, []int{i + r}), IReduceScatter(g, part, everybody, Sum),
 						IGather(g, gathered, []int{i + r}, root), IScatter(g, scattered, everybody, root),
-						IAllToAll(g, transposed, everybody), IAllToAllV(g, uneven, ones, everybody, ones), IBarrier(g))
+						IAllToAll(g, transposed, everybody), IAllToAllV(g, uneven, ones, everybody, ones), IBarrier(g),
+						IAllReduceTo(g, allTo, []int{i + r}, Sum), IReduceTo(g, reducedTo, []int{i + r}, Sum, root),
+						IScan(g, scan, Sum), IScanTo(g, scanTo, []int{i + r}, Sum),
+						IExScan(g, exscan, Sum), IExScanTo(g, exscanTo, []int{i + r}, Sum),
+						IAllGatherV(g, single(allV), []int{i + r}), IGatherV(g, single(gatheredV), []int{i + r}, root),
+						IReduceScatterV(g, partV, single(everybody), Sum), IScatterV(g, scatteredV, single(everybody), root))
 				}
 				if err := waitAll(ctx, works); err != nil {
 					return err
@@ -56,11 +67,19 @@ func TestManyUnderWay(t *testing.T) {
 					for q := range size {
 						ranks = append(ranks, i+q)
 					}
-					reduced, gathered := []int{i + r}, make([]int, size)
+					reduced, reducedTo, gathered := []int{i + r}, []int{0}, make([]int, size)
 					if r == i%size {
-						reduced, gathered = []int{sum(i)}, ranks
+						reduced, reducedTo, gathered = []int{sum(i)}, []int{sum(i)}, ranks
 					}
-					want := [][]int{{sum(i)}, reduced, {i*size + i%size}, ranks, {sum(i)}, gathered, {i + i%size}, ranks, ranks}
+					below := r*i + r*(r-1)/2 // the sum of the ranks below
+					scan, exscan, exscanTo := []int{below + i + r}, []int{i + r}, []int{below}
+					if r > 0 {
+						exscan = exscanTo
+					}
+					want := [][]int{
+						{sum(i)}, reduced, {i*size + i%size}, ranks, {sum(i)}, gathered, {i + i%size}, ranks, ranks,
+						{sum(i)}, reducedTo, scan, scan, exscan, exscanTo, ranks, gathered, {sum(i)}, {i + i%size},
+					}
 					if !slices.EqualFunc(got, want, slices.Equal) {
 						return fmt.Errorf("round %d: got %v, want %v", i, got, want)
 					}
@@ -71,6 +90,9 @@ func TestManyUnderWay(t *testing.T) {
 		}
 	})
 }
+
+// single returns the elements of v, each in a slice of its own.
+func single(v []int) [][]int { return slices.Collect(slices.Chunk(v, 1)) }
 
 // Ten thousand that wait take one goroutine, and the blocking call behind them comes last.
 func TestTenThousandUnderWayOnOneGoroutine(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // Status says what a receive has received.
@@ -29,6 +31,12 @@ type operation interface {
 	Done() <-chan struct{}
 	Result() error // once it has ended
 	Status() core.Status
+}
+
+// args sets a to the arguments of a collective on count elements, and returns it. in is nil if the call is in place.
+func args[T Element](a *core.Args, kind call.Kind, root, count int, out, in []T) *core.Args {
+	a.Kind, a.Type, a.Count, a.Root, a.Out, a.In = kind, typeOf[T](), count, root, reduce.Bytes(out), reduce.Bytes(in)
+	return a
 }
 
 // do carries out a collective. b is nil if there are no blocks of different lengths.

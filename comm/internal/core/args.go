@@ -20,6 +20,7 @@ type Args struct {
 	Op    *call.Reduction // how elements are combined; nil: they are only moved
 
 	Out, In []byte // where the result is to be left, and what is read; a call in place has only Out
+	Apart   bool   // of a reduction that is in place otherwise: In has the operands, and keeps them
 
 	kernel reduce.Kernel // of Op
 }
@@ -47,6 +48,8 @@ func (a *Args) check(g *Group, b *Blocks) (err error) {
 		return noRank(g, a.Root)
 	}
 	switch me := g.rank; a.Kind {
+	case call.KindAllReduce, call.KindReduce, call.KindScan, call.KindExScan:
+		return a.setApart(me)
 	case call.KindAllGather:
 		return a.wantBlocks(g, "out", a.Out, "in")
 	case call.KindReduceScatter:
@@ -83,6 +86,27 @@ func (a *Args) check(g *Group, b *Blocks) (err error) {
 	default: // any length is good
 	}
 	return nil
+}
+
+// setApart checks the buffers of a reduction whose operands are apart from its result. A rank that gets no result works
+// in place on its operands, which then do not change.
+func (a *Args) setApart(me int) error {
+	switch {
+	case !a.Apart:
+	case a.Kind == call.KindReduce && me != a.Root, a.Kind == call.KindExScan && me == 0:
+		a.Out, a.In = a.In, nil
+	case len(a.Out) != len(a.In):
+		return fmt.Errorf("len(out) is %d: want len(in) = %d", len(a.Out)/a.Type.Size(), a.Count)
+	}
+	return nil
+}
+
+// operands returns what a reduction reads.
+func (a *Args) operands() []byte {
+	if a.In != nil {
+		return a.In
+	}
+	return a.Out
 }
 
 func noRank(g *Group, rank int) error {

@@ -114,9 +114,9 @@ func (m *memory) reduce(c *Collective, a *Args) error {
 	t, root := m.team, a.Root
 	switch {
 	case a.kernel != nil && a.Kind == call.KindAllReduce:
-		return t.AllReduce(a.Out, m.plain(a))
+		return t.AllReduce(a.Out, a.operands(), m.plain(a))
 	case a.kernel != nil && a.Kind == call.KindReduce:
-		return t.Reduce(a.Out, m.plain(a), root)
+		return t.Reduce(a.Out, a.operands(), m.plain(a), root)
 	case a.kernel != nil:
 		return t.ReduceScatter(a.Out, a.In, m.plain(a))
 	case a.Kind == call.KindReduceScatter:
@@ -125,13 +125,13 @@ func (m *memory) reduce(c *Collective, a *Args) error {
 	case a.Kind == call.KindReduce:
 		result := m.g.rank == root
 		c.setOperands(a.Out, result || !c.op.Scaled) // a team does not change out of other ranks
-		return c.finish(result, t.Reduce(c.operands, c.folding(), root))
+		return c.finish(result, t.Reduce(c.operands, c.operands, c.folding(), root))
 	case a.Kind == call.KindAllReduceCoalesced:
 		c.joinBuffers()
-		return c.splitBuffers(t.AllReduce(c.operands, c.folding()))
+		return c.splitBuffers(t.AllReduce(c.operands, c.operands, c.folding()))
 	default: // AllReduce
 		c.setOperands(a.Out, true)
-		return c.finish(true, t.AllReduce(c.operands, c.folding()))
+		return c.finish(true, t.AllReduce(c.operands, c.operands, c.folding()))
 	}
 }
 

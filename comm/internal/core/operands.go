@@ -50,10 +50,17 @@ func (c *Collective) isWide() bool { return c.operandType != c.elemType }
 // values returns the number of values in buf.
 func (c *Collective) values(buf []byte) int { return len(buf) / c.elemType.Size() / c.op.Width }
 
-// setOperands makes the elements in buf the operands of c, which leaves its result in buf. Unless it may overwrite buf,
-// it takes a copy.
+// setOperands makes the elements in buf, or those apart from it, the operands of c, which leaves its result in buf.
+// Unless it may overwrite buf, it takes a copy.
 func (c *Collective) setOperands(buf []byte, mayOverwrite bool) {
 	c.into, c.operands = buf, buf
+	if apart := c.in.Buf; apart != nil {
+		if c.isWide() {
+			c.operands = c.operandMemory(buf)
+		}
+		c.copyOperands(c.operands, apart)
+		return
+	}
 	if !mayOverwrite || c.op.Scaled || c.isWide() {
 		c.operands = c.operandsOf(buf, mayOverwrite)
 	}

@@ -78,7 +78,8 @@ func (c *Call) onRail(r *Route, t pipeline.Task) {
 func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
-			return t.Reduce(p.sliceOf(work, r.Leader()), c.Fold, r.Leader())
+			slice := p.sliceOf(work, r.Leader())
+			return t.Reduce(slice, slice, c.Fold, r.Leader())
 		}
 		for _, s := range p.slices {
 			if err := t.ReduceScatterV(work, in, s, c.Fold); err != nil {

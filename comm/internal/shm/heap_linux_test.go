@@ -53,7 +53,7 @@ func TestLongOperationsOnHeapsMove(t *testing.T) {
 	const n, size = 2, 16 << 20
 	red := Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}
 	for name, call := range map[string]func(team *Team, mem []byte) error{
-		"AllReduce": func(team *Team, mem []byte) error { return team.AllReduce(mem, red) },
+		"AllReduce": func(team *Team, mem []byte) error { return team.AllReduce(mem, mem, red) },
 		"Broadcast": func(team *Team, mem []byte) error { return team.Broadcast(mem, 0) },
 		"AllGather": func(team *Team, mem []byte) error { return team.AllGather(mem, block(mem, team.me, n)) },
 		"Gather":    func(team *Team, mem []byte) error { return team.Gather(mem, block(mem, team.me, n), 1) },

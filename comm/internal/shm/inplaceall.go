@@ -58,6 +58,18 @@ func (t *Team) finish() error {
 	return t.awaitAll(true, finished)
 }
 
+// operandsToExport returns in, or a copy of it in out if this rank is about to export out: ranks combine there.
+func (t *Team) operandsToExport(out, in []byte, red Reduction, p span) []byte {
+	if red.Copies || !t.isInPlace(p) || &out[0] == &in[0] {
+		return in
+	}
+	if _, ok := t.heap.Handle(out); !ok {
+		return in
+	}
+	move(out, in)
+	return out
+}
+
 // reduceInPlace leaves the reduction of bufs in all of them, or in root's. Every rank combines its slice.
 func (t *Team) reduceInPlace(bufs [][]byte, red Reduction, root int) error {
 	from, to := t.slice(t.me, len(bufs[0]), red.Elem)

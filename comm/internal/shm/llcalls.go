@@ -60,23 +60,23 @@ func (t *Team) allToAllLL(out, in []byte) error {
 }
 
 // allReduceLL is AllReduce of short buffers: every rank combines all inputs itself.
-func (t *Team) allReduceLL(buf []byte, red Reduction) error {
-	e := t.next(llSize(len(buf)))
+func (t *Team) allReduceLL(out, in []byte, red Reduction) error {
+	e := t.next(llSize(len(in)))
 	if err := t.reserveLLForAll(); err != nil {
 		return err
 	}
-	t.writeLL(e, 0, buf)
-	t.sentLL(len(buf))
-	return t.foldLL(e, 0, red, buf, buf)
+	t.writeLL(e, 0, in)
+	t.sentLL(len(in))
+	return t.foldLL(e, 0, red, out, in)
 }
 
 // reduceLL is Reduce of short buffers.
-func (t *Team) reduceLL(buf []byte, red Reduction, root int) error {
-	e := t.next(llSize(len(buf)))
+func (t *Team) reduceLL(out, in []byte, red Reduction, root int) error {
+	e := t.next(llSize(len(in)))
 	if t.me != root {
-		return t.sendLL(e, buf, root)
+		return t.sendLL(e, in, root)
 	}
-	return t.finishLL(t.foldLL(e, 0, red, buf, buf))
+	return t.finishLL(t.foldLL(e, 0, red, out, in))
 }
 
 // reduceScatterLL is ReduceScatter of short buffers.

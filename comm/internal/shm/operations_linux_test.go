@@ -181,7 +181,7 @@ func BenchmarkAllReduce(b *testing.B) {
 				buf := make([]byte, size)
 				for seq := uint64(1); seq <= uint64(b.N); seq++ {
 					team.Begin(seq, Call{What: 1}, seq<<40)
-					if err := team.AllReduce(buf, Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
+					if err := team.AllReduce(buf, buf, Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
 						return err
 					}
 				}

@@ -1,25 +1,25 @@
 package shm
 
-// reduceRabenseifner combines buf of all ranks: a reduce-scatter and an all-gather through the slots, chunk by chunk (Rabenseifner's
+// reduceRabenseifner combines in of all ranks: a reduce-scatter and an all-gather through the slots, chunk by chunk (Rabenseifner's
 // algorithm; with slots, as in DPML, Bayatpour et al., SC'17). Of every chunk each rank owns a slice. It puts the other slices into its
-// slot. It combines its own slice straight out of the others' slots, and leaves the result in its buffer and, for the others, in its
+// slot. It combines its own slice straight out of the others' slots, and leaves the result in out and, for the others, in its
 // slot, where it has left space for its own slice. Then it reads the other results. For n ranks and S bytes a rank reads and writes
 // (4(n-1)+n+2)/n S bytes.
 //
-// With a root only that rank reads results, and buf of others keeps its input.
+// With a root only that rank reads results, and out of others does not change.
 //
 // The three steps of a chunk are done 2, 6 and 10 after three times its number: a rank puts chunk i+1 into its slot before it reduces
 // chunk i, and reduces that before it reads the results of chunk i-1.
-func (t *Team) reduceRabenseifner(buf []byte, red Reduction, root int) error {
+func (t *Team) reduceRabenseifner(out, in []byte, red Reduction, root int) error {
 	limit := t.slot / red.Elem * red.Elem
-	size, chunks := t.chunkingOf(len(buf), limit, red.Elem)
+	size, chunks := t.chunkingOf(len(in), limit, red.Elem)
 	t.layOut(size)
 	return t.pipeline(chunks, func(i int) error {
-		return t.putSlices(cut(buf, i, size), red, i)
+		return t.putSlices(cut(in, i, size), red, i)
 	}, func(i int) error {
-		return t.reduceSlice(cut(buf, i, size), red, i, root)
+		return t.reduceSlice(cut(out, i, size), cut(in, i, size), red, i, root)
 	}, func(i int) error {
-		return t.readResults(cut(buf, i, size), red, i, root)
+		return t.readResults(cut(out, i, size), red, i, root)
 	})
 }
 
@@ -51,15 +51,15 @@ func (t *Team) putSlices(chunk []byte, red Reduction, i int) error {
 }
 
 // reduceSlice combines this rank's slice of chunk i.
-func (t *Team) reduceSlice(chunk []byte, red Reduction, i, root int) error {
-	from, to := t.slice(t.me, len(chunk), red.Elem)
-	sources, err := t.awaitSources(chunk[from:to], i, from, offered(i), true)
+func (t *Team) reduceSlice(out, in []byte, red Reduction, i, root int) error {
+	from, to := t.slice(t.me, len(in), red.Elem)
+	sources, err := t.awaitSources(in[from:to], i, from, offered(i), true)
 	if err != nil {
 		return err
 	}
 	var mine, slot []byte
 	if root == everybody || root == t.me {
-		mine = chunk[from:to]
+		mine = out[from:to]
 	}
 	if root != t.me {
 		slot = t.slotOf(t.me, i)[from:to]

@@ -108,32 +108,32 @@ func (t *Team) awaitSources(own []byte, i, at, step int, alone bool) ([][]byte, 
 	return t.sources, nil
 }
 
-// AllReduce combines buf of all ranks and leaves the result in buf on all of them.
-func (t *Team) AllReduce(buf []byte, red Reduction) error {
-	if t.isShort(len(buf), 1) {
-		return t.allReduceLL(buf, red)
+// AllReduce combines in of all ranks and leaves the result in out on all of them. out may be in.
+func (t *Team) AllReduce(out, in []byte, red Reduction) error {
+	if t.isShort(len(in), 1) {
+		return t.allReduceLL(out, in, red)
 	}
-	whole := span{n: len(buf)}
-	if bufs, err := t.attachAll(buf, !red.Copies && t.exportBuffer(buf, whole), whole); err != nil {
+	whole := span{n: len(in)}
+	in = t.operandsToExport(out, in, red, whole)
+	if bufs, err := t.attachAll(out, !red.Copies && t.exportBuffer(out, whole), whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, everybody)
 	}
-	if t.ways.allReduce.Pick(len(buf)) == "flat" {
-		return t.reduceFlat(buf, red, everybody)
+	if t.ways.allReduce.Pick(len(in)) == "flat" {
+		return t.reduceFlat(out, in, red, everybody)
 	}
-	return t.reduceRabenseifner(buf, red, everybody)
+	return t.reduceRabenseifner(out, in, red, everybody)
 }
 
-// reduceFlat lets root, or every rank, read all of buf of all others, and combine it.
-func (t *Team) reduceFlat(buf []byte, red Reduction, root int) error {
-	size, chunks := t.chunkingOf(len(buf), t.slot, red.Elem)
+// reduceFlat lets root, or every rank, read all of in of all others, and combine it.
+func (t *Team) reduceFlat(out, in []byte, red Reduction, root int) error {
+	size, chunks := t.chunkingOf(len(in), t.slot, red.Elem)
 	t.layOut(size)
 	return t.toRoot(root, chunks, func(i int) error {
-		return t.fillSlot(i, root, cut(buf, i, size))
+		return t.fillSlot(i, root, cut(in, i, size))
 	}, func(i int) error {
-		chunk := cut(buf, i, size)
-		return t.foldChunk(red, chunk, chunk, i, 0, root != everybody || t.n == 2)
+		return t.foldChunk(red, cut(out, i, size), cut(in, i, size), i, 0, root != everybody || t.n == 2)
 	})
 }
 
@@ -151,22 +151,23 @@ func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int, alone bool) 
 	return nil
 }
 
-// Reduce is AllReduce with the result in buf of rank root only. On other ranks buf keeps its input.
-func (t *Team) Reduce(buf []byte, red Reduction, root int) error {
-	if t.isShort(len(buf), 1) {
-		return t.reduceLL(buf, red, root)
+// Reduce is AllReduce with the result in out of rank root only. On other ranks out must be in, which does not change.
+func (t *Team) Reduce(out, in []byte, red Reduction, root int) error {
+	if t.isShort(len(in), 1) {
+		return t.reduceLL(out, in, red, root)
 	}
-	whole := span{n: len(buf)}
-	exported := !red.Copies && t.exportToRoot(buf, buf, root, whole)
-	if bufs, err := t.attachAll(buf, exported, whole); err != nil {
+	whole := span{n: len(in)}
+	in = t.operandsToExport(out, in, red, whole)
+	exported := !red.Copies && t.exportToRoot(out, in, root, whole)
+	if bufs, err := t.attachAll(out, exported, whole); err != nil {
 		return err
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, root)
 	}
-	if t.ways.reduce.Pick(len(buf)) == "shared" {
-		return t.reduceRabenseifner(buf, red, root)
+	if t.ways.reduce.Pick(len(in)) == "shared" {
+		return t.reduceRabenseifner(out, in, red, root)
 	}
-	return t.reduceFlat(buf, red, root)
+	return t.reduceFlat(out, in, red, root)
 }
 
 // ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -187,7 +188,7 @@ var operations = []operation{
 	{"all-reduce", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
 		n *= red.Elem
 		buf := in(input(seq, t.me, n))
-		return same(t.AllReduce(buf, red), buf, combined(seq, t.n, n, red))
+		return same(t.AllReduce(buf, buf, red), buf, combined(seq, t.n, n, red))
 	}},
 	{"reduce", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		n *= red.Elem
@@ -196,7 +197,7 @@ var operations = []operation{
 		if t.me == root {
 			want = combined(seq, t.n, n, red)
 		}
-		return same(t.Reduce(buf, red, root), buf, want)
+		return same(t.Reduce(buf, buf, red, root), buf, want)
 	}},
 	{"reduce-scatter", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
 		n *= red.Elem
@@ -240,6 +241,20 @@ var operations = []operation{
 			err = t.AllGatherV(buf, parts)
 		}
 		return same(err, buf, combined(seq, t.n, len(buf), red))
+	}},
+	{"all-reduce apart", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
+		n *= red.Elem
+		out, buf := in(make([]byte, n)), in(input(seq, t.me, n))
+		return errors.Join(same(t.AllReduce(out, buf, red), out, combined(seq, t.n, n, red)), same(nil, buf, input(seq, t.me, n)))
+	}},
+	{"reduce apart", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+		n *= red.Elem
+		buf := in(input(seq, t.me, n))
+		out, want := buf, input(seq, t.me, n)
+		if t.me == root {
+			out, want = in(make([]byte, n)), combined(seq, t.n, n, red)
+		}
+		return errors.Join(same(t.Reduce(out, buf, red, root), out, want), same(nil, buf, input(seq, t.me, n)))
 	}},
 }
 
