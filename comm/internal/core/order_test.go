@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -14,87 +15,31 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
+	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/testing/simulation"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// A program is the calls that all members make, in order.
-type program []simulation.Call
-
-func drawProgram(t *rapid.T, size int) program {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) simulation.Call {
-		c := simulation.Call{
-			Kind: rapid.SampledFrom(simulation.Kinds).Draw(t, "kind"), Count: rapid.SampledFrom([]int{0, 1, 5, 200, 4099}).Draw(t, "count"),
-			InPlace: rapid.Bool().Draw(t, "in place"), Ordered: rapid.Bool().Draw(t, "ordered"), Salt: rapid.IntRange(0, 9).Draw(t, "salt"),
-		}
-		if c.Kind.HasRoot() {
-			c.Root = rapid.IntRange(0, size-1).Draw(t, "root")
-		}
-		return c
-	}), 1, 12).Draw(t, "calls")
-}
-
-// run makes the calls of p on g. Those that starts names are started, and waited for after some more, or at the end.
-func (p program) run(ctx context.Context, g *core.Group, starts func(i int) bool) error {
-	type started struct {
-		*core.Collective
-		*simulation.Part
-	}
-	var pending []started
-	await := func() error {
-		s := pending[0]
-		pending = pending[1:]
-		if err := s.Wait(ctx); err != nil {
-			return fmt.Errorf("%v: %w", s.Part, err)
-		}
-		return s.Check()
-	}
-	for i, c := range p {
-		part := c.Of(g.Rank(), g.Size())
-		if starts(i) {
-			s := started{new(core.Collective), part}
-			g.Start(s.Collective, &part.Args, part.Blocks)
-			if pending = append(pending, s); len(pending) > 3 {
-				if err := await(); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if err := g.Do(ctx, &part.Args, part.Blocks); err != nil {
-			return fmt.Errorf("call %d, %v: %w", i+1, part, err)
-		}
-		if err := part.Check(); err != nil {
-			return err
-		}
-	}
-	for len(pending) > 0 {
-		if err := await(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // TestCallsHaveTheOrderInWhichTheyAreMade: whatever members start, and wait for later, and in whatever order messages
 // arrive, every call leaves what it must.
 func TestCallsHaveTheOrderInWhichTheyAreMade(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		c := simulation.Config{
-			Size: rapid.IntRange(1, 6).Draw(rt, "size"), Seed: rapid.Uint64().Draw(rt, "seed"),
-			ChunkSize: rapid.SampledFrom([]int{0, 40, 500}).Draw(rt, "chunk"),
-		}
-		p, starts := drawProgram(rt, c.Size), rapid.Uint64().Draw(rt, "starts")
-		var errs []error
-		simulation.InOrder(t, c, func(w *simulation.World) {
-			errs = w.Run(func(g *core.Group) error {
-				return p.run(context.Background(), g, func(i int) bool { return starts>>((i+13*g.Rank())%64)&1 != 0 })
+	for size := range 6 {
+		rapid.Check(t, func(rt *rapid.T) {
+			c := simulation.Config{
+				Size: size + 1, Seed: rapid.Uint64().Draw(rt, "seed"), ChunkSize: rapid.SampledFrom([]int{0, 40, 500}).Draw(rt, "chunk"),
+			}
+			p, starts := simulation.Draw(rt, c.Size), rapid.Uint64().Draw(rt, "starts")
+			var errs []error
+			simulation.InOrder(t, c, func(w *simulation.World) {
+				errs = w.Run(func(g *core.Group) error {
+					return p.RunStarting(context.Background(), g, func(i int) bool { return starts>>((i+13*g.Rank())%64)&1 != 0 })
+				})
 			})
+			if err := errors.Join(errs...); err != nil {
+				rt.Fatalf("%v: %v", c, err)
+			}
 		})
-		if err := errors.Join(errs...); err != nil {
-			rt.Fatalf("%v: %v", c, err)
-		}
-	})
+	}
 }
 
 // faults are what becomes of a member while it is in a call. Each says what the member's own call may return.
@@ -111,12 +56,6 @@ var faults = map[string]struct {
 var errEnough = errors.New("enough")
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
-
-// names reports whether err says that rank is at fault.
-func names(err error, rank int) bool {
-	f, ok := errors.AsType[*diagnosis.Failure](err)
-	return ok && (f.Rank == rank || slices.ContainsFunc(f.Calls, func(c diagnosis.RankCall) bool { return c.Rank == rank }))
-}
 
 // TestAMemberThatFailsAtEachStep: after each part of a message that arrives in a call, something becomes of a member.
 // Every other one has its result, or an error that names that member, and no one waits until its time is up.
@@ -141,12 +80,13 @@ func TestAMemberThatFailsAtEachStep(t *testing.T) {
 						if g.Rank() == victim {
 							mine = ctx
 						}
-						return errors.Join(program{c, {Kind: call.KindBarrier}}.run(mine, g, func(int) bool { return false }))
+						p := simulation.Program{c, {Kind: call.KindBarrier}}
+						return p.RunStarting(mine, g, func(int) bool { return at%3 == 0 })
 					})
 					for r, err := range errs {
 						switch {
 						case err == nil || step > 0 && r == victim && fault.own(err):
-						case step == 0 || !names(err, victim):
+						case step == 0 || !simulation.Names(err, victim):
 							t.Errorf("%s: member %d got %v", text, r, err)
 						}
 					}
@@ -162,47 +102,94 @@ func TestAMemberThatFailsAtEachStep(t *testing.T) {
 	}
 }
 
-// TestAMemberThatMakesAnotherCall: no member gets a wrong result without an error, which names the member, and what it
-// has called.
+// TestAMemberThatMakesAnotherCall: no member gets a wrong result without an error, which names that member.
 func TestAMemberThatMakesAnotherCall(t *testing.T) {
-	other := func(c simulation.Call) []simulation.Call {
-		kind, count, root := c, c, c
-		kind.Kind = simulation.Kinds[(slices.Index(simulation.Kinds, c.Kind)+1)%len(simulation.Kinds)]
-		kind.Root = 0
-		count.Count += 3
-		root.Root = (c.Root + 1) % 3
-		if c.Kind == call.KindBarrier {
-			return []simulation.Call{kind}
-		}
-		if !c.Kind.HasRoot() {
-			return []simulation.Call{kind, count}
-		}
-		return []simulation.Call{kind, count, root}
-	}
 	for _, kind := range simulation.Kinds {
 		for _, count := range []int{6, 40_000} { // an eager message, and one of which the receiver hears first
 			c := simulation.Call{Kind: kind, Count: count}
-			for i, strange := range other(c) {
+			for _, strange := range c.Deviations() {
 				for odd := range 3 {
-					config := simulation.Config{Size: 3, Seed: uint64(odd)}
-					simulation.InOrder(t, config, func(w *simulation.World) {
-						errs := w.Run(func(g *core.Group) error {
-							mine := c
+					simulation.InOrder(t, simulation.Config{Size: 3, Seed: uint64(odd)}, func(w *simulation.World) {
+						for r, err := range w.Run(func(g *core.Group) error {
+							p := simulation.Program{c}
 							if g.Rank() == odd {
-								mine = strange
+								p[0] = strange
 							}
-							p := program{mine, {Kind: call.KindBarrier}, {Kind: call.KindAllReduce, Count: 1}}
-							return errors.Join(p.run(context.Background(), g, func(int) bool { return false }), g.Compare())
-						})
-						text := fmt.Sprintf("%v, member %d calls %v (%d)", c, odd, strange, i)
-						for r, err := range errs {
+							if kind.HasRoot() && count < 10 { // more calls than members remember, in which its root waits for nobody
+								p = append(p, slices.Repeat(simulation.Program{{Kind: call.KindBroadcast, Count: 5}}, 200*(odd%2))...)
+							}
+							p = append(p, simulation.Program{{Kind: call.KindBarrier}, {Kind: call.KindAllReduce, Count: 1}}...)
+							return errors.Join(p.Run(context.Background(), g), g.Compare())
+						}) {
 							f, ok := errors.AsType[*diagnosis.Failure](err)
-							if !ok || f.Kind != diagnosis.Mismatched || !names(err, odd) {
-								t.Errorf("%s: member %d got %v, want a mismatch that names it", text, r, err)
+							if !ok || f.Kind != diagnosis.Mismatched || !simulation.Names(err, odd) {
+								t.Errorf("%v, member %d calls %v: member %d got %v, want a mismatch that names it", c, odd, strange, r, err)
 							}
 						}
 					})
 				}
+			}
+		}
+	}
+}
+
+// TestCodeOfTheCallersThatDoesNotReturn: it ends a call on one member, by a panic or by Goexit, the first time that it
+// runs there or a later one. All others have their results, or an error that names the member. So has what the member
+// itself has started before.
+func TestCodeOfTheCallersThatDoesNotReturn(t *testing.T) {
+	const size, odd = 3, 1
+	for name, end := range map[string]func(){"panic": func() { panic("worn out") }, "goexit": runtime.Goexit} {
+		for _, starts := range []bool{false, true} {
+			for at := range 3 {
+				text := fmt.Sprintf("%s at run %d, started %t", name, at+1, starts)
+				simulation.InOrder(t, simulation.Config{Size: size, ChunkSize: 40}, func(w *simulation.World) {
+					left := at
+					breaks := func(rank int) *call.Reduction {
+						return call.NewOwn("sum", reduce.Uint64, 1, true, func(dst, a, b []byte) {
+							reduce.For(reduce.Uint64, reduce.Sum)(dst, a, b)
+							if rank == odd {
+								if left--; left < 0 {
+									end()
+								}
+							}
+						})
+					}
+					errs := w.Run(func(g *core.Group) error {
+						part := simulation.Call{Kind: call.KindAllReduce, Count: 60}.Of(g.Rank(), size)
+						part.Args.Op = breaks(g.Rank())
+						next := simulation.Program{{Kind: call.KindBarrier}, {Kind: call.KindBarrier}}
+						ended := make(chan error, 1)
+						var behind core.Collective
+						go func() {
+							err := errors.New("its goroutine has ended")
+							defer func() {
+								if v := recover(); v != nil {
+									err = fmt.Errorf("panic: %v", v)
+								}
+								ended <- err
+							}()
+							if !starts {
+								err = g.Do(context.Background(), &part.Args, nil)
+								return
+							}
+							var c core.Collective
+							g.Start(&c, &part.Args, nil)
+							g.Start(&behind, &core.Args{Kind: call.KindBarrier}, nil) // which somebody must end, too
+							err = errors.Join(c.Wait(context.Background()), behind.Wait(context.Background()))
+						}()
+						err := <-ended
+						if err == nil {
+							err = part.Check()
+						}
+						return errors.Join(err, next.Run(context.Background(), g))
+					})
+					for r, err := range errs {
+						f, ok := errors.AsType[*diagnosis.Failure](err)
+						if !ok || f.Kind != diagnosis.Aborted || f.Rank != odd {
+							t.Errorf("%s: member %d got %v, want an error that names member %d", text, r, err, odd)
+						}
+					}
+				})
 			}
 		}
 	}

@@ -176,8 +176,13 @@ func (c Call) Of(rank, size int) *Part {
 	case call.KindBroadcast:
 		out = p.buffer("buf", own, c.input(c.Root, 0, n))
 	case call.KindReduceScatter:
-		in = p.in(c.input(rank, 0, size*n))
-		out = p.out(c.combined(0, size, rank*n, n))
+		whole, result := c.input(rank, 0, size*n), c.combined(0, size, rank*n, n)
+		if c.InPlace {
+			in = p.buffer("in", whole, slices.Concat(whole[:rank*n], result, whole[(rank+1)*n:]))
+			out = in[rank*n:][:n]
+			break
+		}
+		in, out = p.in(whole), p.out(result)
 	case call.KindAllGather, call.KindGather:
 		all := c.blocks(size, func(r int) []uint64 { return c.input(r, 0, n) })
 		switch {
@@ -194,6 +199,10 @@ func (c Call) Of(rank, size int) *Part {
 	case call.KindScatter:
 		if atRoot {
 			in = p.in(c.input(rank, 0, size*n))
+		}
+		if atRoot && c.InPlace {
+			out = in[rank*n:][:n]
+			break
 		}
 		out = p.out(c.input(c.Root, rank*n, n))
 	case call.KindAllToAll:
@@ -230,7 +239,11 @@ func (p *Part) unequal(c Call, rank, size int) (out, in []uint64) {
 			break
 		}
 		for r := range size {
-			p.kept = append(p.kept, p.out(c.input(r, 0, c.uneven(r))))
+			block := in
+			if r != rank || !c.InPlace {
+				block = p.out(c.input(r, 0, c.uneven(r)))
+			}
+			p.kept = append(p.kept, block)
 		}
 		p.Blocks.Outs = reduce.BuffersOf(p.kept)
 	case call.KindScatterV, call.KindReduceScatterV:
@@ -286,12 +299,4 @@ func (p *Part) Check() error {
 }
 
 // Do makes the call on g, and checks what it leaves.
-func (c Call) Do(g *core.Group) error {
-	p := c.Of(g.Rank(), g.Size())
-	if err := g.Do(context.Background(), &p.Args, p.Blocks); err != nil {
-		return fmt.Errorf("%s: %w", p.text, err)
-	}
-	return p.Check()
-}
-
-func (p *Part) String() string { return p.text }
+func (c Call) Do(g *core.Group) error { return Program{c}.Run(context.Background(), g) }

@@ -106,12 +106,16 @@ func newWorld(t Failer, c Config, network *transporttest.Network) *World {
 	return w
 }
 
-// Run runs program on every member, and returns the error of each.
+// Run runs program on every member, and returns the error of each. An error ends the group, so that no one waits.
 func (w *World) Run(program func(g *core.Group) error) []error {
 	errs := make([]error, len(w.Groups))
 	var wg sync.WaitGroup
 	for r, g := range w.Groups {
-		wg.Go(func() { errs[r] = program(g) })
+		wg.Go(func() {
+			if errs[r] = program(g); errs[r] != nil {
+				g.Abort(errs[r])
+			}
+		})
 	}
 	wg.Wait()
 	return errs
