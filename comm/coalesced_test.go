@@ -21,7 +21,7 @@ func TestCoalescedAllReduce(t *testing.T) {
 		}
 		return f
 	}
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		r, n := g.Rank(), g.Size()
 		for _, c := range []struct {
 			op       Op

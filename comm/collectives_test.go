@@ -6,41 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"sync/atomic"
 	"testing"
 
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 func TestBarrierHoldsEverybody(t *testing.T) {
-	testkit.WithoutRace(t)
 	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
-		for _, size := range sizesOn(path.Base(t.Name())) {
-			w := world(size)
-			var entered atomic.Int64
-			w.run(func(ctx context.Context, g *Group) error {
-				for round := int64(1); round <= 20; round++ {
-					entered.Add(1)
-					if err := Barrier(ctx, g); err != nil {
-						return err
-					}
-					if n := entered.Load(); n < round*int64(size) {
-						return fmt.Errorf("left barrier %d after %d entries", round, n)
-					}
+		const size = 5
+		w := world(size)
+		defer w.close()
+		var entered atomic.Int64
+		w.run(func(ctx context.Context, g *Group) error {
+			for round := int64(1); round <= 20; round++ {
+				entered.Add(1)
+				if err := Barrier(ctx, g); err != nil {
+					return err
 				}
-				return nil
-			})
-			w.close()
-		}
+				if n := entered.Load(); n < round*size {
+					return fmt.Errorf("left barrier %d after %d entries", round, n)
+				}
+			}
+			return nil
+		})
 	})
 }
 
 func TestScaledSum(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		factor := float64(g.Rank() + 1) // ranks may use different factors
 		want := float64(0)
 		for r := range g.Size() {
@@ -68,7 +63,7 @@ func TestScaledSum(t *testing.T) {
 }
 
 func TestHalfFloatsAreRoundedOnce(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		// 1 + 8 × 2^-11: each addend alone is rounded away, their sum is not.
 		tiny := float32(math.Ldexp(1, -11))
 		buf := []Float16{NewFloat16(tiny)}
@@ -88,11 +83,8 @@ func TestHalfFloatsAreRoundedOnce(t *testing.T) {
 }
 
 func TestAllRanksComputeTheSameBits(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{1, 7, 5000, 20000} {
-			if few := g.world.ChunkSize < plan.ChunkSize || testing.Short(); n > 5000 && few && g.Size() != 5 && g.Size() != 7 { // it takes long
-				continue
-			}
 			buf := make([]float32, n)
 			for i := range buf {
 				buf[i] = float32(math.Sin(float64(g.Rank()*n+i))) * 1e3 // sums depend on their order

@@ -87,7 +87,7 @@ func TestARankFarAhead(t *testing.T) {
 func TestCollectivesOfRanksThatAreFarAhead(t *testing.T) {
 	testkit.WithoutRace(t)
 	const calls = 8192 // as many empty messages as the credit of a rank allows
-	const size = 20
+	const size = 6
 	synctest.Test(t, func(t *testing.T) {
 		w := worldOver(t, "mem", size)
 		defer w.close()

@@ -5,28 +5,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// The grid: every collective against a sequential reference, for numbers of ranks, lengths, element types and
-// operations. What follows from length does not depend on type and operation, so not everything meets everything.
-
-// lengths returns the vector lengths, in elements, that collectives are tested with in g. The longest is left out where
-// pieces are very short, since it has no more kinds of pieces than the one before it, and where ranks are many, since
-// it takes long and shows no more than with few.
-func lengths(g *Group) []int {
-	list := []int{0, 1, g.Size() - 1, 10, 1000, 10007}
-	if g.world.ChunkSize < plan.ChunkSize || g.Size() > 8 && testing.Short() {
-		list = list[:5]
-	}
-	return list
-}
+// The grid: every reduction against a sequential reference, for element types and operations.
 
 // period is that of input in i, and so that of what becomes of it.
 const period = 6
@@ -246,8 +231,6 @@ func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check fu
 	return nil
 }
 
-// TestReductions tests int64 with every number of ranks, float32 with up to 5, and the other types with two numbers: a
-// power of two, and another.
 func TestReductions(t *testing.T) {
 	testkit.WithoutRace(t)
 	complex64s := grid[complex64]{
@@ -269,60 +252,18 @@ func TestReductions(t *testing.T) {
 	}
 	type grad float32 // a type of the caller's own
 	type checks []func(context.Context, *Group, []int) error
-	usual := checks{integers[int64]().reductions, floats[float32]().reductions}
-	others := checks{
-		integers[int]().reductions, integers[int8]().reductions, integers[int16]().reductions, integers[int32]().reductions,
-		integers[uint]().reductions, integers[uint8]().reductions, integers[uint16]().reductions, integers[uint32]().reductions,
+	all := checks{
+		integers[int64]().reductions, floats[float32]().reductions, integers[int]().reductions, integers[int8]().reductions,
+		integers[int16]().reductions, integers[int32]().reductions, integers[uint]().reductions, integers[uint8]().reductions, integers[uint16]().reductions, integers[uint32]().reductions,
 		integers[uint64]().reductions, integers[uintptr]().reductions, floats[float64]().reductions, floats[grad]().reductions,
 		complex64s.reductions, complex128s.reductions, float16s.reductions, bfloat16s.reductions,
 	}
-	onGrid(t, func(ctx context.Context, g *Group) error {
-		for i, check := range usual {
-			if i > 0 && g.Size() > 5 && testing.Short() {
-				continue
-			}
-			if err := check(ctx, g, lengths(g)); err != nil {
-				return err
-			}
-		}
-		if g.Size() != 2 && g.Size() != 3 {
-			return nil
-		}
-		for _, check := range others {
-			if err := check(ctx, g, []int{1, 10}); err != nil {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
+		for _, check := range all {
+			if err := check(ctx, g, []int{1, 10, 1000}); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-}
-
-// onGrid runs program in worlds of the grid's sizes in memory, and of some of them over TCP and on several machines.
-func onGrid(t *testing.T, program func(ctx context.Context, g *Group) error) {
-	testkit.WithoutRace(t)
-	at := 0
-	onTransports(t, slices.Concat(everywhere, []string{"far, apart", "far, scattered"}), func(t *testing.T, world func(int) *testWorld) {
-		sizes := []int{1, 2, 3, 4, 5, 7, 8, 16}
-		switch _, transport, _ := strings.Cut(t.Name(), "/"); transport {
-		case "mem":
-		case "shm":
-			sizes = testkit.UnlessShort(sizes, sizesOn(transport))
-		case "tcp":
-			sizes = []int{2, 5}
-		default:
-			sizes = []int{4, 7}
-			if testing.Short() { // the others have the other one
-				at++
-				sizes = sizes[at%2:][:1]
-			}
-		}
-		for _, size := range sizes {
-			t.Run(fmt.Sprint(size), func(t *testing.T) {
-				w := world(size)
-				w.t = t
-				w.run(program)
-				w.close()
-			})
-		}
 	})
 }

@@ -56,7 +56,7 @@ func TestGroupRanks(t *testing.T) {
 }
 
 func TestGroupsOfOne(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		for r := range g.Size() {
 			alone, err := NewGroup(ctx, g, []int{r})
 			if err != nil || (alone != nil) != (r == g.Rank()) {

@@ -59,7 +59,7 @@ func TestGroupsKeepNoBuffers(t *testing.T) {
 	const ranks = 4
 	onTransports(t, []string{"mem", "shm", "mixed", "one apart"}, func(t *testing.T, world func(int) *testWorld) {
 		for name, use := range usesOfBuffers {
-			for _, n := range []int{100, 10_000} {
+			for _, n := range testkit.UnlessShort([]int{100, 10_000}, []int{10_000}) {
 				w := world(ranks)
 				var buffers keptBuffers
 				w.run(func(ctx context.Context, g *Group) error { return use(ctx, g, buffers.make, n) })

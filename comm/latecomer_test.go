@@ -52,7 +52,7 @@ func TestWhoComesLateNamesTheFirstFailure(t *testing.T) {
 	// Where ranks do not know whether others are dead, as here, they wait that long for news.
 	cfg := testConfig()
 	cfg.NotifyTimeout = core.NotifyTimeout
-	for _, name := range []string{"mem", "tcp", "shm", "mixed"} {
+	for _, name := range []string{"tcp", "shm"} {
 		for what, failure := range failures {
 			for how, end := range ends {
 				for _, late := range failure.late {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMonitoredBarrierWithAll(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		return errors.Join(MonitoredBarrier(ctx, g), AllReduce(ctx, g, []int{1}, Sum), MonitoredBarrier(ctx, g))
 	})
 }

@@ -2,7 +2,6 @@ package comm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -61,7 +60,7 @@ func TestAllNameTheRankThatDoesNotCallOnSeveralMachines(t *testing.T) {
 	t.Parallel()
 	const size = 5
 	var all sync.WaitGroup // at the same time: they do little but wait
-	for _, placement := range onSeveralMachines {
+	for _, placement := range []string{"one pair", "scattered"} {
 		for culprit := range size {
 			all.Go(func() {
 				t.Run(fmt.Sprintf("%s, rank %d", placement, culprit), func(t *testing.T) {
@@ -135,23 +134,4 @@ func TestBroadcastBetweenMachinesGoesByTheChosenWay(t *testing.T) {
 			return nil
 		})
 	}
-}
-
-// A call that comes again goes the same way, between other buffers.
-func TestCallsThatComeAgainOnSeveralMachines(t *testing.T) {
-	testkit.WithoutRace(t)
-	onTransports(t, onSeveralMachines, func(t *testing.T, world func(int) *testWorld) {
-		w := world(5)
-		defer w.close()
-		w.run(func(ctx context.Context, g *Group) error {
-			for _, n := range []int{7, 9000, 7, 9000} { // short, and longer than what goes by leaders
-				m := newMoves(g, n, func(v int) int64 { return int64(v) })
-				err := errors.Join(integers[int64]().reduction(ctx, g, Sum, n), m.toAll(ctx), m.toRoot(ctx), m.fromRoot(ctx), m.allToAll(ctx))
-				if err != nil {
-					return fmt.Errorf("of %d: %w", n, err)
-				}
-			}
-			return nil
-		})
-	})
 }

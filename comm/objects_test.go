@@ -41,7 +41,7 @@ func wantEqual(what string, got, want any, err error) error {
 }
 
 func TestObjectsOfEveryRankAtEveryRoot(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		want := make([]shard, g.Size())
 		for r := range want {
 			want[r] = shardOf(r)

@@ -18,7 +18,7 @@ func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
 	for i := range all {
 		all[i] = float64(i)
 	}
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		for _, n := range []int{0, 1, 1000, eager - 1, eager, eager + 1, longest} {
 			if n > eager+1 && g.Size() > 4 && testing.Short() { // more ranks show nothing new
 				continue
@@ -52,7 +52,7 @@ func TestSendAndRecvOfEveryPairAndLength(t *testing.T) {
 }
 
 func TestBatchExchangesAroundARing(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		next, previous := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
 		out, in := []int{2 * g.Rank(), 2*g.Rank() + 1}, make([]int, 2)
 		works := Batch(SendOp(g, out, next), RecvOp(g, in, previous))

@@ -12,7 +12,7 @@ import (
 
 // Cases 89 and 91 of MPICH's suite: messages to oneself, posted before or after, with the largest tag.
 func TestMessagesToOneselfWithTheLargestTag(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		me := g.Rank()
 		for _, n := range []int{1, 100_000} {
 			early := make([]int32, n)

@@ -19,11 +19,6 @@ var placements = map[string]func(r, size int) int{
 	"scattered": func(r, _ int) int { return []int{2, 0, 0, 1, 2, 0, 1}[r%7] },
 }
 
-var (
-	onSeveralMachines = []string{"mixed", "halves", "one apart", "one pair", "uneven", "scattered", "halves" + inPieces}
-	everywhere        = append([]string{"mem", "tcp", "bundles", "shm", "chunks"}, onSeveralMachines...)
-)
-
 // inPieces is the end of the names of worlds in which vectors go through the stages in small pieces, several at once.
 const inPieces = ", in pieces"
 

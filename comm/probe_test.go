@@ -9,7 +9,7 @@ import (
 
 // Cases 89 and 94 of MPICH's suite: a probe tells how long a message is, oneself's too, and leaves it to be received.
 func TestProbeTellsWhatARecvWouldGet(t *testing.T) {
-	inWorldsOfEverySize(t, func(ctx context.Context, g *Group) error {
+	onEveryPath(t, func(ctx context.Context, g *Group) error {
 		next, previous := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
 		for _, n := range []int{0, 3, 50_000} {
 			send := ISend(g, make([]float64, n), next, 5)

@@ -120,48 +120,6 @@ func TestWhoIsInAnotherGroupIsSaidToBe(t *testing.T) {
 	})
 }
 
-// Neither sends, so that no frame of the one can meet the call of the other.
-func TestCallsThatDifferInSilence(t *testing.T) {
-	for _, size := range []int{2, 3} {
-		inBubble(t, size, func(t *testing.T, w *testWorld) {
-			start := time.Now()
-			for r, err := range w.results(func(ctx context.Context, g *Group) error {
-				return Broadcast(ctx, g, make([]int, 3), (g.Rank()+1)%size)
-			}) {
-				var m *MismatchError
-				if !errors.As(err, &m) || len(m.Calls) != 2 || m.Calls[0].Call == m.Calls[1].Call {
-					t.Errorf("rank %d of %d got %v, want a MismatchError", r, size, err)
-				}
-			}
-			if d := time.Since(start); d > 2*time.Second {
-				t.Errorf("took %v of virtual time", d)
-			}
-		})
-	}
-}
-
-// A rank that has had its part of a collective, and called it differently, may be far ahead.
-func TestACallThatDifferedIsRemembered(t *testing.T) {
-	inBubble(t, 3, func(t *testing.T, w *testWorld) {
-		errs := w.results(func(ctx context.Context, g *Group) error {
-			root := 0
-			if g.Rank() == 2 {
-				root = 2 // which is done when it has sent
-			}
-			if err := Gather(ctx, g, make([]int, 3), []int{1}, root); err != nil {
-				return err
-			}
-			return Barrier(ctx, g)
-		})
-		for r, err := range errs {
-			var m *MismatchError
-			if !errors.As(err, &m) {
-				t.Errorf("rank %d got %v, want a MismatchError", r, err)
-			}
-		}
-	})
-}
-
 func TestDeadlocks(t *testing.T) {
 	big := make([]byte, 1<<20)
 	for name, c := range map[string]struct {

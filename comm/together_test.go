@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -128,61 +126,4 @@ func TestLeavesWhileMemoryIsShared(t *testing.T) {
 		}
 		w.close()
 	}
-}
-
-// What ranks do wrong in a row of collectives ends all of them with an error that names the right rank, as over
-// streams.
-func TestRandomProgramsOfTeamsWithFaults(t *testing.T) {
-	for i, name := range []string{"killed", "leaves", "aborts", "calls another"} {
-		for seed := range uint64(7) {
-			if (uint64(i)+seed)%2 > 0 && testing.Short() {
-				continue
-			}
-			transport := everywhere[3:][seed]
-			t.Run(fmt.Sprintf("%s over %s, seed %d", name, transport, seed), func(t *testing.T) {
-				const size = 5
-				rng := rand.New(rand.NewPCG(seed, 1))
-				victim, when := rng.IntN(size), rng.IntN(30)
-				w := worldOver(t, transport, size)
-				defer w.close()
-				wantVictimNamed(t, w, newProgram(seed, size, 40), victim, when, func(ctx context.Context, w *testWorld, g *Group) error {
-					err := faults[name](ctx, w, g)
-					go func() { _ = w.groups[victim].Close() }() // nobody is to wait for it for a minute
-					return err
-				})
-			})
-		}
-	}
-}
-
-// wantVictimNamed runs p on w, in which fault comes over the victim: every rank ends with the right results, or with an
-// error that names the victim, or one that has ended because of it. A rank that fails leaves.
-func wantVictimNamed(t *testing.T, w *testWorld, p program, victim, when int, fault func(context.Context, *testWorld, *Group) error) {
-	t.Helper()
-	var mu sync.Mutex
-	guilty := map[int]bool{victim: true}
-	w.odd = true
-	w.results(func(ctx context.Context, g *Group) error {
-		me := g.Rank()
-		err := p.run(ctx, g, func(s step, g *Group) (bool, error) {
-			if me == victim && s.number >= when && s.kind != "shift" && g.Size() > 1 {
-				return true, fault(ctx, w, g)
-			}
-			return false, nil
-		})
-		if me == victim {
-			return nil
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			return nil
-		}
-		if named := culprits(err); len(named) == 0 || !anyIn(named, guilty) {
-			t.Errorf("rank %d got %v, want an error that names one of %v", me, err, guilty)
-		}
-		guilty[me] = true
-		go func() { _ = w.groups[me].Close() }()
-		return nil
-	})
 }

@@ -209,31 +209,21 @@ func (w *testWorld) close() {
 	wg.Wait()
 }
 
-// sizes are the numbers of ranks that collectives are tested with.
-var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+// paths are the worlds of which each takes another path below the API: messages through memory of the process and over
+// sockets, shared memory, and both. Packages core, hier and pipeline test what algorithms and numbers of ranks change.
+var paths = map[string][]int{"mem": {1, 5}, "tcp": {2}, "shm": {1, 3}, "mixed": {4}}
 
-// sizesOn returns the sizes for a transport. The choice of an algorithm and its steps follow from the number of ranks
-// alone, and are the same on all transports. So one of them has every size, and the others have each kind of size.
-func sizesOn(transport string) []int {
-	if transport == "mem" || !testing.Short() {
-		return sizes
-	}
-	return map[string][]int{"tcp": {2, 5}, "shm": {1, 2, 3, 5, 8}, "mixed": {2, 3, 4, 7}, "chunks": {4, 7}}[transport]
-}
-
-// inWorldsOfEverySize runs program in one world of each size of sizesOn, on every transport.
-func inWorldsOfEverySize(t *testing.T, program func(ctx context.Context, g *Group) error) {
+// onEveryPath runs program in a world of each size of paths.
+func onEveryPath(t *testing.T, program func(ctx context.Context, g *Group) error) {
 	testkit.WithoutRace(t)
-	for _, transport := range []string{"mem", "tcp", "shm", "mixed", "chunks"} {
-		t.Run(transport, func(t *testing.T) {
-			for _, size := range sizesOn(transport) {
-				t.Run(fmt.Sprint(size), func(t *testing.T) {
-					w := worldOver(t, transport, size)
-					w.run(program)
-					w.close()
-				})
-			}
-		})
+	for transport, sizes := range paths {
+		for _, size := range sizes {
+			t.Run(fmt.Sprint(transport, size), func(t *testing.T) {
+				w := worldOver(t, transport, size)
+				w.run(program)
+				w.close()
+			})
+		}
 	}
 }
 
