@@ -68,6 +68,9 @@ type model struct {
 
 func (m *model) at(v []byte, r plan.Range) []byte { return v[r.Lo*elem : r.Hi*elem] }
 
+// most is the length of vectors, in units.
+const most = 16
+
 // add adds one step of several members, at most one each.
 func (m *model) add(steps map[int]plan.Step) {
 	messages := map[int][]byte{}
@@ -93,7 +96,6 @@ func (m *model) add(steps map[int]plan.Step) {
 
 // draw adds a random step: a message, an exchange of two members, one around the ring, or a copy.
 func (m *model) draw(t *rapid.T, inPlace bool) {
-	const most = 40
 	size := len(m.plans)
 	n := rapid.IntRange(0, most/2).Draw(t, "length")
 	at := func(name string) plan.Range {
@@ -147,10 +149,10 @@ func TestEveryPlan(t *testing.T) {
 
 func everyPlan(t *testing.T, size int, inPlace bool) func(rt *rapid.T) {
 	return func(rt *rapid.T) {
-		m := &model{plans: make([]plan.Plan, size), scale: rapid.SampledFrom([]int{1, 1, 1, 10_000}).Draw(rt, "scale")}
-		chunk := m.scale * rapid.IntRange(1, 100).Draw(rt, "chunk")
+		m := &model{plans: make([]plan.Plan, size), scale: rapid.SampledFrom([]int{1, 1, 1, 30_000}).Draw(rt, "scale")}
+		chunk := m.scale * rapid.SampledFrom([]int{2, 4, 6, 16, 50}).Draw(rt, "chunk") // bytes
 		for r := range size {
-			v := noise(uint64(r), 40*m.scale*elem)
+			v := noise(uint64(r), most*m.scale*elem)
 			m.src, m.dst = append(m.src, v), append(m.dst, v)
 			if !inPlace {
 				m.dst[r] = noise(uint64(size+r), len(v))
@@ -164,7 +166,7 @@ func everyPlan(t *testing.T, size int, inPlace bool) func(rt *rapid.T) {
 			}
 			tasks[r].Kernel = compose
 		}
-		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			m.draw(rt, inPlace)
 		}
 		c := simulation.Config{Size: size, Seed: rapid.Uint64().Draw(rt, "seed")}
@@ -214,4 +216,34 @@ func TestChunksGoAheadHoweverManyHaveGone(t *testing.T) {
 			t.Errorf("got %v, %v", in[0], err)
 		}
 	})
+}
+
+// TestChunksWaitInScratchMemory: they come before what is combined earlier, and more of them than there is memory for.
+func TestChunksWaitInScratchMemory(t *testing.T) {
+	const chunk, n = 512 << 10, 12 * 512 << 10
+	first, all := plan.Range{Hi: 1}, plan.Range{Hi: n / elem}
+	for seed := range uint64(12) {
+		own, other := noise(1, n), noise(2, n)
+		want := bytes.Clone(own)
+		copy(want, other[:elem])
+		compose(want, other, want)
+		simulation.InOrder(t, simulation.Config{Size: 3, Seed: seed}, func(w *simulation.World) {
+			err := run(w, elem, chunk, func(rank int) *pipeline.Task {
+				task := pipeline.InPlace(plan.Plan{{To: 0, Send: all, From: plan.None}}, other)
+				switch rank {
+				case 0:
+					task = pipeline.InPlace(plan.Plan{
+						{To: plan.None, From: 2, Recv: first}, {To: plan.None, From: 1, Recv: all, Merge: plan.Left},
+					}, own)
+				case 2:
+					task.Plan[0].Send = first
+				}
+				task.Kernel = compose
+				return &task
+			})
+			if err != nil || !bytes.Equal(own, want) {
+				t.Errorf("seed %d: a wrong result, or %v", seed, err)
+			}
+		})
+	}
 }
