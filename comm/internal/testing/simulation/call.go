@@ -23,7 +23,7 @@ type Call struct {
 	Root    int
 	Count   int  // values of one member, or for one
 	Ordered bool // a reduction composes functions, which do not commute; otherwise it adds
-	InPlace bool // a member's own block lies in the buffer of all blocks, if there is one
+	InPlace bool // the input is a part of the output, or the output of the input
 	Salt    int  // calls with other ones have other inputs
 }
 
@@ -162,21 +162,21 @@ func (c Call) Of(rank, size int) *Part {
 	var out, in []uint64
 	switch c.Kind {
 	case call.KindAllReduce:
-		out = p.buffer("buf", own, c.combined(0, size, 0, n))
-	case call.KindReduce:
-		want := own
-		if atRoot {
-			want = c.combined(0, size, 0, n)
-		}
-		out = p.buffer("buf", own, want)
+		out, in = p.reduction(c, own, c.combined(0, size, 0, n))
 	case call.KindScan:
-		out = p.buffer("buf", own, c.combined(0, rank+1, 0, n))
-	case call.KindExScan:
-		want := own
-		if rank > 0 {
-			want = c.combined(0, rank, 0, n)
+		out, in = p.reduction(c, own, c.combined(0, rank+1, 0, n))
+	case call.KindReduce:
+		var result []uint64
+		if atRoot {
+			result = c.combined(0, size, 0, n)
 		}
-		out = p.buffer("buf", own, want)
+		out, in = p.reduction(c, own, result)
+	case call.KindExScan:
+		var result []uint64
+		if rank > 0 {
+			result = c.combined(0, rank, 0, n)
+		}
+		out, in = p.reduction(c, own, result)
 	case call.KindBroadcast:
 		out = p.buffer("buf", own, c.input(c.Root, 0, n))
 	case call.KindReduceScatter:
@@ -220,6 +220,20 @@ func (c Call) Of(rank, size int) *Part {
 	}
 	p.Args.Out, p.Args.In = reduce.Bytes(out), reduce.Bytes(in)
 	return p
+}
+
+// reduction returns the memory of a reduction with this result; nil: the member gets none.
+func (p *Part) reduction(c Call, own, result []uint64) (out, in []uint64) {
+	p.Args.Apart = !c.InPlace
+	switch {
+	case !c.InPlace && result == nil:
+		return nil, p.in(own)
+	case !c.InPlace:
+		return p.out(result), p.in(own)
+	case result == nil:
+		return p.in(own), nil
+	}
+	return p.buffer("buf", own, result), nil
 }
 
 // blocks returns what of returns for every member, one after the other.
