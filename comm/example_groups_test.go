@@ -8,6 +8,28 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
+// Only the members call it, whatever the other ranks do.
+func ExampleNewGroupOf() {
+	inWorld(4, func(ctx context.Context, world *comm.Group) error {
+		if world.Rank() == 0 {
+			return nil
+		}
+		workers, err := comm.NewGroupOf(ctx, world, []int{1, 2, 3}, "workers")
+		if err != nil {
+			return err
+		}
+		sum := []int{world.Rank()}
+		if err := comm.AllReduce(ctx, workers, sum, comm.Sum); err != nil {
+			return err
+		}
+		if workers.Rank() == 0 {
+			fmt.Println(sum[0])
+		}
+		return nil
+	})
+	// Output: 6
+}
+
 func ExampleSplit() {
 	inWorld(4, func(ctx context.Context, world *comm.Group) error {
 		// Even ranks and odd ranks, the highest rank first.

@@ -149,15 +149,9 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...GroupOpti
 	if err := checkGroup("NewGroup", parent); err != nil {
 		return nil, err
 	}
-	cfg := parent.settings()
-	for _, o := range opts {
-		o.set(&cfg)
-	}
 	members, err := parent.core.MembersOf(ranks)
-	if err == nil {
-		err = cfg.check()
-	}
-	if err != nil {
+	cfg, wrong := parent.configOf(opts)
+	if err = cmp.Or(err, wrong); err != nil {
 		return nil, parent.core.Refused(&ArgumentError{Op: "NewGroup", Err: err})
 	}
 	seq, err := parent.core.AgreeOnGroup(ctx, ranks, cfg.Tuning.String())
@@ -165,6 +159,33 @@ func NewGroup(ctx context.Context, parent *Group, ranks []int, opts ...GroupOpti
 		return nil, public(err)
 	}
 	return parent.part("NewGroup", seq, "", members, cfg)
+}
+
+// NewGroupOf makes a group of some ranks of parent: ranks[i] of parent becomes rank i. Only these ranks call it, all with
+// the same ranks, name and tuning. It sends nothing, and waits for nobody: members meet in the first call on the group.
+// That is also when they share memory, if they can, as those of any other group. MPI: MPI_Comm_create_group.
+//
+// Names tell groups of the same ranks apart: the same ranks can make a group of a name only once from one parent, even
+// if they have closed it. That a second time, a rank that is no member, and a parent that has failed or is closed are
+// errors. If members pass different ranks, names or tunings, no message of one reaches the other, and their first call
+// on the group fails once its timeout is over.
+func NewGroupOf(ctx context.Context, parent *Group, ranks []int, name string, opts ...GroupOption) (*Group, error) {
+	const op = "NewGroupOf"
+	if err := checkGroup(op, parent); err != nil {
+		return nil, err
+	}
+	cfg, err := parent.configOf(opts)
+	if err != nil {
+		return nil, badArgument(op, "%w", err)
+	}
+	if err := cmp.Or(ctx.Err(), parent.core.Comm.Err()); err != nil {
+		return nil, public(&core.Error{Group: parent.core, Op: op, Elem: 1, Err: err})
+	}
+	members, id, err := parent.core.MembersAlone(ranks, name, cfg.Tuning.String())
+	if err != nil {
+		return nil, badArgument(op, "%w", err)
+	}
+	return parent.member(op, id, members, cfg)
 }
 
 // Split divides parent into groups. The ranks that pass the same color form a group, in the order of their keys. Ranks
@@ -181,9 +202,23 @@ func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	return parent.part("Split", seq, "", members, parent.settings())
 }
 
+// configOf returns the settings of a group that is made of g with opts.
+func (g *Group) configOf(opts []GroupOption) (config, error) {
+	cfg := g.settings()
+	for _, o := range opts {
+		o.set(&cfg)
+	}
+	return cfg, cfg.check()
+}
+
 // part makes the group of the members on which g's call of op, number seq, has agreed.
 func (g *Group) part(op string, seq uint64, name string, members []int, cfg config) (*Group, error) {
-	part, err := g.world.NewGroup(g.core.IDAfter(seq, name, members), members, cfg.Timeout, cfg.Tuning)
+	return g.member(op, g.core.IDAfter(seq, name, members), members, cfg)
+}
+
+// member makes the group of members with the same id, for op.
+func (g *Group) member(op string, id uint64, members []int, cfg config) (*Group, error) {
+	part, err := g.world.NewGroup(id, members, cfg.Timeout, cfg.Tuning)
 	if err != nil {
 		return nil, fmt.Errorf("comm: %s: %w", op, err)
 	}

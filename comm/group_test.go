@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestGroupRanks(t *testing.T) {
@@ -51,6 +52,114 @@ func TestGroupRanks(t *testing.T) {
 				return fmt.Errorf("got %d, %w", sum[0], err)
 			}
 			return nil
+		})
+	})
+}
+
+// Members alone make a group while the other ranks do something else, and several of the same ranks in any order.
+func TestNewGroupOf(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(5)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			members, names := []int{3, 1, 4}, []string{"a", "b"}
+			if !slices.Contains(members, g.Rank()) {
+				return Barrier(ctx, g)
+			}
+			if g.Rank() == 1 {
+				slices.Reverse(names)
+			}
+			groups := map[string]*Group{}
+			for _, name := range names {
+				part, err := NewGroupOf(ctx, g, members, name)
+				if err != nil {
+					return err
+				}
+				groups[name] = part
+			}
+			all, sum := make([]int, 3), []int{g.Rank()}
+			err := errors.Join(AllReduce(ctx, groups["b"], sum, Sum), AllGather(ctx, groups["a"], all, []int{g.Rank()}))
+			if err != nil || !slices.Equal(all, members) || sum[0] != 8 {
+				return fmt.Errorf("got %v and %v: %w", all, sum, err)
+			}
+			if g.Rank() != 1 { // of a group of their own
+				pair, err := NewGroupOf(ctx, groups["a"], []int{2, 0}, "a")
+				if err != nil {
+					return err
+				}
+				first := []int{g.Rank()}
+				if err := Broadcast(ctx, pair, first, 0); err != nil || first[0] != 4 {
+					return fmt.Errorf("got %v: %w", first, err)
+				}
+			}
+			return Barrier(ctx, g)
+		})
+	})
+}
+
+func TestNewGroupOfIsRefused(t *testing.T) {
+	w := newTestWorld(t, transports["mem"](t, 3))
+	defer w.close()
+	w.run(func(ctx context.Context, g *Group) error {
+		all := []int{0, 1, 2}
+		parent, err := NewGroup(ctx, g, all)
+		if err != nil {
+			return err
+		}
+		first, err := NewGroupOf(ctx, parent, all, "a")
+		if err != nil {
+			return err
+		}
+		_ = first.Close() // nothing is under way
+		others := slices.DeleteFunc(slices.Clone(all), func(r int) bool { return r == g.Rank() })
+		for _, c := range []struct {
+			ranks []int
+			want  string
+		}{
+			{all, `ranks [0 1 2] have made a group "a" before: want another name`},
+			{others, fmt.Sprintf("rank %d is none of %v: only members call it", g.Rank(), others)},
+			{[]int{g.Rank(), 3}, "no rank 3 in a group of 3"},
+			{nil, "no ranks given: a group has at least one"},
+		} {
+			var argument *ArgumentError
+			if _, err := NewGroupOf(ctx, parent, c.ranks, "a"); !errors.As(err, &argument) || err.Error() != "comm: NewGroupOf: "+c.want {
+				return fmt.Errorf("%v: got %w, want %s", c.ranks, err, c.want)
+			}
+		}
+		if err := Barrier(ctx, g); err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			parent.Abort(errors.New("no data"))
+		}
+		<-parent.Done()
+		var abort *AbortError
+		if _, err := NewGroupOf(ctx, parent, all, "b"); !errors.As(err, &abort) {
+			return fmt.Errorf("of a failed parent: %w", err)
+		}
+		_ = parent.Close() // it has failed
+		if _, err := NewGroupOf(ctx, parent, all, "b"); !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("of a closed parent: %w", err)
+		}
+		return nil
+	})
+}
+
+// Members that disagree about their group never meet, and both learn of that when their time is up.
+func TestMembersOfNewGroupOfDisagree(t *testing.T) {
+	onEveryTransport(t, func(t *testing.T, world func(int) *testWorld) {
+		w := world(2)
+		defer w.close()
+		w.run(func(ctx context.Context, g *Group) error {
+			ranks := [][]int{{0, 1}, {1, 0}}[g.Rank()]
+			part, err := NewGroupOf(ctx, g, ranks, "a", WithTimeout(time.Second))
+			if err != nil {
+				return err
+			}
+			if err := AllReduce(ctx, part, []int{1}, Sum); !errors.Is(err, ErrTimeout) {
+				return fmt.Errorf("got %w", err)
+			}
+			return Barrier(ctx, g)
 		})
 	})
 }

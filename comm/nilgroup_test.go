@@ -53,6 +53,7 @@ func callsOnNoGroup(ctx context.Context) map[string]func() error {
 		"GatherObject":       func() error { _, err := GatherObject(ctx, none, 1, 0); return err },
 		"ScatterObject":      func() error { _, err := ScatterObject(ctx, none, []int{1}, 0); return err },
 		"NewGroup":           func() error { _, err := NewGroup(ctx, none, []int{0}); return err },
+		"NewGroupOf":         func() error { _, err := NewGroupOf(ctx, none, []int{0}, "a"); return err },
 		"Split":              func() error { _, err := Split(ctx, none, 0, 0); return err },
 		"NewMesh":            func() error { _, err := NewMesh(ctx, none, []int{1}, "dp"); return err },
 		"Alloc":              func() error { _, err := Alloc[int](none, 1); return err },

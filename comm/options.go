@@ -15,7 +15,7 @@ import (
 // An Option changes how [Init] joins.
 type Option interface{ set(*config) }
 
-// A GroupOption is an Option that also changes what [NewGroup] makes. Such a group inherits from its parent what is
+// A GroupOption is an Option that also changes what [NewGroup] and [NewGroupOf] make. Such a group inherits from its parent what is
 // not set.
 type GroupOption interface {
 	Option

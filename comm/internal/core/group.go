@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ type Group struct {
 	OnFailure func(error) // called for every call that fails
 
 	id    uint64
+	alone sync.Map // the ids of MembersAlone
 	index map[int]int // world rank -> group rank
 	rank  int         // this rank's group rank
 

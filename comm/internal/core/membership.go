@@ -65,6 +65,23 @@ func (g *Group) IDAfter(seq uint64, name string, members []int) uint64 {
 	return call.Checksum(g.id, seq, name, members)
 }
 
+// MembersAlone returns the members and the id of a group that the given ranks of g, of which this is one, make without an
+// agreement. The id is different from those of all other groups.
+func (g *Group) MembersAlone(ranks []int, name, tuning string) (members []int, id uint64, err error) {
+	members, err = g.MembersOf(ranks)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !slices.Contains(members, g.World.Rank) {
+		return nil, 0, fmt.Errorf("rank %d is none of %v: only members call it", g.rank, ranks)
+	}
+	id = call.Checksum(g.id, "alone", name, members, tuning)
+	if _, used := g.alone.LoadOrStore(id, true); used {
+		return nil, 0, fmt.Errorf("ranks %v have made a group %q before: want another name", ranks, name)
+	}
+	return members, id, nil
+}
+
 // Split returns the world ranks that give the same color as this one, in the order of their keys and, where these are
 // equal, of their ranks in g; none for a negative color.
 func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq uint64, err error) {
