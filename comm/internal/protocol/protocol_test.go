@@ -2,7 +2,6 @@ package protocol_test
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/testing/protocoltest"
+	"github.com/gorun/gorun/comm/internal/testing/simulation"
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
@@ -22,20 +22,42 @@ func TestProtocol(t *testing.T) {
 	unequalPlans(&now)
 	choices(&now)
 	frames(&now)
+	calls(t, &now)
 	numbers(&now)
 	protocoltest.Compare(t, now.String())
 }
 
-// sum returns a hash of what %v prints.
-func sum(of any) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%v", of)
-	return fmt.Sprintf("%016x", h.Sum64())
+// steps returns the steps of a plan: what goes to which rank, and what comes from which and how it is merged.
+func steps(p plan.Plan) string {
+	var text []string
+	for _, s := range p {
+		one := ""
+		if s.To != plan.None {
+			one = fmt.Sprintf("→%d[%d:%d]", s.To, s.Send.Lo, s.Send.Hi)
+		}
+		if s.From != plan.None {
+			one += fmt.Sprintf("←%d[%d:%d]%s", s.From, s.Recv.Lo, s.Recv.Hi, [...]string{"", " swap", " left", " right"}[s.Merge])
+		}
+		text = append(text, one)
+	}
+	return strings.Join(text, ", ")
 }
 
-var sizes = []int{2, 3, 4, 5, 6, 7, 8, 9, 16, 17}
+// sends returns how many messages of which lengths a plan sends.
+func sends(p plan.Plan) string {
+	count, shortest, longest := 0, 0, 0
+	for _, s := range p {
+		if n := s.Send.Len(); s.To != plan.None {
+			count, longest = count+1, max(longest, n)
+			if shortest = min(shortest, n); count == 1 {
+				shortest = n
+			}
+		}
+	}
+	return fmt.Sprintf("%d of %d to %d bytes", count, shortest, longest)
+}
 
-// plans prints a sum of the plans of each algorithm, for short and long vectors.
+// plans prints the plans of each algorithm for a few elements, and how many messages it sends of long vectors.
 func plans(t *testing.T, out *strings.Builder) {
 	for _, l := range plan.Ways {
 		rule, err := choice.Parse(l.Op+"="+l.Way, plan.Ways)
@@ -43,14 +65,14 @@ func plans(t *testing.T, out *strings.Builder) {
 			t.Fatal(err)
 		}
 		c := plan.NewChoices(plan.Ways, rule)
-		for _, size := range sizes {
-			var all []any
-			for _, bytes := range []int{0, 1, 8, 100, 1000, 4 << 10, 100_000, 1 << 20, 5 << 20} {
-				for r := range size {
-					all = append(all, planOf(c, l.Op, r, size, bytes))
-				}
+		for _, size := range []int{3, 4, 5} {
+			fmt.Fprintf(out, "%s=%s, %d ranks, %d bytes\n", l.Op, l.Way, size, 3*size)
+			for r := range size {
+				fmt.Fprintf(out, "  rank %d: %s\n", r, steps(planOf(c, l.Op, r, size, 3*size)))
 			}
-			fmt.Fprintf(out, "%s=%s, %d ranks: %s\n", l.Op, l.Way, size, sum(all))
+		}
+		for _, bytes := range []int{100_000, 5 << 20} {
+			fmt.Fprintf(out, "%s=%s, 5 ranks, %d bytes: rank 1 sends %s\n", l.Op, l.Way, bytes, sends(planOf(c, l.Op, 1, 5, bytes)))
 		}
 	}
 }
@@ -95,27 +117,29 @@ func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
 	return nil
 }
 
-// unequalPlans prints sums of the plans for blocks of different lengths, for operations that do not commute, and for
-// several roots.
+// unequalPlans prints the plans for blocks of different lengths, for operations that do not commute, and for a root in
+// the middle.
 func unequalPlans(out *strings.Builder) {
-	c := plan.NewChoices(plan.Ways, nil)
-	for _, size := range sizes {
-		for _, longest := range []int{10, 10_000, 1_000_000} {
-			blocks, n := make([]plan.Range, size), 0
-			for i := range blocks {
-				length := (i * 7 % 5) * longest / 4 / (i + 1)
-				blocks[i], n = plan.Range{Lo: n, Hi: n + length}, n+length
+	c, size := plan.NewChoices(plan.Ways, nil), 4
+	for _, elem := range []int{1, 200_000} {
+		blocks := []plan.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 2}, {Lo: 2, Hi: 7}, {Lo: 7, Hi: 8}}
+		for r := range size {
+			show := func(what string, p plan.Plan) {
+				fmt.Fprintf(out, "%s of 2, 0, 5 and 1 × %d bytes, rank %d: %s\n", what, elem, r, steps(p))
 			}
-			var all []any
-			for r := range size {
-				gather, joined := c.AllGatherV(nil, r, blocks, 4, 16<<10)
-				scatter, whole := c.ReduceScatter(nil, r, blocks, 4, false, 16<<10)
-				inOrder, _ := c.ReduceScatter(nil, r, blocks, 4, true, 16<<10)
-				all = append(all, gather, joined, scatter, whole, inOrder, c.AllReduce(r, size, n, 4, true), c.Reduce(r, size, n, 4, size-1, true),
-					c.Reduce(r, size, n, 4, size-1, false), c.Broadcast(r, size, n, 4, size-1), plan.DoublingExScan(r, size, n),
-					plan.LinearGather(nil, r, 1, blocks[r].Len(), blocks), plan.LinearScatter(nil, r, 1, blocks[r].Len(), blocks))
-			}
-			fmt.Fprintf(out, "unequal blocks of up to %d, %d ranks: %s\n", longest, size, sum(all))
+			gathered, gathersJoined := c.AllGatherV(nil, r, blocks, elem, 16<<10)
+			scattered, scattersJoined := c.ReduceScatter(nil, r, blocks, elem, false, 16<<10)
+			inOrder, _ := c.ReduceScatter(nil, r, blocks, elem, true, 16<<10)
+			show(fmt.Sprintf("all_gather, joined %t,", gathersJoined), gathered)
+			show(fmt.Sprintf("reduce_scatter, joined %t,", scattersJoined), scattered)
+			show("reduce_scatter in order", inOrder)
+			show("all_reduce in order", c.AllReduce(r, size, 8, elem, true))
+			show("reduce in order to 2", c.Reduce(r, size, 8, elem, 2, true))
+			show("reduce to 2", c.Reduce(r, size, 8, elem, 2, false))
+			show("broadcast from 2", c.Broadcast(r, size, 8, elem, 2))
+			show("exscan", plan.DoublingExScan(r, size, 8))
+			show("gather to 1", plan.LinearGather(nil, r, 1, blocks[r].Len(), blocks))
+			show("scatter from 1", plan.LinearScatter(nil, r, 1, blocks[r].Len(), blocks))
 		}
 	}
 }
@@ -132,8 +156,12 @@ func choices(out *strings.Builder) {
 				continue
 			}
 			ops[l.Op] = true
+			last := ""
 			for _, ranks := range []int{2, 3, 4, 5, 8, 16, 17, 32, 64, 100, 1000} {
-				fmt.Fprintf(out, "%s, %s, %d ranks: %v\n", of.name, l.Op, ranks, plan.NewChoices(of.table, nil).Choice(l.Op, ranks))
+				if now := fmt.Sprint(plan.NewChoices(of.table, nil).Choice(l.Op, ranks)); now != last {
+					fmt.Fprintf(out, "%s, %s, from %d ranks: %s\n", of.name, l.Op, ranks, now)
+					last = now
+				}
 			}
 		}
 	}
@@ -153,6 +181,44 @@ func frames(out *strings.Builder) {
 		fmt.Fprintf(out, "frame %x\n", frame)
 	}
 	fmt.Fprintf(out, "limits of frames: %d, %d\n", wire.EagerLimit, wire.LongestChunk)
+}
+
+// calls prints the messages of a few calls of three ranks, with the headers that they have between two ranks.
+func calls(t *testing.T, out *strings.Builder) {
+	for _, c := range []simulation.Call{
+		{Kind: call.KindBarrier}, {Kind: call.KindAllReduce, Count: 3}, {Kind: call.KindBroadcast, Count: 5, Root: 1},
+		{Kind: call.KindReduce, Count: 25, Ordered: true}, {Kind: call.KindReduceScatterV, Count: 4}, {Kind: call.KindAllGather, Count: 2},
+		{Kind: call.KindGatherV, Count: 4}, {Kind: call.KindAllToAllV, Count: 4}, {Kind: call.KindExScan, Count: 1},
+		{Kind: call.KindAllReduceCoalesced, Count: 2},
+	} {
+		sent := map[[2]int][]byte{}
+		config := simulation.Config{Size: 3, Seed: 1, ChunkSize: 100, Sent: func(from, to int, b []byte) {
+			sent[[2]int{from, to}] = append(sent[[2]int{from, to}], b...)
+		}}
+		simulation.InOrder(t, config, func(w *simulation.World) {
+			for _, err := range w.Run(c.Do) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for from := range 3 {
+			for to := range 3 {
+				for rest := sent[[2]int{from, to}]; len(rest) > 0; {
+					h, err := wire.Parse(rest[:wire.HeaderSize])
+					if err != nil {
+						t.Fatal(err)
+					}
+					rest = rest[wire.HeaderSize:]
+					if h.IsMessage() {
+						rest = rest[h.Size:]
+						fmt.Fprintf(out, "%v: %d → %d: frame %d, tag %d, call %v #%d, %d of %d bytes, history %x\n",
+							c, from, to, h.Kind, h.Tag, h.Call, h.Seq, h.Size, h.Whole, h.Before)
+					}
+				}
+			}
+		}
+	}
 }
 
 // numbers prints the numbers of calls, types and operations.

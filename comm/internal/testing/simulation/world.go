@@ -36,6 +36,8 @@ type Config struct {
 	ChunkSize int    // 0: plan.ChunkSize
 	Overlap   bool   // stages overlap
 	Tuning    string
+
+	Sent func(from, to int, b []byte) // called in InOrder with all that members write to each other, if it is not nil
 }
 
 func (c Config) String() string {
@@ -167,6 +169,7 @@ func InOrder(t *testing.T, c Config, body func(w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network, delivery := transporttest.NewDelivery(c.Size, c.Seed)
+		delivery.Sent = c.Sent
 		w := newWorld(t, c, network)
 		over, ended := context.WithCancel(t.Context())
 		go w.deliver(over, delivery)

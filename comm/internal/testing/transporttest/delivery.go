@@ -12,6 +12,9 @@ import (
 // A Delivery decides in which order the bytes of a network arrive, and in what parts. What is written to a stream is
 // under way until Next lets it arrive.
 type Delivery struct {
+	// Sent is called with all that is written, if it is not nil.
+	Sent func(from, to int, b []byte)
+
 	mu      sync.Mutex
 	arrived sync.Cond
 	rng     *rand.Rand
@@ -110,6 +113,9 @@ func (c *lateConn) Write(b []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	c.out.underWay = append(c.out.underWay, b...)
+	if c.d.Sent != nil {
+		c.d.Sent(c.out.from, c.out.to, b)
+	}
 	c.d.wake()
 	return len(b), nil
 }
