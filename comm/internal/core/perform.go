@@ -66,7 +66,7 @@ func (c *Collective) failed(err error) error {
 // Context is that of a blocking call.
 func (c *Collective) Context() context.Context { return c.ctx }
 
-// Fail fails the group because of err, so that the other goroutine of c does not wait any longer. fail ends c.
+// Fail implements pipeline.Caller. fail ends c.
 func (c *Collective) Fail(err error) { c.g.Comm.Fail(c.g.teamFailure(err)) }
 
 // Remaining returns how long this rank may still wait. The group's timeout begins with the first call of Remaining.

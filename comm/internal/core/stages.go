@@ -37,7 +37,7 @@ func (s *stages) Run(c *Collective) error {
 	s.call = hier.Call{
 		Layout: s.layout, Rank: s.g.rank, Size: s.g.Size(), RootRank: c.root(), Out: c.out.Buf, In: c.in.Buf,
 		Route: s.routes[c.call], Scratch: &s.g.scratch, Call: c.asMessages(), Pipeline: &s.g.messages.pipeline,
-		Overlaps: s.g.mayOverlap(c), Owner: c,
+		Overlaps: s.g.mayOverlap(c),
 	}
 	err := s.run(c, &s.call)
 	s.routes = remember(s.routes, c.call, s.call.Route)

@@ -9,7 +9,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/progress"
 )
 
-// An Op is one send or receive under way.
+// An Op is one send or receive under way, or a wait for what a peer does without a message.
 type Op operation
 
 type operation struct {
@@ -99,7 +99,7 @@ func (op *Op) cancel(f *diagnosis.Failure) {
 	}
 }
 
-// Withdraw takes back a receive or probe that nothing has matched, and reports whether it did.
+// Withdraw takes back a receive or probe that nothing has matched, or ends what Await awaits. It reports whether it did.
 func (op *Op) Withdraw() bool {
 	in := op.lock()
 	defer in.unlock()
@@ -107,8 +107,7 @@ func (op *Op) Withdraw() bool {
 }
 
 func (op *operation) withdraw(err error) bool {
-	c := op.comm
-	if !c.queues.Cancel(op) {
+	if op.Ended() || op.happened == nil && !op.comm.queues.Cancel(op) {
 		return false
 	}
 	op.finish(err)

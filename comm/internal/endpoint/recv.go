@@ -51,7 +51,7 @@ func (c *communicator) recv(op *operation) {
 	}
 }
 
-// post makes op, a receive or probe that nothing matches yet, wait for a message.
+// post makes op wait for its peer: a receive or probe that nothing matches yet, or what Await awaits.
 func (c *communicator) post(op *operation) {
 	e := c.ep
 	if err := c.usable(); err != nil {
@@ -72,23 +72,23 @@ func (c *communicator) post(op *operation) {
 	} else {
 		e.connect(e.peers[op.peer])
 	}
-	c.queues.Post(op.wants(), op.probe, op)
-	c.endOrphans()
+	if op.happened == nil {
+		c.queues.Post(op.wants(), op.probe, op)
+		c.endOrphans()
+	}
 }
-
-// awaitTag is the tag of no message.
-const awaitTag = -3
 
 // Await starts waiting for something that rank src does in collective seq without a message, such as a store in shared memory. happened
 // reports whether it has done so, and may be called at any time. The caller, who sees it happen, ends the wait by Withdraw. If src dies, or
-// closes the group, the wait ends with an error, as a receive from src would.
+// closes the group, or is in another call, the wait ends with an error.
 func (c *Communicator) Await(src int, seq uint64, call call.Call, happened func() bool) *Op {
 	in := c.lock()
 	defer in.unlock()
 	_ = in.compareAll() // the wait ends with it
-	op := newOp(src, awaitTag, seq, call, nil, 0)
+	op := newOp(src, 0, seq, call, nil, 0)
 	op.happened = happened
-	in.recv(op)
+	in.addOp(op)
+	in.post(op)
 	return (*Op)(op)
 }
 

@@ -24,8 +24,7 @@ func (op *Op) Poll() bool {
 		in := op.lock()
 		in.attended = true
 		in.comm.ep.engine.BeginWait()
-		in.poll()
-		in.unlock()
+		in.pollAndUnlock()
 	}
 	return op.Ended()
 }
@@ -53,8 +52,9 @@ func (op *operation) conn() *progress.Conn {
 	return op.comm.ep.engine.Conn(op.peer)
 }
 
-// poll polls for op, unless no message tells of it.
-func (op *operation) poll() {
+// pollAndUnlock polls for op, unless no message tells of it. It lets go of the mutex, also if a buffer is no memory.
+func (op *operation) pollAndUnlock() {
+	defer op.unlock()
 	if op.happened == nil {
 		op.comm.ep.engine.Poll(&op.Request, op.conn())
 	}
@@ -71,9 +71,7 @@ func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duratio
 	for !op.Ended() {
 		select {
 		case <-w.Wake:
-			in := op.lock()
-			in.poll()
-			in.unlock()
+			op.lock().pollAndUnlock()
 		case <-ended:
 			op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: op.comm.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
 			ended = nil

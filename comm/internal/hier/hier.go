@@ -36,7 +36,6 @@ type Call struct {
 	Route      *Route            // of such calls; nil: the call makes it
 	Scratch    *pipeline.Scratch // memory until the call ends
 	Overlaps   bool              // the stage by messages may run in another goroutine than those in memory
-	Owner      Owner
 
 	pipeline.Call                    // of the stage by messages
 	Pipeline      *pipeline.Pipeline // carries that out
@@ -48,12 +47,6 @@ type Call struct {
 	Kernel   reduce.Kernel
 	Fold     shm.Reduction // the same as Kernel, for ranks that share memory
 	Ordered  bool          // operands are combined in order of rank
-}
-
-// An Owner makes a call.
-type Owner interface {
-	// Fail makes the group fail because of err, so that what is under way in another goroutine ends.
-	Fail(err error)
 }
 
 // inMemory is the stage of the ranks of this node in memory, if there are several.

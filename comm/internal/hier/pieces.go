@@ -78,7 +78,7 @@ func (c *Call) inPieces(r *Route, before stage, between func(p *piece) pipeline.
 		}
 	}
 	if c.err != nil && overlaps {
-		c.Owner.Fail(c.err)
+		c.Caller.Fail(c.err)
 	}
 	if err := x.end(); c.err == nil {
 		c.err = err

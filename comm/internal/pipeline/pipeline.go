@@ -38,11 +38,13 @@ type Call struct {
 	Caller Caller
 }
 
-// A Caller says how long a call may last.
+// A Caller makes a call, and says how long it may last.
 type Caller interface {
 	Context() context.Context
 	// Remaining is how long the call may still wait. The time begins with the first call of Remaining.
 	Remaining() time.Duration
+	// Fail makes the group fail because of err, so that everything under way ends, also in other goroutines.
+	Fail(err error)
 }
 
 // A Pipeline carries out the plans of a group's collectives, one at a time.
@@ -81,7 +83,7 @@ func (pl *Pipeline) Run(call Call, t *Task) error {
 	pl.begin(call, t)
 	err := pl.run()
 	if err != nil {
-		pl.comm.Fail(err) // so that everything under way ends
+		call.Caller.Fail(err)
 	}
 	if ended := pl.End(); err == nil {
 		err = ended

@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/testing/simulation"
@@ -23,16 +23,14 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.OwnSettings(m)) }
 
 // aMinute is a caller that gives a call a minute.
-type aMinute struct{}
-
-func (aMinute) Context() context.Context { return context.Background() }
+type aMinute struct{ *endpoint.Communicator }
 
 func (aMinute) Remaining() time.Duration { return time.Minute }
 
 // run carries out each member's task, of elements of so many bytes.
 func run(w *simulation.World, elem, chunk int, task func(rank int) *pipeline.Task) error {
 	return errors.Join(w.Run(func(g *core.Group) error {
-		c := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: elem, Caller: aMinute{}}
+		c := pipeline.Call{Seq: 1, Call: call.Call{Kind: call.KindAllGather}, Elem: elem, Caller: aMinute{g.Comm}}
 		if err := g.Comm.Begin(c.Seq, c.Call, 0); err != nil {
 			return err
 		}

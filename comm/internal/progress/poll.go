@@ -39,6 +39,7 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 	}
 	e.polling = true
 	e.polls++
+	defer e.endPoll()
 	var idleSince, goschedAt time.Duration // when bytes, and the turn of other goroutines, came last, from start; 0: not yet
 	for turn, yields := 0, 0; !r.Ended() && len(e.conns) > 0; turn++ {
 		other := e.conns[turn/otherTurns%len(e.conns)]
@@ -84,6 +85,9 @@ func (e *Engine) Poll(r *Request, c *Conn) {
 		}
 		e.mu.Lock()
 	}
+}
+
+func (e *Engine) endPoll() {
 	e.polling = false
 	e.passTurn()
 }
