@@ -145,7 +145,9 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 	if cause != nil {
 		message = append([]byte{reasonFollows}, core.Reason(cause)...)
 	}
-	t, err := core.NewPointToPoint(g.core, call.KindSendObjects, call.TypeObject, message, dst, nil).Run(ctx)
+	var m core.PointToPoint
+	m.Set(g.core, call.KindSendObjects, call.TypeObject, message, dst, nil)
+	t, err := m.Run(ctx)
 	if err == nil && cause != nil {
 		err = t.About(g.core.Rank(), cause)
 	}
@@ -157,7 +159,8 @@ func SendObjects(ctx context.Context, g *Group, objs []any, dst int) error {
 // the first Status.Count.
 func RecvObjects(ctx context.Context, g *Group, objs []any, src int) (Status, error) {
 	g = g.orNone()
-	m := core.NewPointToPoint(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)
+	var m core.PointToPoint
+	m.Set(g.core, call.KindRecvObjects, call.TypeObject, nil, src, nil)
 	if err := wantPointers(objs); err != nil {
 		m.Refuse(err)
 	}

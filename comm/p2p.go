@@ -2,7 +2,6 @@ package comm
 
 import (
 	"context"
-	"unsafe"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
@@ -20,10 +19,9 @@ const MaxTag = core.MaxTag
 
 // Send sends buf to rank dst of g, with a tag (0 if you pass none). It returns when you may use buf again.
 func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int) error {
-	if g.untyped().SendNow(ctx, typeOf[T](), reduce.Bytes(buf), dst, tag) {
-		return nil
-	}
-	_, err := newPointToPoint(g, call.KindSend, buf, dst, tag).Do(ctx)
+	var m core.PointToPoint
+	m.Set(g.untyped(), call.KindSend, typeOf[T](), reduce.Bytes(buf), dst, tag)
+	_, err := m.Do(ctx)
 	return public(err)
 }
 
@@ -31,16 +29,15 @@ func Send[T Element](ctx context.Context, g *Group, buf []T, dst int, tag ...int
 // you pass none). If the message is longer, it returns a [TruncateError]. If it is shorter, it sets only the first
 // Status.Count elements.
 func Recv[T Element](ctx context.Context, g *Group, buf []T, src int, tag ...int) (Status, error) {
-	if t, n, ok := g.untyped().RecvNow(ctx, typeOf[T](), reduce.Bytes(buf), src, tag); ok {
-		var e T
-		return Status{Source: src, Tag: t, Count: n / int(unsafe.Sizeof(e))}, nil
-	}
-	st, err := newPointToPoint(g, call.KindRecv, buf, src, tag).Do(ctx)
+	var m core.PointToPoint
+	m.Set(g.untyped(), call.KindRecv, typeOf[T](), reduce.Bytes(buf), src, tag)
+	st, err := m.Do(ctx)
 	return Status(st), public(err)
 }
 
-func newPointToPoint[T Element](g *Group, kind call.Kind, buf []T, peer int, tag []int) core.PointToPoint {
-	return core.NewPointToPoint(g.untyped(), kind, typeOf[T](), reduce.Bytes(buf), peer, tag)
+func newPointToPoint[T Element](g *Group, kind call.Kind, buf []T, peer int, tag []int) (m core.PointToPoint) {
+	m.Set(g.untyped(), kind, typeOf[T](), reduce.Bytes(buf), peer, tag)
+	return m
 }
 
 // ISend starts a Send and returns at once.
@@ -89,7 +86,8 @@ func Batch(ops ...P2POp) []*Work {
 // receive has matched. It returns what a Recv would return: source, tag and length, so that you can choose a buffer.
 // The message is still to be received. If several goroutines receive, another one may receive it first.
 func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
-	t, err := newPointToPoint(g, call.KindProbe, []byte(nil), src, tag).Run(ctx)
+	m := newPointToPoint(g, call.KindProbe, []byte(nil), src, tag)
+	t, err := m.Run(ctx)
 	if err != nil {
 		return Status{}, public(err)
 	}
@@ -98,6 +96,7 @@ func Probe(ctx context.Context, g *Group, src int, tag ...int) (Status, error) {
 
 // TryProbe is Probe without waiting. found reports whether there is a message.
 func TryProbe(g *Group, src int, tag ...int) (st Status, found bool, err error) {
-	s, found, err := newPointToPoint(g, call.KindProbe, []byte(nil), src, tag).Try()
+	m := newPointToPoint(g, call.KindProbe, []byte(nil), src, tag)
+	s, found, err := m.Try()
 	return Status(s), found, public(err)
 }

@@ -29,12 +29,6 @@ func (p *Packed) SetReduction(r *Reduction) {
 // SetDetail sets the detail of the call.
 func (p *Packed) SetDetail(d uint32) { p.What = uint64(uint32(p.What)) | uint64(d)<<32 }
 
-// Agreed returns what ranks agree on: p without the history.
-func (p Packed) Agreed() Packed {
-	p.RootAndBefore &= 1<<32 - 1
-	return p
-}
-
 // Kind returns the kind of the call.
 func (p Packed) Kind() Kind { return Kind(p.What) }
 

@@ -75,7 +75,7 @@ func (p *inProcess) Run(c *Collective) error {
 		for _, operands := range all[1:] {
 			c.kernel(c.operands, c.operands, operands)
 		}
-		if err := c.finish(true, nil); err != nil {
+		if err := c.finish(nil); err != nil {
 			return err
 		}
 	}

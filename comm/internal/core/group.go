@@ -66,6 +66,10 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	g.blocking.g = g
 	g.unattached = w.canShare(ranks)
 	g.noSharing.Store(!g.unattached)
+	if len(ranks) == 1 {
+		var first Backend = &self{local{g: g}}
+		g.first.Store(&first)
+	}
 	w.Heap.Retain()
 	return g, nil
 }

@@ -69,14 +69,22 @@ func (m *memory) takesAsIs(a *Args) bool {
 }
 
 // runAsIs carries out c, a blocking call whose turn has come. It does not set all of c first, because that would take a
-// noticeable part of the time of a short call. It runs no code of the caller's.
+// noticeable part of the time of a short call.
 func (m *memory) runAsIs(ctx context.Context, c *Collective, a *Args) {
+	returned := false
+	defer func() {
+		if !returned { // a buffer is no memory
+			c.call, c.elem = a.packed(), a.Type.Size()
+			c.endBroken(m, recover(), true)
+		}
+	}()
 	c.ctx = ctx
 	c.begun = m.g.history.Add(a.packed())
 	if err := m.run(c, a); err != nil {
-		c.call, c.elem = c.begun.Agreed(), a.Type.Size()
+		c.call, c.elem = a.packed(), a.Type.Size()
 		c.err = c.fail(m, err)
 	}
+	returned = true
 }
 
 // stampedBytes is the least number of bytes for which a collective that has not waited gets a time stamp at its end.
@@ -109,35 +117,34 @@ func (m *memory) run(c *Collective, a *Args) (err error) {
 	return err
 }
 
-// reduce carries out a reduction.
-func (m *memory) reduce(c *Collective, a *Args) error {
-	t, root := m.team, a.Root
-	switch {
-	case a.kernel != nil && a.Kind == call.KindAllReduce:
-		return t.AllReduce(a.Out, a.operands(), m.plain(a))
-	case a.kernel != nil && a.Kind == call.KindReduce:
-		return t.Reduce(a.Out, a.operands(), m.plain(a), root)
-	case a.kernel != nil:
-		return t.ReduceScatter(a.Out, a.In, m.plain(a))
-	case a.Kind == call.KindReduceScatter:
-		c.setResult(a.Out)
-		return c.finish(true, t.ReduceScatter(c.operands, c.operandsOf(a.In, !c.op.Scaled), c.folding()))
-	case a.Kind == call.KindReduce:
-		result := m.g.rank == root
-		c.setOperands(a.Out, result || !c.op.Scaled) // a team does not change out of other ranks
-		return c.finish(result, t.Reduce(c.operands, c.operands, c.folding(), root))
-	case a.Kind == call.KindAllReduceCoalesced:
-		c.joinBuffers()
-		return c.splitBuffers(t.AllReduce(c.operands, c.operands, c.folding()))
-	default: // AllReduce
-		c.setOperands(a.Out, true)
-		return c.finish(true, t.AllReduce(c.operands, c.operands, c.folding()))
+// reduce carries out a reduction: of the elements in the buffers as they are, or of operands made of them.
+func (m *memory) reduce(c *Collective, a *Args) (err error) {
+	t, out, in := m.team, a.Out, a.operands()
+	asIs := a.kernel != nil
+	red := shm.Reduction{Elem: a.Type.Size(), Kernel: shm.Kernel(a.kernel)}
+	if asIs {
+		red.Fold = m.g.fold(a.Type, a.Op.Kernel)
+	} else {
+		c.makeOperands()
+		out, red = c.operands, c.folding()
+		if a.Kind == call.KindReduceScatter {
+			in = c.operandsOf(in, !c.op.Scaled)
+		} else {
+			in = out
+		}
 	}
-}
-
-// plain returns how a team combines the elements themselves.
-func (m *memory) plain(a *Args) shm.Reduction {
-	return shm.Reduction{Elem: a.Type.Size(), Kernel: shm.Kernel(a.kernel), Fold: m.g.fold(a.Type, a.Op.Kernel)}
+	switch a.Kind {
+	case call.KindReduce:
+		err = t.Reduce(out, in, red, a.Root)
+	case call.KindReduceScatter:
+		err = t.ReduceScatter(out, in, red)
+	default:
+		err = t.AllReduce(out, in, red)
+	}
+	if !asIs {
+		err = c.finish(err)
+	}
+	return err
 }
 
 // beginInMemory begins c with t, a team of this rank.

@@ -50,12 +50,8 @@ func (m *messages) Run(c *Collective) error {
 
 func (m *messages) run(c *Collective) error {
 	switch c.kind() {
-	case call.KindAllReduce:
-		c.setOperands(c.out.Buf, true)
-		return c.finish(true, m.allReduce(c))
-	case call.KindAllReduceCoalesced:
-		c.joinBuffers()
-		return c.splitBuffers(m.allReduce(c))
+	case call.KindAllReduce, call.KindAllReduceCoalesced:
+		return m.allReduce(c)
 	case call.KindReduce:
 		return m.reduce(c)
 	case call.KindReduceScatter, call.KindReduceScatterV:

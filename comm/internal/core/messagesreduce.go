@@ -7,15 +7,15 @@ import (
 	"github.com/gorun/gorun/comm/internal/plan"
 )
 
-// exchangeOperands runs p on the operands.
+// exchangeOperands runs p on the operands, and leaves the result.
 func (c *Collective) exchangeOperands(p plan.Plan) error {
 	t := pipeline.InPlace(p, c.operands)
 	t.Kernel = c.kernel
-	return c.exchange(&t)
+	return c.finish(c.exchange(&t))
 }
 
-// allReduce leaves the reduction of the operands in them.
 func (m *messages) allReduce(c *Collective) error {
+	c.makeOperands()
 	return c.exchangeOperands(m.planned(c, func() plan.Plan {
 		return m.choose.AllReduce(m.g.rank, m.g.Size(), len(c.operands)/c.elem, c.elem, c.op.Ordered())
 	}))
@@ -30,7 +30,7 @@ func (m *messages) reduce(c *Collective) error {
 	})
 	if result || c.copiesInput() {
 		c.setOperands(buf, result)
-		return c.finish(result, c.exchangeOperands(p))
+		return c.exchangeOperands(p)
 	}
 	t := pipeline.InPlace(p, buf)
 	t.Kernel = c.kernel
@@ -95,18 +95,16 @@ func (m *messages) reduceScattered(c *Collective) error {
 	own := src.Blocks[m.g.rank]
 	c.setResult(c.out.Buf)
 	copyCached(c.operands, src.At(own, c.elem))
-	return c.finish(true, c.exchange(&pipeline.Task{
+	return c.finish(c.exchange(&pipeline.Task{
 		Plan: m.lastPlan, Src: src, Dst: pipeline.Vector{Buf: c.operands, Base: own.Lo}, Kernel: c.kernel,
 	}))
 }
 
 func (m *messages) scan(c *Collective) error {
-	scan, result := plan.DoublingScan, true
+	scan := plan.DoublingScan
 	if c.kind() == call.KindExScan {
-		scan, result = plan.DoublingExScan, m.g.rank > 0
+		scan = plan.DoublingExScan
 	}
-	c.setOperands(c.out.Buf, result)
-	return c.finish(result, c.exchangeOperands(m.planned(c, func() plan.Plan {
-		return scan(m.g.rank, m.g.Size(), c.values(c.out.Buf))
-	})))
+	c.makeOperands()
+	return c.exchangeOperands(m.planned(c, func() plan.Plan { return scan(m.g.rank, m.g.Size(), c.values(c.out.Buf)) }))
 }

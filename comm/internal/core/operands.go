@@ -94,13 +94,48 @@ func (c *Collective) operandMemory(buf []byte) []byte {
 	return c.g.scratch.Take(len(buf) / c.elemType.Size() * c.operandType.Size())
 }
 
-// finish leaves the result in into, made of the combined operands, if this rank gets a result and there is no error. It
-// returns err.
-func (c *Collective) finish(result bool, err error) error {
-	if result && err == nil && (c.op.Average || c.op.Normalize || c.isWide()) {
+// makeOperands makes the operands of c, or for a ReduceScatter memory for those of its result.
+func (c *Collective) makeOperands() {
+	switch c.kind() {
+	case call.KindAllReduceCoalesced:
+		c.setOperands(c.joinedBuffers(), true)
+	case call.KindReduceScatter, call.KindReduceScatterV:
+		c.setResult(c.out.Buf)
+	case call.KindReduce: // other ranks than the root only read it
+		c.setOperands(c.out.Buf, c.hasResult() || !c.op.Scaled)
+	default:
+		c.setOperands(c.out.Buf, c.hasResult())
+	}
+}
+
+// hasResult reports whether this rank gets a result of c, a reduction.
+func (c *Collective) hasResult() bool {
+	switch c.kind() {
+	case call.KindReduce:
+		return c.g.rank == c.root()
+	case call.KindExScan:
+		return c.g.rank > 0
+	default:
+		return true
+	}
+}
+
+// finish leaves the result, made of the combined operands, where the caller wants it, if this rank gets one and there
+// is no error. It returns err.
+func (c *Collective) finish(err error) error {
+	if err != nil || !c.hasResult() {
+		return err
+	}
+	if c.op.Average || c.op.Normalize || c.isWide() {
 		c.finishOperands()
 	}
-	return err
+	if len(c.out.Bufs) > 1 {
+		rest := c.into
+		for _, buf := range c.out.Bufs {
+			rest = rest[copy(buf, rest):]
+		}
+	}
+	return nil
 }
 
 func (c *Collective) finishOperands() {
@@ -121,7 +156,7 @@ func (c *Collective) finishBlock(block []byte, err error) error {
 	if err == nil && !c.isWide() {
 		c.operands = c.into[:copy(c.into, block)]
 	}
-	return c.finish(true, err)
+	return c.finish(err)
 }
 
 // setResult makes out the result, with memory for its operands.
@@ -132,28 +167,17 @@ func (c *Collective) setResult(out []byte) {
 	}
 }
 
-// joinBuffers makes the elements of all buffers of c, an AllReduceCoalesced, the operands.
-func (c *Collective) joinBuffers() {
-	joined := c.out.Bufs[0]
-	if len(c.out.Bufs) > 1 {
-		joined = c.g.scratch.Take(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.elemType.Size())
-		rest := joined
-		for _, buf := range c.out.Bufs {
-			rest = rest[copy(rest, buf):]
-		}
+// joinedBuffers returns the elements of all buffers of c, an AllReduceCoalesced, one after the other.
+func (c *Collective) joinedBuffers() []byte {
+	if len(c.out.Bufs) == 1 {
+		return c.out.Bufs[0]
 	}
-	c.setOperands(joined, true)
-}
-
-// splitBuffers is finish for what joinBuffers has begun.
-func (c *Collective) splitBuffers(err error) error {
-	if err = c.finish(true, err); err == nil && len(c.out.Bufs) > 1 {
-		rest := c.into
-		for _, buf := range c.out.Bufs {
-			rest = rest[copy(buf, rest):]
-		}
+	joined := c.g.scratch.Take(c.out.Blocks[len(c.out.Blocks)-1].Hi * c.elemType.Size())
+	rest := joined
+	for _, buf := range c.out.Bufs {
+		rest = rest[copy(rest, buf):]
 	}
-	return err
+	return joined
 }
 
 // folding returns how a team combines operands.

@@ -42,10 +42,10 @@ type PointToPoint struct {
 	err   error
 }
 
-// NewPointToPoint returns a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0 unless
-// given.
-func NewPointToPoint(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) PointToPoint {
-	m := PointToPoint{g: g, Kind: kind, peer: peer, buf: buf, elem: max(t.Size(), 1), typ: t}
+// Set makes m, which is zero, a call of kind on elements of type t in buf, with rank peer of g and tag, which is 0
+// unless given.
+func (m *PointToPoint) Set(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer int, tag []int) {
+	m.g, m.Kind, m.peer, m.buf, m.elem, m.typ = g, kind, peer, buf, max(t.Size(), 1), t
 	if len(tag) > 0 {
 		m.tag = tag[0]
 	}
@@ -61,7 +61,6 @@ func NewPointToPoint(g *Group, kind call.Kind, t reduce.Type, buf []byte, peer i
 	case (isSend || peer != AnySource) && !g.Has(peer):
 		m.Refuse(noRank(g, peer))
 	}
-	return m
 }
 
 // Refuse records what is wrong with the call; the first reason stays.
@@ -69,30 +68,6 @@ func (m *PointToPoint) Refuse(err error) {
 	if m.err == nil {
 		m.err = badArgument(m.Kind, err)
 	}
-}
-
-// SendNow is a send, if that can end at once. Otherwise it returns false and does nothing.
-func (g *Group) SendNow(ctx context.Context, t reduce.Type, buf []byte, dst int, tag []int) bool {
-	n, ok := g.shortMessage(ctx, dst, tag)
-	return ok && g.Comm.SendNow(g.Ranks[dst], n, messageCall(call.KindSend, t), buf)
-}
-
-// RecvNow is a receive, if that can end at once. Otherwise it returns false and does nothing. n is in bytes.
-func (g *Group) RecvNow(ctx context.Context, t reduce.Type, buf []byte, src int, tag []int) (recvTag, n int, ok bool) {
-	recvTag, ok = g.shortMessage(ctx, src, tag)
-	if ok {
-		n, ok = g.Comm.RecvNow(g.Ranks[src], recvTag, messageCall(call.KindRecv, t), buf)
-	}
-	return recvTag, n, ok
-}
-
-// shortMessage returns the tag of a blocking call, and whether its arguments are good, so that it may try to end at
-// once.
-func (g *Group) shortMessage(ctx context.Context, peer int, tag []int) (t int, ok bool) {
-	if len(tag) == 1 {
-		t = tag[0]
-	}
-	return t, len(tag) <= 1 && uint(t) <= MaxTag && uint(peer) < uint(len(g.Ranks)) && ctx.Err() == nil
 }
 
 func messageCall(kind call.Kind, t reduce.Type) call.Call {
@@ -112,7 +87,7 @@ type Transfer struct {
 }
 
 // Run starts the call, unless ctx has ended, and waits for it.
-func (m PointToPoint) Run(ctx context.Context) (*Transfer, error) {
+func (m *PointToPoint) Run(ctx context.Context) (*Transfer, error) {
 	t := new(Transfer)
 	m.checkTime(ctx)
 	m.begin(t)
@@ -120,8 +95,11 @@ func (m PointToPoint) Run(ctx context.Context) (*Transfer, error) {
 }
 
 // Do is Run for callers who need nothing but the status. It allocates nothing.
-func (m PointToPoint) Do(ctx context.Context) (Status, error) {
+func (m *PointToPoint) Do(ctx context.Context) (Status, error) {
 	m.checkTime(ctx)
+	if n, ok := m.now(); ok {
+		return Status{Source: m.peer, Tag: m.tag, Count: n / m.elem}, nil
+	}
 	var t Transfer
 	m.begin(&t)
 	err := t.Wait(ctx)
@@ -132,8 +110,21 @@ func (m PointToPoint) Do(ctx context.Context) (Status, error) {
 	return st, err
 }
 
+// now carries out a send or receive of a short message, if that can end at once. Otherwise it returns false and does
+// nothing. n is the bytes received.
+func (m *PointToPoint) now() (n int, ok bool) {
+	switch {
+	case m.err != nil:
+	case m.Kind == call.KindSend:
+		return 0, m.g.Comm.SendNow(m.g.Ranks[m.peer], m.tag, messageCall(m.Kind, m.typ), m.buf)
+	case m.Kind == call.KindRecv && m.peer != AnySource && m.tag != AnyTag:
+		return m.g.Comm.RecvNow(m.g.Ranks[m.peer], m.tag, messageCall(m.Kind, m.typ), m.buf)
+	}
+	return 0, false
+}
+
 // Start begins the call as t. Its timeout begins now, not with the call of Wait.
-func (m PointToPoint) Start(t *Transfer) {
+func (m *PointToPoint) Start(t *Transfer) {
 	m.begin(t)
 	t.begun = time.Now()
 	if t.op != nil {
@@ -148,7 +139,7 @@ func (m *PointToPoint) checkTime(ctx context.Context) {
 	}
 }
 
-func (m PointToPoint) begin(t *Transfer) {
+func (m *PointToPoint) begin(t *Transfer) {
 	t.g, t.kind, t.elem, t.err = m.g, m.Kind, m.elem, m.err
 	if m.err != nil {
 		_ = m.g.Refused(m.err)
@@ -172,7 +163,7 @@ func (m PointToPoint) begin(t *Transfer) {
 }
 
 // Try starts m, a probe, and returns whether there is a message.
-func (m PointToPoint) Try() (st Status, found bool, err error) {
+func (m *PointToPoint) Try() (st Status, found bool, err error) {
 	t := new(Transfer)
 	m.begin(t)
 	if t.op != nil && t.op.Withdraw() {

@@ -72,19 +72,13 @@ func (s *stages) run(c *Collective, h *hier.Call) error {
 		h.Operands = c.operandsOf(c.in.Buf, !c.op.Scaled) // not overwritten
 		err := h.ReduceScatter()
 		return c.finishBlock(h.Operands, err)
-	case call.KindReduce:
-		result := s.g.rank == c.root()
-		c.setOperands(c.out.Buf, result || !c.op.Scaled) // stages do not change out of other ranks
+	default:
+		c.makeOperands()
 		h.Operands = c.operands
-		return c.finish(result, h.Reduce())
-	case call.KindAllReduceCoalesced:
-		c.joinBuffers()
-		h.Operands = c.operands
-		return c.splitBuffers(h.AllReduce())
-	default: // AllReduce
-		c.setOperands(c.out.Buf, true)
-		h.Operands = c.operands
-		return c.finish(true, h.AllReduce())
+		if c.kind() == call.KindReduce {
+			return c.finish(h.Reduce())
+		}
+		return c.finish(h.AllReduce())
 	}
 }
 
