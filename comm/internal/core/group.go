@@ -25,7 +25,7 @@ type Group struct {
 	OnFailure func(error) // called for every call that fails
 
 	id    uint64
-	alone sync.Map // the ids of MembersAlone
+	alone sync.Map    // the ids of MembersAlone
 	index map[int]int // world rank -> group rank
 	rank  int         // this rank's group rank
 
