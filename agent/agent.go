@@ -283,7 +283,7 @@ func (l *loop) onExit(x death.Death, more bool) {
 		return
 	}
 	l.exits = nil
-	l.group.Lost()
+	l.group.Over()
 }
 
 // sayStopping logs that workers have not ended yet, unless an interrupt has been answered, which says so, or they are being killed.

@@ -168,7 +168,7 @@ func agentMain(args []string) {
 	g, err := Start(context.Background(), Spec{Argv: args[1:], Workers: workersOf(2), TempDir: args[0],
 		Stdout: os.Stdout, Stderr: os.Stderr, Spool: spool.New(), Warn: func(msg string) { fmt.Println("warning:", msg) }})
 	must(err)
-	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guard.Pid(), g.Pids()[0], g.Pids()[1])
+	fmt.Printf("guard %d\nworker %d\nworker %d\n", g.guard.Load().Pid(), g.Pids()[0], g.Pids()[1])
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		g.Kill()

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -13,18 +14,20 @@ import (
 
 // Gang is the running workers of one Spec, and those that have replaced them.
 type Gang struct {
-	spec      Spec // of the first of them
-	guard     *guard.Guard
+	spec      Spec                     // of the first of them
 	workers   []atomic.Pointer[worker] // by local rank
 	exits     chan death.Death         // has room for all of the first, so that nobody needs to listen
 	ended     chan int                 // as exits, and only if Spec.Apart is set
-	answers   chan guard.Event         // has room for the one that says whether workers have started
 	grace     atomic.Int64             // Spec.Grace, or that of Interrupted
 	interrupt atomic.Bool              // Interrupted has been called
-	suspended chan struct{}            // has room for one; the guard has suspended all
-	followed  chan struct{}            // closed when the guard has nothing more to tell
-	words     string                   // that the guard has said, if it is lost; set before followed is closed
+	suspended chan struct{}            // has room for one; the guard has suspended all, or is lost
 	clock     clock
+
+	guard    atomic.Pointer[guard.Guard] // of the last workers
+	guards   chan *guard.Guard           // has room for the next one; closed when no worker will be replaced any more
+	mu       sync.Mutex                  // guards what follows, and makes workers and their guard change together
+	guarded  bool                        // guard still guards all workers
+	finished bool                        // guards is closed
 }
 
 // worker is the agent's view of a worker.
@@ -33,6 +36,7 @@ type worker struct {
 	pid      atomic.Int64 // 0: it has not been started yet
 	rank     atomic.Int64
 	out, err *stream
+	answer   chan guard.Event       // gets that to the request to start it, once; the other workers of the request share it
 	stopping atomic.Bool            // a stop or kill has been sent
 	unwanted atomic.Bool            // its start has failed, or has been given up: nobody learns of its death
 	reported bool                   // its death has been delivered
@@ -78,7 +82,8 @@ func (g *Gang) IsBlocked() bool {
 
 // Exits delivers every worker's death once, in the order in which they happened. It is closed when all have been
 // delivered, every descendant is gone and all output is in Spec.Spool; and, if Spec.Apart is set, not before Finish
-// is called. It never blocks the gang, but a gang with Spec.Apart.
+// is called. If the guard dies, so do all workers, those too that it was to start. Exits never blocks the gang, but a
+// gang with Spec.Apart.
 func (g *Gang) Exits() <-chan death.Death { return g.exits }
 
 // Ended delivers the local rank of a worker when its death has been delivered and nothing is left of it, if
@@ -87,12 +92,23 @@ func (g *Gang) Ended() <-chan int { return g.ended }
 
 // Finish says that no worker will be replaced any more.
 func (g *Gang) Finish() {
-	g.guard.Finish()
+	g.finish()
+	g.guard.Load().Finish()
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
 	if len(g.clock.limits) == 0 {
-		g.guard.AnswerBy(time.Now().Add(guardTimeout))
+		g.guard.Load().AnswerBy(time.Now().Add(guardTimeout))
 	}
+}
+
+// finish says that no other guard will follow.
+func (g *Gang) finish() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.finished {
+		close(g.guards)
+	}
+	g.finished = true
 }
 
 // Stop asks workers to end, by their local ranks, or all: every process in their session that they have started gets
@@ -113,7 +129,7 @@ func (g *Gang) sendStop(sig syscall.Signal, workers []*worker) {
 		return
 	}
 	grace := time.Duration(g.grace.Load())
-	g.guard.Stop(localRanks(workers), sig, grace, g.interrupt.Load())
+	g.guard.Load().Stop(localRanks(workers), sig, grace, g.interrupt.Load())
 	g.answerIn(workers, grace)
 }
 
@@ -140,7 +156,7 @@ func (g *Gang) Kill(locals ...int) {
 	for _, w := range workers {
 		w.stopping.Store(true)
 	}
-	g.guard.Kill(localRanks(workers))
+	g.guard.Load().Kill(localRanks(workers))
 	g.answerIn(workers, 0)
 }
 
@@ -149,7 +165,7 @@ func (g *Gang) Signal(sig syscall.Signal) {
 	if sig == syscall.SIGWINCH {
 		g.resize()
 	}
-	g.guard.Signal(sig)
+	g.guard.Load().Signal(sig)
 }
 
 // SetPrefix changes what stands before the lines of one worker, which has another rank from now on.
@@ -182,128 +198,7 @@ const stacksTimeout = time.Second
 
 // signalWorker sends sig to a worker, unless it has ended.
 func (g *Gang) signalWorker(w *worker, sig syscall.Signal) {
-	if p, ok := proc.Read(int(w.pid.Load())); ok && !p.Zombie && p.Parent == g.guard.Pid() { // and not another process with its pid
+	if p, ok := proc.Read(int(w.pid.Load())); ok && !p.Zombie && p.Parent == g.guard.Load().Pid() { // and not another process with its pid
 		_ = p.Signal(sig) // fails if it has ended
-	}
-}
-
-// run follows the gang to its end. It is the gang's only goroutine besides the readers of the pipes.
-func (g *Gang) run() {
-	defer close(g.exits)
-	guardLost := !g.follow()
-	g.words = g.guard.Stderr()
-	close(g.followed)
-	if guardLost {
-		g.endGuard()
-	}
-	for _, w := range g.present() {
-		select {
-		case <-w.gone:
-		default:
-			g.end(w, guardLost)
-		}
-	}
-	g.release()
-}
-
-// follow reports exits until the guard says that nothing is left. It returns false if the guard dies first.
-func (g *Gang) follow() bool {
-	for {
-		e, err := g.guard.Next()
-		if err != nil {
-			return false
-		}
-		switch {
-		case e.Started != nil || e.NotStarted != nil:
-			g.answer(e)
-		case e.Exit != nil:
-			g.report(g.workers[e.Exit.Worker].Load(), deathOf(e.Exit))
-		case e.Ended != nil:
-			g.haveEnded(e.Ended)
-		case e.Denied != nil:
-			g.warnDenied(e.Denied)
-		case e.Stuck != nil:
-			g.warnStuck(e.Stuck)
-		case e.Suspended:
-			select {
-			case g.suspended <- struct{}{}:
-			default:
-			}
-		case e.Left != nil:
-			g.warnLeft(e.Left)
-		case e.Warning != "":
-			g.spec.warn("%s", e.Warning)
-		case e.Gone:
-			return true
-		}
-	}
-}
-
-// answer notes the answer to a request, and passes it on.
-func (g *Gang) answer(e guard.Event) {
-	for local, pid := range e.Started {
-		g.workers[local].Load().pid.Store(int64(pid))
-	}
-	for _, w := range g.present() {
-		if w.pid.Load() == 0 { // since the request has failed
-			w.unwanted.Store(true)
-		}
-	}
-	g.answers <- e
-}
-
-// haveEnded notes that nothing is left of workers.
-func (g *Gang) haveEnded(locals []int) {
-	for _, local := range locals {
-		w := g.workers[local].Load()
-		g.answered(w)
-		g.end(w, false)
-		if g.spec.Apart && !w.unwanted.Load() {
-			g.ended <- local
-		}
-	}
-}
-
-// end ends what is here of a worker of which nothing is left. The guard has not reported its exit if it died first or
-// may not kill the worker.
-func (g *Gang) end(w *worker, guardLost bool) {
-	if !w.reported {
-		d := death.Death{ExitCode: -int(syscall.SIGKILL), At: time.Now(), Stopped: w.stopping.Load()}
-		if guardLost {
-			d.Cause = death.GuardLost
-		}
-		g.report(w, d)
-	}
-	for _, s := range []*stream{w.out, w.err} {
-		s.sync()
-		s.close()
-	}
-	close(w.gone)
-}
-
-// deathOf returns what the guard says of a death.
-func deathOf(e *guard.Exit) death.Death {
-	d := death.Death{
-		At: time.Unix(0, e.At), Stopped: e.Stopped, Interrupt: syscall.Signal(e.Interrupt), OutOfMemory: e.OutOfMemory,
-	}
-	if status := syscall.WaitStatus(e.Status); status.Signaled() {
-		d.ExitCode = -int(status.Signal())
-	} else {
-		d.ExitCode = status.ExitStatus()
-	}
-	return d
-}
-
-// report passes on everything that the worker has written, and then delivers its death. If gorun has sent it a signal, nobody else did.
-func (g *Gang) report(w *worker, d death.Death) {
-	w.reported = true
-	w.out.sync()
-	d.Rank, d.LocalRank, d.Host, d.Pid = int(w.rank.Load()), w.local, g.spec.Host, int(w.pid.Load())
-	d.Stderr = w.err.sync()
-	if why := w.hung.Load(); why != nil && d.Failed() {
-		d.Cause, d.Why, d.OutOfMemory, d.Stopped = death.Hang, *why, false, false
-	}
-	if !w.unwanted.Load() {
-		g.exits <- d
 	}
 }

@@ -214,8 +214,8 @@ func TestGuardStartedAhead(t *testing.T) {
 	s.Guard = ahead
 	for attempt := range 2 { // the second start finds it taken
 		g := start(t, s)
-		if (g.guard == ahead) != (attempt == 0) {
-			t.Errorf("attempt %d: guard %d, started ahead %d", attempt, g.guard.Pid(), ahead.Pid())
+		if (g.guard.Load() == ahead) != (attempt == 0) {
+			t.Errorf("attempt %d: guard %d, started ahead %d", attempt, g.guard.Load().Pid(), ahead.Pid())
 		}
 		exits(t, g)
 	}

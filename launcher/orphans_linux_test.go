@@ -121,7 +121,7 @@ func TestSIGKILLOfGuardLeavesNothing(t *testing.T) {
 	}
 	defer func() { _ = young.Process.Kill(); _ = young.Wait() }()
 
-	if err := syscall.Kill(g.guard.Pid(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(g.guard.Load().Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range exits(t, g) {
@@ -174,7 +174,7 @@ func TestSIGKILLOfGuardDuringStop(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	g.Stop(syscall.SIGTERM)
-	if err := syscall.Kill(g.guard.Pid(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(g.guard.Load().Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if e := exits(t, g)[0]; e.Cause != death.GuardLost || !e.Stopped {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"syscall"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // What a guard needs (subreapers, parent-death signals, /proc) exists only on Linux.
@@ -18,7 +20,7 @@ func Start(context.Context, Spec) (*Gang, error) { return nil, errOS }
 // Replace fails on this system.
 func (g *Gang) Replace(context.Context, Spec, []int) error { return errOS }
 
-func (g *Gang) release() {}
+func (g *Gang) release(*guard.Guard) {}
 
 func (g *Gang) resize() {}
 

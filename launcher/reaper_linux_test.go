@@ -181,7 +181,7 @@ func manyGangs(args []string) {
 		g, err := Start(context.Background(), s)
 		must(err)
 		if lost {
-			must(syscall.Kill(g.guard.Pid(), syscall.SIGKILL))
+			must(syscall.Kill(g.guard.Load().Pid(), syscall.SIGKILL))
 		}
 		seen := 0
 		for e := range g.Exits() {

@@ -2,15 +2,16 @@ package launcher
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/launcher/guard"
 	"github.com/gorun/gorun/launcher/proc"
 )
 
@@ -98,7 +99,7 @@ func TestReplaceAll(t *testing.T) {
 		}
 		nextEnd(t, g)
 	}
-	guard := g.guard.Pid()
+	guard := g.guard.Load().Pid()
 	s.Argv = []string{s.Argv[0], "wait"}
 	if err := g.Replace(t.Context(), s, []int{0, 1}); err != nil {
 		t.Fatal(err)
@@ -180,22 +181,106 @@ func TestHiddenProcessOfStopping(t *testing.T) {
 	}
 }
 
-// TestGuardOfReplaceLost: the gang is over when its guard is killed, and says so of all workers.
-func TestGuardOfReplaceLost(t *testing.T) {
+// TestGuardDies: at whatever step of Start the guard dies, the workers have started, and die with it.
+func TestGuardDies(t *testing.T) {
+	kill := func(its *guard.Guard) { _ = syscall.Kill(its.Pid(), syscall.SIGKILL) }
+	suspended := func(its *guard.Guard) { _ = syscall.Kill(its.Pid(), syscall.SIGSTOP) } // so it starts nobody
+	for step, its := range map[string]struct{ before, meanwhile, after func(*guard.Guard) }{
+		"before": {before: kill}, "meanwhile": {before: suspended, meanwhile: kill}, "after": {after: kill},
+	} {
+		for _, apart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, apart=%v", step, apart), func(t *testing.T) {
+				ahead, err := guard.Start(2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, _ := spec(t, 2, "wait")
+				s.Guard, s.Apart = ahead, apart
+				if its.before != nil {
+					its.before(ahead)
+				}
+				if its.meanwhile != nil {
+					defer time.AfterFunc(10*time.Millisecond, func() { its.meanwhile(ahead) }).Stop()
+				}
+				g := start(t, s)
+				if its.after != nil {
+					its.after(ahead)
+				}
+				allDieWithGuard(t, g, 2)
+				g.Finish()
+				if more := exits(t, g); len(more) > 0 {
+					t.Errorf("and %+v", more)
+				}
+				gone(t, g.Pids()...)
+			})
+		}
+	}
+}
+
+// allDieWithGuard expects the death of n workers because their guard has died.
+func allDieWithGuard(t *testing.T, g *Gang, n int) {
+	t.Helper()
+	for range n {
+		if x, ok := nextExit(t, g); !ok || x.Cause != death.GuardLost || !x.Failed() {
+			t.Errorf("%+v, %v", x, ok)
+		}
+		if g.spec.Apart {
+			nextEnd(t, g)
+		}
+	}
+}
+
+// TestGuardDiesAtReplace: at whatever step of Replace the guard dies, the new worker dies with the others, or has
+// another guard. The gang goes on.
+func TestGuardDiesAtReplace(t *testing.T) {
 	s, con := spec(t, 2, "daemon", "wait")
 	g := startApart(t, s)
 	con.wait(t, "ready", 4)
-	pids := append(con.pids(t, "daemon", 2), g.Pids()...)
-	if err := syscall.Kill(g.guard.Pid(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range exits(t, g) {
-		if x.Cause != death.GuardLost {
-			t.Errorf("%+v", x)
+	pids := con.pids(t, "daemon", 2)
+	s.Argv, s.Apart = []string{s.Argv[0], "wait"}, true
+	kill := func() { _ = syscall.Kill(g.guard.Load().Pid(), syscall.SIGKILL) }
+	replace := func(locals ...int) {
+		t.Helper()
+		if err := g.Replace(t.Context(), s, locals); err != nil {
+			t.Fatal(err)
 		}
 	}
+	kill()
+	allDieWithGuard(t, g, 2)
 	gone(t, pids...)
-	if err := g.Replace(t.Context(), s, []int{0}); err == nil || !strings.Contains(err.Error(), "the guard of the workers ended") {
-		t.Errorf("a worker is replaced: %v", err)
+	replace(0, 1) // since the guard's death is known
+
+	end := func() { // of one worker
+		t.Helper()
+		g.Kill(1)
+		if x, _ := nextExit(t, g); x.LocalRank != 1 || x.Cause != "" {
+			t.Errorf("%+v", x)
+		}
+		nextEnd(t, g)
+	}
+	end()
+	_ = syscall.Kill(g.guard.Load().Pid(), syscall.SIGSTOP)
+	time.AfterFunc(10*time.Millisecond, kill)
+	replace(1) // while the guard is suspended: it starts nobody
+	allDieWithGuard(t, g, 2)
+	replace(0, 1)
+
+	for i := range 10 {
+		end()
+		its := g.guard.Load()
+		time.AfterFunc(time.Duration(i)*300*time.Microsecond, func() { _ = syscall.Kill(its.Pid(), syscall.SIGKILL) })
+		replace(1)
+		if x, _ := nextExit(t, g); x.Cause != death.GuardLost {
+			t.Errorf("%+v", x)
+		}
+		nextEnd(t, g)
+		if g.guard.Load() == its { // else the worker has another
+			allDieWithGuard(t, g, 1)
+		} else {
+			g.Kill(1)
+			nextExit(t, g)
+			nextEnd(t, g)
+		}
+		replace(0, 1)
 	}
 }

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,26 +23,32 @@ func Start(ctx context.Context, spec Spec) (*Gang, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	its, err := spec.takeGuard()
-	if err != nil {
-		return nil, err
-	}
 	n := len(spec.Workers)
-	g := &Gang{spec: spec, guard: its, workers: make([]atomic.Pointer[worker], n), exits: make(chan death.Death, n), ended: make(chan int, n),
-		answers: make(chan guard.Event, 1), suspended: make(chan struct{}, 1), followed: make(chan struct{}), clock: clock{limits: map[*worker]time.Time{}}}
+	g := &Gang{
+		spec: spec, workers: make([]atomic.Pointer[worker], n),
+		exits: make(chan death.Death, n), ended: make(chan int, n),
+		guards: make(chan *guard.Guard, 1), suspended: make(chan struct{}, 1),
+		clock: clock{limits: map[*worker]time.Time{}},
+	}
 	g.grace.Store(int64(spec.Grace))
 	go g.run()
 	all := make([]int, n)
 	for local := range all {
 		all[local] = local
 	}
-	if err := g.launch(ctx, &spec, all); err != nil {
-		g.guard.Interrupt()
-		for range g.exits {
-		}
-		return nil, err
+	err := g.launch(ctx, &spec, all)
+	if err != nil || !spec.Apart {
+		g.finish()
 	}
-	return g, nil
+	if err == nil {
+		return g, nil
+	}
+	if its := g.guard.Load(); its != nil {
+		its.Interrupt()
+	}
+	for range g.exits {
+	}
+	return nil, err
 }
 
 // Replace starts other workers in the place of those with these local ranks, as spec says, when nothing is left of
@@ -62,7 +67,7 @@ func (g *Gang) Replace(ctx context.Context, spec Spec, locals []int) error {
 
 // launch starts the workers with these local ranks.
 func (g *Gang) launch(ctx context.Context, spec *Spec, locals []int) error {
-	workers, pipes, err := g.prepare(spec, locals)
+	workers, pipes, err := prepare(spec, locals)
 	if err != nil {
 		return err
 	}
@@ -70,39 +75,68 @@ func (g *Gang) launch(ctx context.Context, spec *Spec, locals []int) error {
 	if locals[0] == 0 {
 		stdin = spec.Stdin
 	}
-	g.guard.Begin(newRequest(spec, locals), stdin, pipes)
+	if err = g.add(workers); err == nil {
+		g.resize()
+		g.guard.Load().Begin(newRequest(spec, locals), stdin, pipes)
+	} else {
+		closeAll(pipes)
+	}
 	for _, w := range workers { // while the guard starts them
 		go w.out.run()
 		go w.err.run()
 	}
+	if err != nil {
+		for _, w := range workers {
+			w.out.close()
+			w.err.close()
+		}
+		return err
+	}
 	select {
-	case e := <-g.answers:
+	case e := <-workers[0].answer:
 		if e.NotStarted == nil {
-			return nil
+			return nil // or the guard is lost: their deaths say so
 		}
 		err = startError(spec, e.NotStarted)
-	case <-g.followed:
-		return fmt.Errorf("the guard of the workers ended before it started them: %s", cmp.Or(g.words, "it said nothing"))
 	case <-ctx.Done():
 		for _, w := range workers {
 			w.unwanted.Store(true)
 		}
-		g.guard.Kill(locals) // when it has started them
+		g.guard.Load().Kill(locals) // when it has started them
 		return context.Cause(ctx)
 	}
 	for _, w := range workers {
-		select {
-		case <-w.gone:
-		case <-g.followed:
-		}
+		<-w.gone
 	}
 	return err
+}
+
+// add makes workers those of the gang. If there is no guard, or not any more, they get a new one.
+func (g *Gang) add(workers []*worker) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.finished {
+		return errors.New("launcher: a gang that has been finished gets no more workers")
+	}
+	if !g.guarded {
+		its, err := g.spec.takeGuard()
+		if err != nil {
+			return err
+		}
+		g.guard.Store(its)
+		g.guards <- its
+		g.guarded = true
+	}
+	for _, w := range workers {
+		g.workers[w.local].Store(w)
+	}
+	return nil
 }
 
 // prepare opens the pipes or pseudo terminals of workers, and connects them with the console and the log files, whose
 // directories it creates. It returns the workers' ends, which the guard has yet to get: stdout and stderr of the
 // first, of the second, ...
-func (g *Gang) prepare(spec *Spec, locals []int) (workers []*worker, pipes []*os.File, err error) {
+func prepare(spec *Spec, locals []int) (workers []*worker, pipes []*os.File, err error) {
 	ours, theirs, err := openPipes(2 * len(locals))
 	if errors.Is(err, unix.EMFILE) {
 		err = fmt.Errorf("%d workers need more open files than this process may have (ulimit -Hn): %w", len(locals), err)
@@ -112,13 +146,12 @@ func (g *Gang) prepare(spec *Spec, locals []int) (workers []*worker, pipes []*os
 	}
 	spec.openPtys(locals, ours, theirs)
 	streams := newOutput(spec, locals...).streams(ours)
+	answer := make(chan guard.Event, 1)
 	for i, local := range locals {
-		w := &worker{local: local, out: streams[2*i], err: streams[2*i+1], gone: make(chan struct{})}
+		w := &worker{local: local, out: streams[2*i], err: streams[2*i+1], answer: answer, gone: make(chan struct{})}
 		w.rank.Store(int64(spec.Workers[local].Rank))
 		workers = append(workers, w)
-		g.workers[local].Store(w)
 	}
-	g.resize()
 	return workers, theirs, nil
 }
 
@@ -211,9 +244,9 @@ func startError(spec *Spec, failure *guard.NotStarted) error {
 	return fmt.Errorf("cannot start local rank %d: %w%s", local, errno, limits[errno])
 }
 
-// release releases the resources of an ended gang.
-func (g *Gang) release() {
-	if words := g.guard.Release(); words != "" {
+// release releases the resources of a guard that has ended.
+func (g *Gang) release(its *guard.Guard) {
+	if words := its.Release(); words != "" {
 		g.spec.warn("message from the guard of the workers: %s", words)
 	}
 }

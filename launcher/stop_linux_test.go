@@ -137,7 +137,7 @@ func TestExitBeforeStopIsNotItsDoing(t *testing.T) {
 		s, con := spec(t, 2, "wait")
 		g := start(t, s)
 		con.wait(t, "ready", 2)
-		if err := syscall.Kill(g.guard.Pid(), syscall.SIGSTOP); err != nil { // it sees both only later
+		if err := syscall.Kill(g.guard.Load().Pid(), syscall.SIGSTOP); err != nil { // it sees both only later
 			t.Fatal(err)
 		}
 		if err := syscall.Kill(g.Pids()[0], syscall.SIGKILL); err != nil {
@@ -145,7 +145,7 @@ func TestExitBeforeStopIsNotItsDoing(t *testing.T) {
 		}
 		gone(t, g.Pids()[0])
 		g.Stop(syscall.SIGTERM)
-		if err := syscall.Kill(g.guard.Pid(), syscall.SIGCONT); err != nil {
+		if err := syscall.Kill(g.guard.Load().Pid(), syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range exits(t, g) {
@@ -161,7 +161,7 @@ func TestGuardOutlivesSignals(t *testing.T) {
 	g := start(t, s)
 	con.wait(t, "ready", 1)
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1} {
-		if err := syscall.Kill(g.guard.Pid(), sig); err != nil {
+		if err := syscall.Kill(g.guard.Load().Pid(), sig); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestStepSignals(t *testing.T) {
 	}
 	t.Run("passed on", func(t *testing.T) {
 		g, con := begin(t, true)
-		signal(t, syscall.SIGUSR1, g.Pids()[0], g.guard.Pid())
+		signal(t, syscall.SIGUSR1, g.Pids()[0], g.guard.Load().Pid())
 		con.wait(t, "got", 1)
 		g.Signal(syscall.SIGUSR1) // this one is known
 		g.Signal(syscall.SIGUSR1) // this one is not
@@ -205,7 +205,7 @@ func TestStepSignals(t *testing.T) {
 	})
 	t.Run("stopped", func(t *testing.T) {
 		g, con := begin(t, true)
-		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
+		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Load().Pid())
 		con.wait(t, "got", 1)
 		g.Interrupted(300 * time.Millisecond)
 		g.Stop(syscall.SIGTERM)
@@ -215,7 +215,7 @@ func TestStepSignals(t *testing.T) {
 	})
 	t.Run("stopped for another reason", func(t *testing.T) {
 		g, con := begin(t, true)
-		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
+		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Load().Pid())
 		con.wait(t, "got", 1)
 		g.Stop(syscall.SIGTERM)
 		if e := exits(t, g)[0]; e.Code() != 7 {
@@ -224,7 +224,7 @@ func TestStepSignals(t *testing.T) {
 	})
 	t.Run("not a step", func(t *testing.T) {
 		g, con := begin(t, false)
-		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Pid())
+		signal(t, syscall.SIGTERM, g.Pids()[0], g.guard.Load().Pid())
 		con.wait(t, "got", 1)
 		g.Interrupted(time.Hour)
 		g.Stop(syscall.SIGTERM)
@@ -234,7 +234,7 @@ func TestStepSignals(t *testing.T) {
 	})
 	t.Run("ended by it", func(t *testing.T) {
 		g, _ := begin(t, true)
-		signal(t, syscall.SIGINT, g.guard.Pid(), g.Pids()[0])
+		signal(t, syscall.SIGINT, g.guard.Load().Pid(), g.Pids()[0])
 		if e := exits(t, g)[0]; e.Signal() != syscall.SIGINT || !e.Stopped || e.Interrupt != syscall.SIGINT {
 			t.Errorf("%+v", e)
 		}

@@ -57,8 +57,8 @@ func (w *warnings) String() string {
 func TestProcessThatCannotBeKilled(t *testing.T) {
 	for name, loseGuard := range map[string]func(*Gang) error{
 		"guard lives":        func(*Gang) error { return nil },
-		"guard is killed":    func(g *Gang) error { return syscall.Kill(g.guard.Pid(), syscall.SIGKILL) },
-		"guard is suspended": func(g *Gang) error { return syscall.Kill(g.guard.Pid(), syscall.SIGSTOP) },
+		"guard is killed":    func(g *Gang) error { return syscall.Kill(g.guard.Load().Pid(), syscall.SIGKILL) },
+		"guard is suspended": func(g *Gang) error { return syscall.Kill(g.guard.Load().Pid(), syscall.SIGSTOP) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +104,7 @@ func TestGuardThatDoesNotAnswer(t *testing.T) {
 	s.Grace = time.Second
 	g := start(t, s)
 	con.wait(t, "ready", 1)
-	if err := syscall.Kill(g.guard.Pid(), syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(g.guard.Load().Pid(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	for range 10_000 {
@@ -124,7 +124,7 @@ func TestGuardThatCrashes(t *testing.T) {
 	s.Warn = warned.add
 	g := start(t, s)
 	con.wait(t, "ready", 1)
-	if err := syscall.Kill(g.guard.Pid(), syscall.SIGABRT); err != nil {
+	if err := syscall.Kill(g.guard.Load().Pid(), syscall.SIGABRT); err != nil {
 		t.Fatal(err)
 	}
 	if e := exits(t, g)[0]; e.Cause != death.GuardLost {

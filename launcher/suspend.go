@@ -29,29 +29,36 @@ func (c *clock) first() (first time.Time) {
 // Suspend suspends every process of the gang, but for those that are suspended already, and returns when that is done. From
 // now to Resume no time counts: no grace period runs out.
 func (g *Gang) Suspend() {
-	g.guard.AnswerBy(time.Time{})
+	g.guard.Load().AnswerBy(time.Time{})
 	select {
 	case <-g.suspended: // of an earlier time, when it came late
 	default:
 	}
-	g.guard.Suspend()
+	g.guard.Load().Suspend()
 	select {
 	case <-g.suspended:
-	case <-g.followed:
 	case <-time.After(suspendTimeout):
 		g.spec.warn("the workers may not all be suspended: their guard does not answer")
 	}
 }
 
+// haveSuspended says that the guard has suspended all, or never will.
+func (g *Gang) haveSuspended() {
+	select {
+	case g.suspended <- struct{}{}:
+	default:
+	}
+}
+
 // Resume continues what Suspend has suspended. All time limits move by the time that has passed.
 func (g *Gang) Resume(passed time.Duration) {
-	g.guard.Resume()
+	g.guard.Load().Resume()
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
 	for w, at := range g.clock.limits {
 		g.clock.limits[w] = at.Add(passed)
 	}
-	g.guard.AnswerBy(g.clock.first())
+	g.guard.Load().AnswerBy(g.clock.first())
 }
 
 // answerIn sets when the agent gives up on a guard that has not reported that these workers have ended: some time after
@@ -64,17 +71,17 @@ func (g *Gang) answerIn(workers []*worker, grace time.Duration) {
 			g.clock.limits[w] = time.Now().Add(grace + guard.LeftTimeout + g.spec.killTimeout() + guardTimeout)
 		}
 	}
-	g.guard.AnswerBy(g.clock.first())
+	g.guard.Load().AnswerBy(g.clock.first())
 }
 
-// answered notes that the guard has reported the end of a worker. Without Spec.Apart, it still has to report that of
-// the gang.
-func (g *Gang) answered(w *worker) {
+// hasEnded notes the end of a worker, which the guard need not report any more. Without Spec.Apart, it still has to
+// report that of the gang.
+func (g *Gang) hasEnded(w *worker) {
 	g.clock.mu.Lock()
 	defer g.clock.mu.Unlock()
 	w.hasEnded = true
 	if delete(g.clock.limits, w); g.spec.Apart {
-		g.guard.AnswerBy(g.clock.first())
+		g.guard.Load().AnswerBy(g.clock.first())
 	}
 }
 

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gorun/gorun/launcher/guard"
 )
 
 // This file is about processes that do not end as they should.
 
 // endGuard ends a guard that has died, or does not answer, and its workers.
-func (g *Gang) endGuard() {
-	denied, stuck := g.guard.End(g.spec.killTimeout())
+func (g *Gang) endGuard(its *guard.Guard) {
+	denied, stuck := its.End(g.spec.killTimeout())
 	g.warnDenied(denied)
 	g.warnStuck(stuck)
 }

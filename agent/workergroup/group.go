@@ -190,10 +190,10 @@ func (g *Group) Ended(local int) {
 	w.finish()
 }
 
-// Lost records that nothing is left of any worker, since their guard is lost. Their exits have come before.
-func (g *Group) Lost() {
-	for _, w := range slices.Concat(g.workers, g.next) {
-		w.ended = w.ended || w.left != nil // or it has yet to be started, in another gang
+// Over records that nothing is left of the gang. All exits have come before.
+func (g *Group) Over() {
+	for _, w := range g.workers {
+		w.ended = true
 		w.finish()
 	}
 }

@@ -150,8 +150,12 @@ func (g *Guard) Begin(req Request, stdin *os.File, pipes []*os.File) {
 	g.send(order{command{Verb: verbStart, Start: &req}, stdin, pipes})
 }
 
-// Interrupt makes Next fail, now and later, and nothing more is sent.
-func (g *Guard) Interrupt() { _ = g.socket.SetDeadline(time.Unix(1, 0)) }
+// Interrupt makes Next fail, whatever AnswerBy says.
+func (g *Guard) Interrupt() {
+	if raw, err := g.socket.SyscallConn(); err == nil { // else it has been closed
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	}
+}
 
 // Next waits for the guard's next event. It fails if the guard has died.
 func (g *Guard) Next() (e Event, err error) {
