@@ -1,0 +1,29 @@
+/* What the C functions pass to Go, and Go passes back. Not installed. */
+#ifndef GORUN_CALL_H
+#define GORUN_CALL_H
+
+#include "gorun.h"
+
+enum kind {
+	BARRIER, MONITORED_BARRIER, ALL_REDUCE, REDUCE, SCAN, EXSCAN, BROADCAST, ALL_GATHER, GATHER, SCATTER, REDUCE_SCATTER,
+	ALL_TO_ALL, ALL_GATHERV, GATHERV, SCATTERV, REDUCE_SCATTERV, ALL_TO_ALLV, ALL_REDUCE_COALESCED, SEND, RECV, PROBE, IPROBE
+};
+
+/* One call on a group. */
+struct call {
+	int kind, type, op, rank, tag, n;
+	gorun_comm comm;
+	const void *in;
+	void *out;
+	size_t count;
+	const gorun_buffer *list;
+	const size_t *in_counts, *out_counts;
+	gorun_work *work; /* NULL: the call blocks */
+	gorun_status *status;
+	int *found;
+};
+
+/* The last error of the calling thread. */
+gorun_error *last_error(void);
+
+#endif

@@ -1,0 +1,142 @@
+package main_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
+)
+
+// prefix has the library in lib, its header in include, and gorun in bin.
+var prefix string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		var err error
+		if prefix, err = os.MkdirTemp("", "libgorun-"); err != nil {
+			return 1
+		}
+		defer os.RemoveAll(prefix)
+		return testkit.OwnSettings(m).Run()
+	}())
+}
+
+var update = flag.Bool("update", false, "write testdata/abi.txt")
+
+// build builds the library and gorun.
+func build(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("gcc"); err != nil {
+		testkit.Cannot(t, "gcc: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(prefix, "lib")); err == nil {
+		return
+	}
+	run(t, exec.CommandContext(t.Context(), "../../scripts/library", prefix))
+	gorun := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(prefix, "bin")+"/", "../../cmd/gorun")
+	gorun.Env = append(os.Environ(), "CGO_ENABLED=0")
+	run(t, gorun)
+}
+
+func run(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
+}
+
+// compile compiles a program of testdata.
+func compile(t *testing.T, name string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), name)
+	lib := filepath.Join(prefix, "lib")
+	run(t, exec.CommandContext(t.Context(), "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"+filepath.Join(prefix, "include"),
+		"-o", program, filepath.Join("testdata", name+".c"), "-L"+lib, "-lgorun", "-Wl,-rpath,"+lib))
+	return program
+}
+
+// TestPrograms runs a program for each family of calls under gorun.
+func TestPrograms(t *testing.T) {
+	build(t)
+	for _, c := range []struct {
+		name, flags string
+		code        int
+		want        []string // in its output
+	}{
+		{"collectives", "--nproc-per-node=3", 0, nil},
+		{"collectives", "--nproc-per-node=2 --env=GORUN_COMM_CONNECTIONS=2", 0, nil},
+		{"messages", "--nproc-per-node=3", 0, nil},
+		{"errors", "--nproc-per-node=3", 3, []string{"[0] comm: Barrier #3: ", "[2] comm: Barrier #3: ", "rank 1 (pid "}},
+		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1", 0, []string{"[0] round 2\n", "[1] round 2\n", "[2] round 2\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			args := append(strings.Fields(c.flags), "--no-python", compile(t, c.name))
+			cmd := exec.CommandContext(t.Context(), filepath.Join(prefix, "bin", "gorun"), args...)
+			cmd.Env = append(os.Environ(), "STORE="+t.TempDir())
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit code %d, want %d:\n%s", code, c.code, out)
+			}
+			for _, line := range c.want {
+				if !bytes.Contains(out, []byte(line)) {
+					t.Errorf("no %q in\n%s", line, out)
+				}
+			}
+		})
+	}
+}
+
+// TestABI: testdata/abi.txt is what gorun.h declares, without comments. If what is there changes, and not only more is
+// added, GORUN_ABI and the library's name change. The library has these functions and no other symbols.
+func TestABI(t *testing.T) {
+	build(t)
+	text, err := os.ReadFile("gorun.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := regexp.MustCompile(`(?s)[ \t]*/\*.*?\*/|\n\s*(\n)`).ReplaceAllString(string(text), "$1")
+	header = strings.TrimLeft(header, "\n")
+	golden := filepath.Join("testdata", "abi.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(header), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(golden); err != nil || header != string(want) {
+		t.Errorf("gorun.h has changed (%v): go test ./comm/c -run TestABI -update writes %s", err, golden)
+	}
+	var declared, defined []string
+	for _, name := range regexp.MustCompile(`\b(gorun_\w+)\(`).FindAllStringSubmatch(header, -1) {
+		declared = append(declared, name[1])
+	}
+	symbols := run(t, exec.CommandContext(t.Context(), "nm", "-D", "--defined-only", filepath.Join(prefix, "lib", "libgorun.so.1")))
+	for line := range strings.Lines(symbols) {
+		fields := strings.Fields(line)
+		defined = append(defined, fields[len(fields)-1])
+	}
+	slices.Sort(declared)
+	slices.Sort(defined)
+	if !slices.Equal(declared, defined) {
+		t.Errorf("gorun.h declares\n%s\nand the library has\n%s", declared, defined)
+	}
+}
+
+// TestNoCgo: package comm needs no C compiler.
+func TestNoCgo(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if and .CgoFiles (not .Standard)}}{{.ImportPath}}{{end}}", "../...")
+	list.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if out := strings.TrimSpace(run(t, list)); out != "github.com/gorun/gorun/comm/c" {
+		t.Errorf("these packages have C code: %s", out)
+	}
+}

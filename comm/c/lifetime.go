@@ -1,0 +1,233 @@
+package main
+
+/*
+#include <stdlib.h>
+#include "call.h"
+
+extern char **environ;
+*/
+import "C"
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm"
+)
+
+var version = sync.OnceValue(func() *C.char {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return C.CString(info.Main.Version)
+	}
+	return C.CString("")
+})
+
+//export goVersion
+func goVersion() *C.char { return version() }
+
+//export goInit
+func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
+	takeEnvironment()
+	opts := []comm.Option{comm.WithFlightOnQuit(false)}
+	if o.init_method != nil {
+		opts = append(opts, comm.WithInitMethod(C.GoString(o.init_method)))
+	}
+	if o.size > 0 {
+		opts = append(opts, comm.WithRank(int(o.rank), int(o.size)))
+	}
+	if o.store != 0 {
+		s, ok := stores.get(uint64(o.store))
+		if !ok {
+			return fail(refuse("Init", "%d is no store, or one that has been closed", uint64(o.store)))
+		}
+		opts = append(opts, comm.WithStore(s))
+	}
+	if o.transport != nil {
+		opts = append(opts, comm.WithTransport(comm.Transport(C.GoString(o.transport))))
+	}
+	if o.token != nil {
+		opts = append(opts, comm.WithToken(C.GoString(o.token)))
+	}
+	if o.timeout > 0 {
+		opts = append(opts, comm.WithTimeout(time.Duration(float64(o.timeout)*float64(time.Second))))
+	}
+	if o.quiet != 0 {
+		opts = append(opts, comm.WithLogger(slog.New(slog.DiscardHandler)))
+	}
+	g, err := comm.Init(context.Background(), opts...)
+	return made(g, err, world)
+}
+
+// takeEnvironment makes the environment that C has now that of Go, which has that with which the process began.
+func takeEnvironment() {
+	now := make(map[string]bool)
+	for _, kv := range unsafe.Slice(C.environ, lengthOf(C.environ)) {
+		name, value, _ := strings.Cut(C.GoString(kv), "=")
+		now[name] = true
+		if had, ok := os.LookupEnv(name); !ok || had != value {
+			_ = os.Setenv(name, value) // fails for no name that is there
+		}
+	}
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); !now[name] {
+			_ = os.Unsetenv(name)
+		}
+	}
+}
+
+// lengthOf returns how many pointers come before the one that is nil.
+func lengthOf(list **C.char) (n int) {
+	for list != nil && *(**C.char)(unsafe.Add(unsafe.Pointer(list), n*int(unsafe.Sizeof(*list)))) != nil {
+		n++
+	}
+	return n
+}
+
+// made gives C a handle of g, unless there is none.
+func made(g *comm.Group, err error, to *C.gorun_comm) C.int {
+	if g != nil && err == nil {
+		*to = C.gorun_comm(groups.add(g))
+	}
+	return fail(err)
+}
+
+//export goRejoin
+func goRejoin(world *C.gorun_comm) C.int {
+	g, err := comm.Rejoin(context.Background())
+	forgetClosed()
+	return made(g, err, world)
+}
+
+//export goClose
+func goClose(n C.gorun_comm) C.int {
+	g, ok := groups.get(uint64(n))
+	if !ok {
+		return fail(refuse("Close", "%d is no group, or one that has been closed", uint64(n)))
+	}
+	err := g.Close()
+	forgetClosed()
+	return fail(err)
+}
+
+// forgetClosed ends the handles of groups that have been closed: that of a world closes others.
+func forgetClosed() {
+	groups.removeFunc(func(g *comm.Group) bool { return errors.Is(g.Err(), comm.ErrClosed) })
+}
+
+//export goAbort
+func goAbort(n C.gorun_comm, reason *C.char) C.int {
+	return withGroup(n, "Abort", func(g *comm.Group) error {
+		g.Abort(errorText(C.GoString(reason)))
+		return nil
+	})
+}
+
+type errorText string
+
+func (e errorText) Error() string { return string(e) }
+
+// withGroup calls f with the group that n is a handle of.
+func withGroup(n C.gorun_comm, op string, f func(*comm.Group) error) C.int {
+	g, ok := groups.get(uint64(n))
+	if !ok {
+		return fail(refuse(op, "%d is no group, or one that has been closed", uint64(n)))
+	}
+	return fail(f(g))
+}
+
+//export goRank
+func goRank(n C.gorun_comm, rank, size, ranks *C.int) C.int {
+	return withGroup(n, "Rank", func(g *comm.Group) error {
+		switch {
+		case rank != nil:
+			*rank = C.int(g.Rank())
+		case size != nil:
+			*size = C.int(g.Size())
+		default:
+			for i, r := range g.Ranks() {
+				unsafe.Slice(ranks, g.Size())[i] = C.int(r)
+			}
+		}
+		return nil
+	})
+}
+
+//export goCreate
+func goCreate(parent C.gorun_comm, ranks *C.int, n C.int, name *C.char, to *C.gorun_comm) C.int {
+	return withGroup(parent, "NewGroup", func(g *comm.Group) error {
+		members := make([]int, max(n, 0))
+		for i := range members {
+			members[i] = int(unsafe.Slice(ranks, n)[i])
+		}
+		var part *comm.Group
+		var err error
+		if name == nil {
+			part, err = comm.NewGroup(context.Background(), g, members)
+		} else {
+			part, err = comm.NewGroupOf(context.Background(), g, members, C.GoString(name))
+		}
+		if part != nil && err == nil {
+			*to = C.gorun_comm(groups.add(part))
+		}
+		return err
+	})
+}
+
+//export goSplit
+func goSplit(parent C.gorun_comm, color, key C.int, to *C.gorun_comm) C.int {
+	return withGroup(parent, "Split", func(g *comm.Group) error {
+		part, err := comm.Split(context.Background(), g, int(color), int(key))
+		if part != nil && err == nil {
+			*to = C.gorun_comm(groups.add(part))
+		}
+		return err
+	})
+}
+
+//export goAlloc
+func goAlloc(n C.gorun_comm, size C.size_t, memory *unsafe.Pointer) C.int {
+	return withGroup(n, "Alloc", func(g *comm.Group) error {
+		buf, err := comm.Alloc[byte](g, int(size))
+		if len(buf) > 0 {
+			*memory = unsafe.Pointer(unsafe.SliceData(buf))
+		}
+		return err
+	})
+}
+
+//export goFree
+func goFree(memory unsafe.Pointer) C.int {
+	return fail(comm.MemFree(unsafe.Slice((*byte)(memory), 1)))
+}
+
+//export goFlight
+func goFlight(text *C.char, room C.size_t, length *C.size_t) C.int {
+	var b bytes.Buffer
+	err := comm.WriteFlight(&b)
+	give(b.String(), text, room, length)
+	return fail(err)
+}
+
+//export goExplain
+func goExplain(n C.gorun_comm, op *C.char, size C.size_t, text *C.char, room C.size_t, length *C.size_t) C.int {
+	return withGroup(n, "Explain", func(g *comm.Group) error {
+		give(g.Explain(C.GoString(op), int(size)), text, room, length)
+		return nil
+	})
+}
+
+// give copies as much of s as there is room for, and a zero byte, and says how much room there should be.
+func give(s string, text *C.char, room C.size_t, length *C.size_t) {
+	*length = C.size_t(len(s) + 1)
+	if text != nil && room > 0 {
+		copyText(unsafe.Slice(text, room), s)
+	}
+}

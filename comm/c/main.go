@@ -1,0 +1,22 @@
+// Command c is package comm for other languages: a C library. It is a client of the API of package comm.
+//
+//	go build -buildmode=c-shared -o libgorun.so.1 ./comm/c
+//
+// Each function of gorun.h is in calls.c or enter.c, which check what C code can, and enter Go: nothing may in a forked
+// child.
+//
+//   - groups.go: calls on groups. A struct call says which, and one switch for each element type carries it out.
+//   - lifetime.go: the world, groups, work, memory
+//   - stores.go: stores
+//   - errors.go: how an error of Go gets to the thread that has called
+//   - handles.go: what C has instead of pointers to Go's memory
+package main
+
+/*
+#cgo CFLAGS: -std=c11 -Wall -Wextra
+#cgo LDFLAGS: -pthread
+#include "call.h"
+*/
+import "C"
+
+func main() {} // a library has none, and -buildmode=c-shared wants one

@@ -1,0 +1,112 @@
+package main
+
+// #include "call.h"
+import "C"
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm"
+)
+
+var stores handles[comm.Store]
+
+//export goStoreTCP
+func goStoreTCP(address, token *C.char, timeout C.double, to *C.gorun_store) C.int {
+	ctx, cancel := within(timeout)
+	defer cancel()
+	s, err := comm.NewTCPStore(ctx, C.GoString(address), []byte(C.GoString(token)))
+	if err != nil {
+		return fail(err)
+	}
+	*to = C.gorun_store(stores.add(s))
+	return C.GORUN_SUCCESS
+}
+
+//export goStoreFile
+func goStoreFile(path *C.char, to *C.gorun_store) C.int {
+	s, err := comm.NewFileStore(C.GoString(path))
+	if err != nil {
+		return fail(err)
+	}
+	*to = C.gorun_store(stores.add(s))
+	return C.GORUN_SUCCESS
+}
+
+//export goStoreClose
+func goStoreClose(n C.gorun_store) C.int {
+	s, ok := stores.remove(uint64(n))
+	if !ok {
+		return fail(noStore(n))
+	}
+	return fail(s.Close())
+}
+
+func noStore(n C.gorun_store) error {
+	return refuse("Store", "%d is no store, or one that has been closed", uint64(n))
+}
+
+// withStore calls f with the store that n is a handle of. ctx ends after so many seconds; 0 means never.
+func withStore(n C.gorun_store, timeout C.double, f func(ctx context.Context, s comm.Store) error) C.int {
+	s, ok := stores.get(uint64(n))
+	if !ok {
+		return fail(noStore(n))
+	}
+	ctx, cancel := within(timeout)
+	defer cancel()
+	return fail(f(ctx, s))
+}
+
+//export goStoreSet
+func goStoreSet(n C.gorun_store, key *C.char, value unsafe.Pointer, length C.size_t) C.int {
+	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
+		return s.Set(ctx, C.GoString(key), slice[byte](value, int(length)))
+	})
+}
+
+//export goStoreGet
+func goStoreGet(n C.gorun_store, key *C.char, timeout C.double, value unsafe.Pointer, room C.size_t, length *C.size_t) C.int {
+	return withStore(n, timeout, func(ctx context.Context, s comm.Store) error {
+		got, err := s.Get(ctx, C.GoString(key))
+		*length = C.size_t(len(got))
+		copy(slice[byte](value, int(room)), got)
+		return err
+	})
+}
+
+//export goStoreAdd
+func goStoreAdd(n C.gorun_store, key *C.char, amount C.int64_t, sum *C.int64_t) C.int {
+	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
+		total, err := s.Add(ctx, C.GoString(key), int64(amount))
+		if sum != nil {
+			*sum = C.int64_t(total)
+		}
+		return err
+	})
+}
+
+//export goStoreWait
+func goStoreWait(n C.gorun_store, keys **C.char, count C.int, timeout C.double) C.int {
+	return withStore(n, timeout, func(ctx context.Context, s comm.Store) error {
+		var all []string
+		for _, key := range unsafe.Slice(keys, max(count, 0)) {
+			all = append(all, C.GoString(key))
+		}
+		return s.Wait(ctx, all...)
+	})
+}
+
+//export goStoreDelete
+func goStoreDelete(n C.gorun_store, key *C.char, wasSet *C.int) C.int {
+	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
+		was, err := s.Delete(ctx, C.GoString(key))
+		if wasSet != nil {
+			*wasSet = 0
+			if was {
+				*wasSet = 1
+			}
+		}
+		return err
+	})
+}

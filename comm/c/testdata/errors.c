@@ -1,0 +1,46 @@
+/* Wrong calls, a fork, and the death of a rank. */
+#include "check.h"
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+	float one = 1;
+	gorun_comm none;
+	gorun_error e;
+	gorun_work work;
+	wants_error(gorun_barrier(1), GORUN_ERR_ARGUMENT, "is no group"); /* before gorun_init */
+	wants_error(gorun_init(NULL, NULL), GORUN_ERR_ARGUMENT, "world is NULL");
+	wants_error(gorun_init(&(gorun_options){.init_method = "what"}, &none), GORUN_ERR_ARGUMENT, "what");
+	want(none == 0);
+	begin();
+	wants_error(gorun_all_reduce(world, &one, &one, 1, 99, GORUN_SUM), GORUN_ERR_ARGUMENT, "AllReduce: there is no type 99");
+	wants_error(gorun_all_reduce(world, &one, &one, 1, GORUN_FLOAT32, 77), GORUN_ERR_ARGUMENT, "no reduction 77");
+	wants_error(gorun_all_reduce(world, &one, &one, 1, GORUN_FLOAT32, GORUN_BAND), GORUN_ERR_ARGUMENT, "no meaning for float32");
+	wants_error(gorun_all_reduce(world, NULL, &one, 1, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "AllReduce");
+	wants_error(gorun_broadcast(world, &one, 1, GORUN_FLOAT32, size), GORUN_ERR_ARGUMENT, "Broadcast");
+	wants_error(gorun_send(world, &one, 1, GORUN_FLOAT32, size, 0), GORUN_ERR_ARGUMENT, "Send");
+	wants_error(gorun_ibarrier(world, NULL), GORUN_ERR_ARGUMENT, "work is NULL");
+	wants_error(gorun_iall_reduce(world, &one, &one, 1, 99, GORUN_SUM, &work), GORUN_ERR_ARGUMENT, "no type 99");
+	want(work == 0);
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		wants_error(gorun_barrier(world), GORUN_ERR_FORKED, "forked");
+		wants_error(gorun_init(NULL, &none), GORUN_ERR_FORKED, "forked");
+		_exit(0);
+	}
+	int status;
+	want(waitpid(child, &status, 0) == child && status == 0);
+	must(gorun_all_reduce(world, &one, &one, 1, GORUN_FLOAT32, GORUN_SUM)); /* parents go on */
+	signal(SIGTERM, SIG_IGN); /* gorun stops the others when one has failed */
+	must(gorun_barrier(world));
+	if (rank == 1)
+		_exit(3);
+	int code = gorun_barrier(world);
+	gorun_last_error(&e);
+	want(code == GORUN_ERR_PEER && e.rank == 1 && strcmp(e.op, "Barrier") == 0 && e.seq > 0);
+	printf("%s\n", e.text);
+	return gorun_exit_code();
+}
