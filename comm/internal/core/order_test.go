@@ -42,6 +42,58 @@ func TestCallsHaveTheOrderInWhichTheyAreMade(t *testing.T) {
 	}
 }
 
+// TestWhatIsStartedDuringACall: a call that one goroutine starts after each step of another one's blocking call is
+// carried out after it, though nobody makes another call, and whether others are under way or not.
+func TestWhatIsStartedDuringACall(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		for step := range 8 { // of more
+			simulation.InOrder(t, simulation.Config{Size: 3, ChunkSize: 40, Seed: uint64(step)}, func(w *simulation.World) {
+				last := simulation.Call{Kind: call.KindReduceScatter, Count: 3, Ordered: true}
+				p := simulation.Program{{Kind: call.KindAllReduce, Count: 20}}
+				if before {
+					p = simulation.Program{{Kind: call.KindBarrier}, p[0]}
+				}
+				late, started := new(core.Collective), make(chan struct{})
+				part := last.Of(0, 3)
+				w.At(step, func() {
+					w.Groups[0].Start(late, &part.Args, nil)
+					close(started)
+				})
+				for r, err := range w.Run(func(g *core.Group) error {
+					if g.Rank() != 0 {
+						return append(p[:len(p):len(p)], last).Run(context.Background(), g)
+					}
+					err := p.RunStarting(context.Background(), g, func(i int) bool { return before && i == 0 })
+					<-started
+					return errors.Join(err, late.Wait(context.Background()), part.Check())
+				}) {
+					if err != nil {
+						t.Errorf("started after %d steps, another one under way %t: member %d: %v", step, before, r, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestGivingUpWaitingFailsTheGroup: a member waits no longer for a call that it has started, which then has failed.
+func TestGivingUpWaitingFailsTheGroup(t *testing.T) {
+	simulation.InOrder(t, simulation.Config{Size: 2}, func(w *simulation.World) {
+		errs := w.Run(func(g *core.Group) error {
+			if g.Rank() == 1 {
+				time.Sleep(2 * time.Second)
+				return simulation.Call{Kind: call.KindBarrier}.Do(g)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			return simulation.Program{{Kind: call.KindBarrier}}.RunStarting(ctx, g, func(int) bool { return true })
+		})
+		if !errors.Is(errs[0], context.DeadlineExceeded) || !simulation.Names(errs[1], 0) {
+			t.Errorf("got %v, want a deadline, and an error that names member 0", errs)
+		}
+	})
+}
+
 // faults are what becomes of a member while it is in a call. Each says what the member's own call may return.
 var faults = map[string]struct {
 	happens func(w *simulation.World, g *core.Group, cancel context.CancelFunc)
