@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gorun/gorun/comm"
 )
@@ -23,6 +24,28 @@ func ExampleWork() {
 		return nil
 	})
 	// Output: 10 from rank 1 with tag 7
+}
+
+// A wait of a limited time leaves the operation alone.
+func ExampleWork_WaitFor() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		if world.Rank() == 1 {
+			return errors.Join(comm.Barrier(ctx, world), comm.Send(ctx, world, []int{7}, 0))
+		}
+		in := []int{0}
+		recv := comm.IRecv(world, in, 1)
+		done, err := recv.WaitFor(10 * time.Millisecond)
+		fmt.Println(done, err)
+		if err := comm.Barrier(ctx, world); err != nil {
+			return err
+		}
+		done, err = recv.WaitFor(time.Minute)
+		fmt.Println(done, err, in)
+		return nil
+	})
+	// Output:
+	// false <nil>
+	// true <nil> [7]
 }
 
 func ExampleGroup_Pending() {

@@ -10,6 +10,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
+	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/matching"
 	"github.com/gorun/gorun/comm/internal/worker"
 )
@@ -65,7 +66,8 @@ func failure(e *core.Error) error {
 	case diagnosis.Mismatched:
 		return mismatch(e, f)
 	case diagnosis.Aborted:
-		if f.Rank == me && (errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
+		_, polled := errors.AsType[*endpoint.PolledError](cause)
+		if f.Rank == me && (polled || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded)) {
 			return fmt.Errorf("comm: %s: %w", callName(op, seq), cause)
 		}
 		return &AbortError{Rank: f.Rank, Op: op, Seq: seq, Err: cause, own: f.Rank == me}

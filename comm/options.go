@@ -85,6 +85,13 @@ func WithAddress[A Interface | netip.Addr | netip.Prefix](where A) Option {
 // the [Flight] of a group that has failed. The default is [slog.Default], which writes to stderr. nil is silent.
 func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.Log = l }) }
 
+// WithPoll makes every call that waits for long call poll, 100 ms after it has begun to wait and then every 100 ms, in
+// the goroutine of the call. If poll returns an error, the call ends with that error, and the group fails as if the
+// context of the call had ended: the other members get an [AbortError] that names this rank. [Work.WaitFor] returns the
+// error, and the operation and the group go on. A program in another language can handle its signals in poll. On several
+// machines, long collectives are slower with it: this rank does not work in two goroutines at once.
+func WithPoll(poll func() error) Option { return option(func(c *config) { c.Poll = poll }) }
+
 // WithToken sets the secret by which ranks authenticate each other. The default is GORUN_TOKEN. All ranks have the
 // same token. Without one all ranks must run for one user on one machine: see "A token" in docs/comm.md.
 func WithToken(token string) Option { return option(func(c *config) { c.Token = token }) }

@@ -3,7 +3,9 @@ package comm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
@@ -28,6 +30,7 @@ type Work struct {
 // An operation is what a Work stands for.
 type operation interface {
 	Wait(ctx context.Context) error
+	Await(ctx context.Context) error // until it has ended; ctx does not end it
 	Done() <-chan struct{}
 	Result() error // once it has ended
 	Status() core.Status
@@ -71,6 +74,22 @@ func startPointToPoint(m core.PointToPoint) *Work {
 // the collectives before it in its group have ended. If the timeout is already over when you call Wait, Wait still takes a moment to find
 // the rank at fault.
 func (w *Work) Wait(ctx context.Context) error { return w.public(w.operation().Wait(ctx)) }
+
+// WaitFor waits until the operation has ended, or for d. Then the operation and the group go on, and done is false. If
+// done is true, err is that of the operation. If done is false, err is that of [WithPoll].
+func (w *Work) WaitFor(d time.Duration) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	of := w.operation()
+	switch err := of.Await(ctx); {
+	case err == nil:
+		return true, w.Wait(context.Background())
+	case ctx.Err() != nil:
+		return false, nil
+	default:
+		return false, fmt.Errorf("comm: WaitFor: %w", err)
+	}
+}
 
 // Done returns a channel that is closed when the operation has ended. The group's timeout ends it as in Wait, even if you do not call Wait.
 func (w *Work) Done() <-chan struct{} { return w.operation().Done() }

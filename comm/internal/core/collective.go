@@ -21,6 +21,9 @@ type Collective struct {
 	steps func(c *Collective) error // carry out a call that consists of several
 
 	ctx        context.Context
+	polled     context.Context // of the call with number polledOf; see Context
+	polledOf   uint64
+	served     bool      // the caller's goroutine does not carry it out
 	deadline   time.Time // of the call with number deadlineOf; see Remaining
 	deadlineOf uint64
 	seq        uint64

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,14 @@ func (g *Group) Done() <-chan struct{} {
 		return alreadyDone
 	}
 	return g.Comm.Context().Done()
+}
+
+// polled returns ctx, of a call that the caller's goroutine waits for, with which waits that last poll.
+func (g *Group) polled(ctx context.Context) context.Context {
+	if g == NoGroup {
+		return ctx
+	}
+	return endpoint.WithPoll(ctx, g.World.Poll)
 }
 
 // Abort fails the group on every member because of cause.

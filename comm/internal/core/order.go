@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 // An order has a group's collectives in the order in which they were started. They are carried out one at a time: by
@@ -149,6 +151,7 @@ func (g *Group) serve() {
 		}
 	}()
 	for c := g.order.next(); c != nil; c = g.order.next() {
+		c.served = true
 		c.perform(false)
 	}
 	done = true
@@ -206,13 +209,16 @@ func (c *Collective) Wait(ctx context.Context) error {
 		return c.g.notified(c.err)
 	default:
 	}
-	select {
-	case <-c.done:
-	case <-ctx.Done(): // a collective cannot be undone, and the order cannot be changed
-		c.g.Comm.Fail(ctx.Err())
+	if err := endpoint.Await(c.g.polled(ctx), c.done); err != nil { // a collective cannot be undone, and the order cannot be changed
+		c.g.Comm.Fail(err)
 		<-c.done
 	}
 	return c.g.notified(c.err)
+}
+
+// Await waits until c has ended, and returns nil, or until ctx has. That does not end c.
+func (c *Collective) Await(ctx context.Context) error {
+	return endpoint.Await(c.g.polled(ctx), c.Done())
 }
 
 var alreadyDone = func() chan struct{} {

@@ -192,12 +192,34 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	if t.op == nil {
 		return t.err
 	}
-	err := t.op.Wait(ctx, t.remaining())
+	if !t.op.Poll() {
+		_ = t.op.Sleep(t.g.polled(ctx), t.remaining())
+	}
+	return t.ended()
+}
+
+// ended returns the error of t, which has ended.
+func (t *Transfer) ended() error {
+	err := t.op.Err()
 	if err != nil {
 		t.g.OnFailure(err)
 		t.g.Comm.AwaitNotified(NotifyTimeout)
 	}
 	return t.failed(err)
+}
+
+// watch waits until t has ended, in a goroutine of the group's.
+func (t *Transfer) watch() {
+	_ = t.op.Wait(context.Background(), t.remaining())
+	_ = t.ended() // Result returns it again
+}
+
+// Await waits until t has ended, and returns nil, or until ctx has. That does not end t.
+func (t *Transfer) Await(ctx context.Context) error {
+	if t.op == nil || t.op.Poll() {
+		return nil
+	}
+	return endpoint.Await(t.g.polled(ctx), t.Done())
 }
 
 // Done returns a channel that is closed when t has ended. From the first call on the group waits for t, so that t also
@@ -209,7 +231,7 @@ func (t *Transfer) Done() <-chan struct{} {
 	select {
 	case <-t.op.Done():
 	default:
-		t.watched.Do(func() { t.g.Comm.Go(func() { _ = t.Wait(context.Background()) }) })
+		t.watched.Do(func() { t.g.Comm.Go(t.watch) })
 	}
 	return t.op.Done()
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
 )
 
 const (
@@ -63,8 +65,16 @@ func (c *Collective) failed(err error) error {
 	return &Error{Group: c.g, Op: c.kind().String(), Seq: c.seq, Elem: c.elem, Err: err}
 }
 
-// Context is that of a blocking call.
-func (c *Collective) Context() context.Context { return c.ctx }
+// Context is that of a blocking call, with which its waits that last poll.
+func (c *Collective) Context() context.Context {
+	switch {
+	case c.g.World.Poll == nil || c.served:
+		return c.ctx
+	case c.polledOf != c.seq:
+		c.polled, c.polledOf = endpoint.WithPoll(c.ctx, c.g.World.Poll), c.seq
+	}
+	return c.polled
+}
 
 // Fail implements pipeline.Caller. fail ends c.
 func (c *Collective) Fail(err error) { c.g.Comm.Fail(c.g.teamFailure(err)) }

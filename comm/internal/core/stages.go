@@ -82,7 +82,7 @@ func (s *stages) run(c *Collective, h *hier.Call) error {
 	}
 }
 
-// mayOverlap reports whether stages of c may run in two goroutines. The caller's own operations run only in the caller's.
+// mayOverlap reports whether stages of c may run in two goroutines. The caller's own functions run only in the caller's.
 func (g *Group) mayOverlap(c *Collective) bool {
-	return g.World.MayOverlap && runtime.GOMAXPROCS(0) > 1 && (c.op == nil || c.op.Own == nil)
+	return g.World.MayOverlap && g.World.Poll == nil && runtime.GOMAXPROCS(0) > 1 && (c.op == nil || c.op.Own == nil)
 }

@@ -60,7 +60,7 @@ func (c *Collective) await(rank int, w wait.LongWait) error {
 		w.Park()
 		op.Withdraw()
 	}()
-	err := op.Wait(c.ctx, c.Remaining())
+	err := op.Wait(c.Context(), c.Remaining())
 	w.Wake()
 	<-awake
 	return err

@@ -30,6 +30,10 @@ type World struct {
 	// HaveProcessors says that each rank of the world has a processor. It is the same on all ranks.
 	HaveProcessors bool
 
+	// Poll is called by calls that wait for long, in the caller's goroutine, every 100 ms. If it returns an error, the call
+	// ends with that. nil: nothing is called.
+	Poll func() error
+
 	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a
 	// moment for the agent. nil: this process has no rounds.
 	WithDeath func(*diagnosis.Failure) *diagnosis.Failure

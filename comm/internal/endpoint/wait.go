@@ -67,14 +67,25 @@ func (op *Op) park(ctx context.Context, w *progress.Waiter, timeout time.Duratio
 	defer w.Alarm.Stop()
 	var s *stall
 	defer func() { s.close() }()
-	ended := ctx.Done()
+	ended, poll := ctx.Done(), pollOf(ctx)
+	due := poll.due()
+	giveUp := func(err error) {
+		op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: op.comm.ep.rank, Text: err.Error(), Err: err})
+	}
 	for !op.Ended() {
 		select {
 		case <-w.Wake:
 			op.lock().pollAndUnlock()
 		case <-ended:
-			op.cancel(&diagnosis.Failure{Kind: diagnosis.Aborted, Rank: op.comm.ep.rank, Text: ctx.Err().Error(), Err: ctx.Err()})
+			giveUp(ctx.Err())
 			ended = nil
+		case <-due:
+			due = nil
+			if err := poll.call(); err != nil {
+				giveUp(err)
+			} else {
+				due = poll.due()
+			}
 		case <-w.Alarm.C:
 			if s == nil {
 				s = op.stall(begun, timeout)

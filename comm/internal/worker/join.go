@@ -22,6 +22,7 @@ type Config struct {
 	ChunkSize     int           // how many bytes of a message of a plan travel at once; 0: plan.ChunkSize
 	NotifyTimeout time.Duration // see endpoint.Options.News
 	FlightOnQuit  bool          // SIGQUIT prints the flight recorders
+	Poll          func() error  // see core.World
 }
 
 // isOfRound reports whether the world is the one that the environment describes: the world of the round.
@@ -63,7 +64,11 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 	defer cancel()
 	file := cfg.progressFile()
 	defer reportWaiting(file)()
-	met, err := bootstrap.Join(during, cfg.Config)
+	var met *bootstrap.World
+	err := cfg.polled(during, func(ctx context.Context) (err error) {
+		met, err = bootstrap.Join(ctx, cfg.Config)
+		return err
+	})
 	if err != nil {
 		if p.Rejoins(cfg) {
 			err = cmp.Or(awaitOver(during, err), err)
@@ -92,6 +97,29 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 	stop := w.round.AfterFinal(w.onFinal)
 	w.leave = append(w.leave, func() { stop() })
 	return w, nil
+}
+
+// polled calls f, and Poll as long as f has not returned. If Poll returns an error, the context of f ends.
+func (c *Config) polled(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if c.Poll == nil {
+		return f(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = f(ctx)
+	}()
+	polling := endpoint.Await(endpoint.WithPoll(context.WithoutCancel(ctx), c.Poll), done)
+	if polling == nil {
+		return err
+	}
+	cancel()
+	if <-done; err == nil { // it has been faster
+		return nil
+	}
+	return polling
 }
 
 // bind binds this process to its share of the processors, if its agent has told it one: then several ranks are on this machine.
@@ -134,6 +162,7 @@ func (p *Process) Open(cfg *Config, met *bootstrap.World) (*World, error) {
 		}),
 		leave: []func(){met.Leave},
 	}
+	w.Poll = cfg.Poll
 	if rejoins {
 		w.round = p.membership().Round()
 		w.WithDeath = w.withDeath

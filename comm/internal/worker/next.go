@@ -54,7 +54,8 @@ func WhyNot() error {
 // worlds of this one, and sets the environment of the next one. reason says why the process ends the round, in one
 // line, and which ranks have not come to it, if that is why; failure is nil if no call has failed.
 func (p *Process) Next(ctx context.Context, cfg *Config, reason func(failure error) (why string, missing []int)) error {
-	if err := p.await(ctx, cfg, reason); err != nil {
+	err := cfg.polled(ctx, func(ctx context.Context) error { return p.await(ctx, cfg, reason) })
+	if err != nil {
 		return err
 	}
 	round, err := p.membership().Enter()
