@@ -69,6 +69,7 @@ func list(t *testing.T) []pkg {
 	t.Helper()
 	// -e: a package that does not compile is the compiler's to complain about.
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Dir,Imports,Deps,GoFiles,IgnoredGoFiles", module+"/...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // whatever the tests are built with
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
