@@ -23,6 +23,10 @@ struct call {
 	int *found;
 };
 
+/* What the function of gorun_set_poll returns; 0 if there is none, or this is another thread. */
+int poll_now(void);
+int has_poll(void);
+
 /* The last error of the calling thread. */
 gorun_error *last_error(void);
 

@@ -140,13 +140,35 @@ int gorun_comm_split(gorun_comm parent, int color, int key, gorun_comm *comm)
 	return ENTER(goSplit(parent, color, key, comm));
 }
 
-int gorun_wait(gorun_work work, gorun_status *status) { return ENTER(goWait(work, NULL, status)); }
+static int (*poll)(void);
+static pthread_t poller;
+
+int has_poll(void) { return poll != NULL; }
+
+int poll_now(void) { return poll != NULL && pthread_equal(poller, pthread_self()) ? poll() : 0; }
+
+int gorun_set_poll(int (*function)(void))
+{
+	poller = pthread_self();
+	poll = function;
+	return GORUN_SUCCESS;
+}
+
+int gorun_wait(gorun_work work, gorun_status *status) { return ENTER(goWait(work, -1, NULL, status)); }
+
+int gorun_wait_for(gorun_work work, double seconds, int *done, gorun_status *status)
+{
+	NEEDS("wait_for", done);
+	*done = 0;
+	return ENTER(goWait(work, seconds < 0 ? 0 : seconds, done, status));
+}
+
 
 int gorun_test(gorun_work work, int *done, gorun_status *status)
 {
 	NEEDS("test", done);
 	*done = 0;
-	return ENTER(goWait(work, done, status));
+	return ENTER(goWait(work, 0, done, status));
 }
 
 int gorun_alloc(gorun_comm comm, size_t bytes, void **memory)

@@ -64,6 +64,8 @@ func code(err error) C.int {
 		keys     *comm.MissingKeysError
 	)
 	switch {
+	case errors.Is(err, errInterrupted):
+		return C.GORUN_ERR_INTERRUPTED
 	case errors.As(err, &noRejoin):
 		return C.GORUN_ERR_NO_REJOIN
 	case errors.As(err, &argument):
@@ -90,6 +92,8 @@ func code(err error) C.int {
 		return C.GORUN_ERR_OTHER
 	}
 }
+
+var errInterrupted = errors.New("interrupted")
 
 // place returns which call has failed.
 func place(err error) (op string, seq uint64) {

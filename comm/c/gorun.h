@@ -47,7 +47,8 @@ enum gorun_code {
 	GORUN_ERR_NO_REJOIN = -10,    /* workers do not outlive a round here */
 	GORUN_ERR_MISSING_KEYS = -11, /* nobody has set a key of a store in time */
 	GORUN_ERR_FORKED = -12,       /* the process has been forked from one that has called gorun_init */
-	GORUN_ERR_OTHER = -13
+	GORUN_ERR_INTERRUPTED = -13,  /* the function of gorun_set_poll has ended the call */
+	GORUN_ERR_OTHER = -14
 };
 
 typedef struct gorun_error {
@@ -126,6 +127,10 @@ const char *gorun_version(void);
 int gorun_last_error(gorun_error *error); /* of the calling thread */
 int gorun_exit_code(void); /* with which the process should end because of its last error; gorun learns which rank is at fault */
 
+/* Before gorun_init: calls of this thread that wait for long call poll every 100 ms. If it does not return 0, the call
+ * fails, and so does its group; in gorun_wait_for, only the wait ends. */
+int gorun_set_poll(int (*poll)(void));
+
 /* The world. gorun_init reads the environment as it is in C at that time. options may be NULL. */
 int gorun_init(const gorun_options *options, gorun_comm *world);
 int gorun_rejoin(gorun_comm *world); /* the world of the next round; the one before is closed */
@@ -194,6 +199,7 @@ int gorun_iprobe(gorun_comm comm, int rank, int tag, int *found, gorun_status *s
 /* Work. status may be NULL. */
 int gorun_wait(gorun_work work, gorun_status *status);
 int gorun_test(gorun_work work, int *done, gorun_status *status);
+int gorun_wait_for(gorun_work work, double seconds, int *done, gorun_status *status); /* the operation goes on if it is not done */
 
 /* Memory that the ranks of a machine share: collectives on it copy nothing. */
 int gorun_alloc(gorun_comm comm, size_t bytes, void **memory);

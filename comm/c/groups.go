@@ -229,18 +229,17 @@ func received(to *C.gorun_status, st comm.Status, err error) error {
 }
 
 //export goWait
-func goWait(work C.gorun_work, done *C.int, status *C.gorun_status) C.int {
+func goWait(work C.gorun_work, seconds C.double, done *C.int, status *C.gorun_status) C.int {
 	w, ok := works.get(uint64(work))
 	if !ok {
 		return fail(refuse("Wait", "%d is no work, or one that has ended and been waited for", uint64(work)))
 	}
 	if done != nil {
-		select {
-		case <-w.Done():
-			*done = 1
-		default:
-			return C.GORUN_SUCCESS
+		ended, err := w.WaitFor(inTime(seconds))
+		if !ended {
+			return fail(err)
 		}
+		*done = 1
 	}
 	err := w.Wait(context.Background())
 	works.remove(uint64(work))
@@ -252,5 +251,9 @@ func within(seconds C.double) (context.Context, context.CancelFunc) {
 	if seconds <= 0 {
 		return context.Background(), func() {}
 	}
-	return context.WithTimeout(context.Background(), time.Duration(float64(seconds)*float64(time.Second)))
+	return context.WithTimeout(context.Background(), inTime(seconds))
+}
+
+func inTime(seconds C.double) time.Duration {
+	return time.Duration(float64(seconds) * float64(time.Second))
 }

@@ -17,7 +17,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm"
@@ -57,10 +56,18 @@ func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
 		opts = append(opts, comm.WithToken(C.GoString(o.token)))
 	}
 	if o.timeout > 0 {
-		opts = append(opts, comm.WithTimeout(time.Duration(float64(o.timeout)*float64(time.Second))))
+		opts = append(opts, comm.WithTimeout(inTime(o.timeout)))
 	}
 	if o.quiet != 0 {
 		opts = append(opts, comm.WithLogger(slog.New(slog.DiscardHandler)))
+	}
+	if C.has_poll() != 0 { // which slows some calls down
+		opts = append(opts, comm.WithPoll(func() error {
+			if C.poll_now() != 0 {
+				return errInterrupted
+			}
+			return nil
+		}))
 	}
 	g, err := comm.Init(context.Background(), opts...)
 	return made(g, err, world)
@@ -212,20 +219,20 @@ func goFree(memory unsafe.Pointer) C.int {
 func goFlight(text *C.char, room C.size_t, length *C.size_t) C.int {
 	var b bytes.Buffer
 	err := comm.WriteFlight(&b)
-	give(b.String(), text, room, length)
+	export(b.String(), text, room, length)
 	return fail(err)
 }
 
 //export goExplain
 func goExplain(n C.gorun_comm, op *C.char, size C.size_t, text *C.char, room C.size_t, length *C.size_t) C.int {
 	return withGroup(n, "Explain", func(g *comm.Group) error {
-		give(g.Explain(C.GoString(op), int(size)), text, room, length)
+		export(g.Explain(C.GoString(op), int(size)), text, room, length)
 		return nil
 	})
 }
 
-// give copies as much of s as there is room for, and a zero byte, and says how much room there should be.
-func give(s string, text *C.char, room C.size_t, length *C.size_t) {
+// export copies as much of s as there is room for, and a zero byte, and says how much room there should be.
+func export(s string, text *C.char, room C.size_t, length *C.size_t) {
 	*length = C.size_t(len(s) + 1)
 	if text != nil && room > 0 {
 		copyText(unsafe.Slice(text, room), s)

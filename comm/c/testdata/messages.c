@@ -25,6 +25,9 @@ static void test_messages(void)
 	must(gorun_irecv(world, out, 4, GORUN_INT32, last, 7, &recv));
 	must(gorun_test(recv, &done, NULL));
 	want(!done);
+	must(gorun_wait_for(recv, 0.05, &done, NULL));
+	want(!done);
+	must(gorun_barrier(world));
 	must(gorun_send(world, in, 3, GORUN_INT32, next, 7));
 	do
 		must(gorun_test(recv, &done, &st));
