@@ -32,14 +32,13 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 		{"halves", 4, 20_000, false}, {"scattered", 5, 20_000, false},
 	} {
 		w := worldOver(t, c.transport, c.ranks)
-		over := allocating(w.groups, func(int) bool { return c.allocated })
 		for _, n := range []int{6, c.long} {
 			for name, call := range blockingCalls(n) {
 				var before, after runtime.MemStats
 				least := uint64(math.MaxUint64) // of the tries: on a busy machine ranks sleep, and that allocates
 				var nothing atomic.Bool
 				w.run(func(ctx context.Context, g *Group) error {
-					b := newCallBuffers(g, n)
+					b := newCallBuffers(g, n, c.allocated)
 					var err error
 					repeat := func() {
 						if err == nil {
@@ -72,7 +71,6 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 				}
 			}
 		}
-		over()
 		w.close()
 	}
 }
@@ -104,7 +102,7 @@ func TestRankAheadAllocatesOnce(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		w.run(func(ctx context.Context, g *Group) error {
-			b := newCallBuffers(g, 6)
+			b := newCallBuffers(g, 6, false)
 			for range rounds {
 				if g.Rank() == 1 {
 					<-ahead
@@ -146,9 +144,16 @@ type cutUp struct {
 	counts, mine []int       // how long parts are; for every rank as much as this one's
 }
 
-func newCallBuffers(g *Group, n int) *callBuffers {
+// newCallBuffers returns buffers of about n elements, which are in memory of Alloc if isAllocated.
+func newCallBuffers(g *Group, n int, isAllocated bool) *callBuffers {
 	size := g.Size()
-	b := &callBuffers{in: buffer[float32](g, size*(n+size)), out: buffer[float32](g, size*(n+size))}
+	buffer := func() []float32 {
+		if isAllocated {
+			return allocated[float32](g, size*(n+size))
+		}
+		return make([]float32, size*(n+size))
+	}
+	b := &callBuffers{in: buffer(), out: buffer()}
 	for i := range b.cut {
 		l, lo := new(cutUp), 0
 		for r := range size {

@@ -2,7 +2,6 @@ package comm
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -107,7 +106,7 @@ func (k grid[T]) reductions(ctx context.Context, g *Group, lengths []int) error 
 }
 
 func (k grid[T]) vector(g *Group, from, n int) []T {
-	v := buffer[T](g, n)
+	v := make([]T, n)
 	repeat(v, period, func(i int) T { return k.of(input(g.Rank(), from+i)) })
 	return v
 }
@@ -140,95 +139,49 @@ func samePeriods[T Element](call string, err error, got []T, want func(i int) T)
 	return sameAs(call, err, got, all)
 }
 
-func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) error {
-	rank, size := g.Rank(), g.Size()
+// reduction checks every reduction of n elements by op.
+func (k grid[T]) reduction(ctx context.Context, g *Group, op Op, n int) (err error) {
+	rank, size, root := g.Rank(), g.Size(), n%g.Size()
 	of := func(i int) T { return k.of(input(rank, i)) }
-	want := func(i int) T {
-		v := reference(op, 0, size, i)
-		if op == Avg {
-			return k.avg(v, size)
+	upTo := func(ranks int) func(i int) T {
+		return func(i int) T {
+			if v := reference(op, 0, ranks, i); op != Avg {
+				return k.of(v)
+			}
+			return k.avg(reference(op, 0, ranks, i), ranks)
 		}
-		return k.of(v)
 	}
-	check := func(call string, err error, got []T, want func(i int) T) error {
-		return samePeriods(fmt.Sprintf("%s %v", call, op), err, got, want)
+	inPlace := func(call string, f func(buf []T) error, want func(i int) T) {
+		if err == nil {
+			buf := k.vector(g, 0, n)
+			err = samePeriods(fmt.Sprintf("%s %v", call, op), f(buf), buf, want)
+		}
 	}
-	to := func(call string, f func(out, in []T) error, want func(i int) T) error { // in keeps its elements
-		out, in := buffer[T](g, n), k.vector(g, 0, n)
-		return cmp.Or(check(call, f(out, in), out, want), check("input of "+call, nil, in, of))
-	}
-	buf := k.vector(g, 0, n)
-	err := cmp.Or(
-		check("AllReduce", AllReduce(ctx, g, buf, op), buf, want),
-		to("AllReduceTo", func(out, in []T) error { return AllReduceTo(ctx, g, out, in, op) }, want))
-	if err != nil {
-		return err
-	}
-	root := n % size
-	unchanged := func(int) T { return 0 }
-	result, resultTo := of, unchanged // elsewhere than at the root
+	want, reduced, below := upTo(size), of, of
 	if rank == root {
-		result, resultTo = want, want
+		reduced = want
 	}
-	buf = k.vector(g, 0, n)
-	err = cmp.Or(
-		check("Reduce", Reduce(ctx, g, buf, op, root), buf, result),
-		to("ReduceTo", func(out, in []T) error { return ReduceTo(ctx, g, out, in, op, root) }, resultTo))
-	if err != nil {
-		return err
-	}
-	if err := k.scattered(ctx, g, op, n, check, want); err != nil {
-		return err
-	}
-	if op == Avg {
-		return nil
-	}
-	buf = k.vector(g, 0, n)
-	scan := func(i int) T { return k.of(reference(op, 0, rank+1, i)) }
-	err = cmp.Or(
-		check("Scan", Scan(ctx, g, buf, op), buf, scan),
-		to("ScanTo", func(out, in []T) error { return ScanTo(ctx, g, out, in, op) }, scan))
-	if err != nil {
-		return err
-	}
-	result, resultTo = of, unchanged
 	if rank > 0 {
-		result = func(i int) T { return k.of(reference(op, 0, rank, i)) }
-		resultTo = result
+		below = upTo(rank)
 	}
-	buf = k.vector(g, 0, n)
-	return cmp.Or(
-		check("ExScan", ExScan(ctx, g, buf, op), buf, result),
-		to("ExScanTo", func(out, in []T) error { return ExScanTo(ctx, g, out, in, op) }, resultTo))
-}
-
-func (k grid[T]) scattered(ctx context.Context, g *Group, op Op, n int, check func(string, error, []T, func(int) T) error, want func(int) T) error {
-	rank, size := g.Rank(), g.Size()
-	block := min(n, 1001)
-	in, out := k.vector(g, 0, block*size), buffer[T](g, block)
-	err := check("ReduceScatter", ReduceScatter(ctx, g, out, in, op), out, func(i int) T { return want(rank*block + i) })
-	if err != nil {
-		return err
+	inPlace("AllReduce", func(buf []T) error { return AllReduce(ctx, g, buf, op) }, want)
+	inPlace("Reduce", func(buf []T) error { return Reduce(ctx, g, buf, op, root) }, reduced)
+	if op != Avg {
+		inPlace("Scan", func(buf []T) error { return Scan(ctx, g, buf, op) }, upTo(rank+1))
+		inPlace("ExScan", func(buf []T) error { return ExScan(ctx, g, buf, op) }, below)
 	}
-	parts, at := make([][]T, size), make([]int, size+1) // part r has block+r elements, part 0 none
-	for r := range parts {
-		m := (block + r) * min(r, 1)
-		parts[r], at[r+1] = k.vector(g, at[r], m), at[r]+m
-	}
-	out = make([]T, len(parts[rank]))
-	if err := check("ReduceScatterV", ReduceScatterV(ctx, g, out, parts, op), out, func(i int) T { return want(at[rank] + i) }); err != nil {
-		return err
-	}
-	for r, p := range append(parts, in) {
-		from := 0
-		if r < size {
-			from = at[r]
-		}
-		if err := check("input of ReduceScatter", nil, p, func(i int) T { return k.of(input(rank, from+i)) }); err != nil {
-			return err
+	in := k.vector(g, 0, n*size)
+	scattered := func(call string, f func(out []T) error) {
+		if out := make([]T, n); err == nil {
+			err = samePeriods(fmt.Sprintf("%s %v", call, op), f(out), out, func(i int) T { return want(rank*n + i) })
 		}
 	}
-	return nil
+	scattered("ReduceScatter", func(out []T) error { return ReduceScatter(ctx, g, out, in, op) })
+	scattered("ReduceScatterV", func(out []T) error { return ReduceScatterV(ctx, g, out, cut(in, size), op) })
+	if err == nil {
+		err = samePeriods("the input of ReduceScatter", nil, in, of)
+	}
+	return err
 }
 
 func TestReductions(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -176,31 +175,6 @@ func TestSeveralGoroutinesStartCollectives(t *testing.T) {
 		}
 		wg.Wait()
 		return errors.Join(errs...)
-	})
-}
-
-// What is started while a blocking call is under way is carried out after it, though nobody makes another call.
-func TestWhatIsStartedDuringABlockingCall(t *testing.T) {
-	onTransports(t, []string{"mem", "shm"}, func(t *testing.T, world func(int) *testWorld) {
-		w := world(2)
-		defer w.close()
-		begun := make(chan struct{})
-		w.run(func(ctx context.Context, g *Group) error {
-			v, u := []int{1}, []int{1}
-			if err := Barrier(ctx, g); err != nil { // after it, calls in memory are short
-				return err
-			}
-			if g.Rank() == 1 {
-				<-begun
-				return errors.Join(AllReduce(ctx, g, v, Sum), AllReduce(ctx, g, u, Sum))
-			}
-			blocking := make(chan error, 1)
-			go func() { blocking <- AllReduce(ctx, g, v, Sum) }()
-			time.Sleep(10 * time.Millisecond) // mostly, that waits for rank 1 by then; both calls are alike, so either may be first
-			work := IAllReduce(g, u, Sum)
-			close(begun)
-			return errors.Join(<-blocking, work.Wait(ctx))
-		})
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -17,30 +16,6 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// places says of worlds which of their ranks' buffers are in memory of Alloc.
-var places sync.Map // from *world to func() bool
-
-// buffer is n zeros for rank g.Rank.
-func buffer[T Element](g *Group, n int) []T {
-	if allocate, ok := places.Load(g.world); ok && allocate.(func() bool)() {
-		return allocated[T](g, n)
-	}
-	return make([]T, n)
-}
-
-// allocating lets buffers of those ranks of a world for which where says so be in memory of Alloc, until what it
-// returns is called.
-func allocating(ranks []*Group, where func(r int) bool) (over func()) {
-	for r, g := range ranks {
-		places.Store(g.world, func() bool { return where(r) })
-	}
-	return func() {
-		for _, g := range ranks {
-			places.Delete(g.world)
-		}
-	}
-}
-
 // allocated is n zeros in the midst of memory of Alloc.
 func allocated[T Element](g *Group, n int) []T {
 	buf, err := Alloc[T](g, n+5)
@@ -48,37 +23,6 @@ func allocated[T Element](g *Group, n int) []T {
 		panic(err)
 	}
 	return buf[3 : 3+n]
-}
-
-// The grid, with buffers of all ranks in memory of Alloc, of some, and now and then.
-func TestCollectivesOnAllocatedBuffers(t *testing.T) {
-	testkit.WithoutRace(t)
-	now := 0
-	for name, allocate := range map[string]func(r int) bool{
-		"all": func(int) bool { return true }, "one": func(r int) bool { return r == 1 }, "but one": func(r int) bool { return r != 0 },
-		"by chance": func(r int) bool { now++; return now%7%3 != r%2 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			onTransports(t, []string{"shm", "mixed"}, func(t *testing.T, world func(int) *testWorld) {
-				for _, size := range []int{2, 5} {
-					w := world(size)
-					var mu sync.Mutex
-					over := allocating(w.groups, func(r int) bool {
-						mu.Lock()
-						defer mu.Unlock()
-						return allocate(r)
-					})
-					w.run(func(ctx context.Context, g *Group) error {
-						lengths := []int{5, 10007}
-						return errors.Join(
-							integers[int64]().reductions(ctx, g, lengths), floats[float32]().reductions(ctx, g, lengths))
-					})
-					over()
-					w.close()
-				}
-			})
-		})
-	}
 }
 
 // A block of a buffer of Alloc is in place as one of any other, also for several groups at once, and by I-forms.
