@@ -43,7 +43,7 @@ type PeerError struct {
 	Err  error  // what happened
 
 	Death  *Death // how its process ended, if its agent has said so; see Rejoin. nil: not known
-	Addr   string // host and port at which it did not answer this rank; empty: it answered, or another rank found the fault
+	Addr   string // host and port at which it did not answer this rank, or another one of this machine; empty: it answered
 	Finder int    // world rank that found the fault
 	remote bool   // Finder is another rank than this one
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
@@ -94,21 +92,12 @@ func failure(e *core.Error) error {
 	}
 	if f.Remote {
 		p.Finder = f.Finder
-	} else if noAnswer(f.Err) {
+	}
+	// The rank that has found it may be stopped, because another one has ended, before it can tell its agent.
+	if f.NoAnswer() && (!f.Remote || g.World.Peers[f.Finder].SameNetwork(g.World.Peers[me].Place)) {
 		p.Addr = who.Addr
 	}
 	return p
-}
-
-// noAnswer reports whether err says, in any of several ways, that another rank did not answer.
-func noAnswer(err error) bool {
-	for _, silence := range []error{ErrTimeout, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
-		if errors.Is(err, silence) {
-			return true
-		}
-	}
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
 }
 
 // mismatch is e when members have called different things.

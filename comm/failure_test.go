@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -293,5 +295,31 @@ func TestSendingToAStoppedProcessTimesOut(t *testing.T) {
 	err := ps[0].cmd.Wait()
 	if got := ps[0].stderr.String(); err == nil || !strings.Contains(got, "rank 1") || !strings.Contains(got, "timed out after 1s: does not answer: its process has been stopped by a signal") {
 		t.Errorf("rank 0 printed %q, ended with %v and said %q", rest, err, got)
+	}
+}
+
+// TestCutOffRanks: all ranks of a machine say at which address another machine's rank did not answer one of them, so that their agent
+// learns it, whichever ends first. Ranks of other machines do not.
+func TestCutOffRanks(t *testing.T) {
+	trs := transports["mem"](t, 4)
+	w := newSharingWorld(t, trs, []string{"a", "a", "b", "c"})
+	defer w.close()
+	found := &diagnosis.Failure{Kind: diagnosis.PeerFailed, Rank: 2, Text: "was lost", Err: syscall.ETIMEDOUT}
+	for r, g := range w.groups {
+		g.world.Peers[2].Addr = "10.0.0.2:4711"
+		f, want := found, "10.0.0.2:4711"
+		switch r {
+		case 1: // who has found it
+		case 2:
+			continue
+		default:
+			if f = diagnosis.DecodeFailure(found.Encode(1, 1000), 1, 4); r == 3 {
+				want = ""
+			}
+		}
+		p, ok := errors.AsType[*PeerError](failure(&core.Error{Group: g.core, Err: f}))
+		if !ok || p.Addr != want || p.Finder != 1 {
+			t.Errorf("rank %d: %+v, want address %q", r, p, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"syscall"
 	"time"
@@ -51,6 +52,7 @@ type Failure struct {
 	Waits   []Wait     `json:"waits,omitempty"`
 	Missing []int      `json:"missing,omitempty"` // world ranks; Text is to what they have not come
 	Late    bool       `json:"late,omitempty"`    // a timeout: Err is ErrTimeout on every rank
+	Silent  bool       `json:"silent,omitempty"`  // Rank did not answer Finder; see NoAnswer
 	Err     error      `json:"-"`                 // the local cause, for errors.Is; not sent
 
 	Remote bool `json:"-"`      // by another rank
@@ -82,11 +84,22 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
+// NoAnswer reports whether Rank did not answer the rank that has found the failure. Then their machines may be cut off
+// from each other.
+func (f *Failure) NoAnswer() bool {
+	if f.Remote {
+		return f.Silent
+	}
+	silence := []error{ErrTimeout, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH}
+	timeout, ok := errors.AsType[net.Error](f.Err)
+	return ok && timeout.Timeout() || slices.ContainsFunc(silence, func(err error) bool { return errors.Is(f.Err, err) })
+}
+
 // Encode returns f as rank tells it to others, in a document of at most limit bytes: its text and its lists are cut to fit.
 func (f *Failure) Encode(rank, limit int) []byte {
 	g := *f
 	if !f.Remote {
-		g.Finder = rank
+		g.Finder, g.Silent = rank, f.NoAnswer()
 	}
 	if len(g.Text) > limit/8 { // JSON may write a byte as six
 		g.Text = g.Text[:limit/8]
