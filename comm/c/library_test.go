@@ -133,6 +133,48 @@ func TestABI(t *testing.T) {
 	}
 }
 
+// TestPage runs the commands of docs/c.md that are marked "console library", with its program.
+func TestPage(t *testing.T) {
+	build(t)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "c.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(prefix, filepath.Join(dir, "build")); err != nil { // as scripts/library would make it
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, block := range regexp.MustCompile("(?ms)^```(c|console library)\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
+		if block[1] == "c" {
+			if err := os.WriteFile(filepath.Join(dir, "mean.c"), []byte(block[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, entry := range strings.Split("\n"+block[2], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(entry, "\n")
+			if commands++; strings.HasPrefix(command, "scripts/library ") {
+				continue
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PATH="+filepath.Join(prefix, "bin")+":"+os.Getenv("PATH"))
+			lines := slices.Sorted(strings.Lines(run(t, cmd)))
+			if got := strings.Join(lines, ""); got != want {
+				t.Errorf("%s: got\n%swant\n%s", command, got, want)
+			}
+		}
+	}
+	if commands != 3 {
+		t.Errorf("docs/c.md has %d commands", commands)
+	}
+}
+
 // TestNoCgo: package comm needs no C compiler.
 func TestNoCgo(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if and .CgoFiles (not .Standard)}}{{.ImportPath}}{{end}}", "../...")
