@@ -109,13 +109,3 @@ func TestOOMKillsAreTakenOnce(t *testing.T) {
 		t.Error("taken without a counter")
 	}
 }
-
-func BenchmarkOOMKills(b *testing.B) {
-	for b.Loop() {
-		o := newOOMKills()
-		if o.group.file == nil || o.machine.file == nil {
-			b.Skip("a counter is missing")
-		}
-		_, _ = o.group.file.Close(), o.machine.file.Close()
-	}
-}

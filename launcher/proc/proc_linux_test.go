@@ -100,10 +100,3 @@ func TestSignalSparesStrangers(t *testing.T) {
 		t.Errorf("a signal for a process that has been waited for: %v", err)
 	}
 }
-
-func BenchmarkAll(b *testing.B) {
-	for b.Loop() {
-		All()
-	}
-	b.ReportMetric(float64(len(All())), "processes")
-}
