@@ -30,8 +30,7 @@ type Slurm struct {
 	Login *hosttest.Machine   // where users are; slurmctld runs there too
 	Nodes []*hosttest.Machine // n1, n2, ...
 
-	dir    string
-	slurmd []*exec.Cmd
+	dir string
 }
 
 // bound is how long the software of a cluster may take to come up, and to see a change.
@@ -56,7 +55,7 @@ func StartSlurm(t testing.TB, c SlurmConfig) *Slurm {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	booted := hosttest.NewMachines(t, machines...)
-	s := &Slurm{Login: booted[0], Nodes: booted[1:], dir: dir, slurmd: make([]*exec.Cmd, c.Nodes)}
+	s := &Slurm{Login: booted[0], Nodes: booted[1:], dir: dir}
 	s.write(t, "slurm.conf", s.config(c))
 	// slurmd asks for a plugin even if nothing uses it. This one looks for no cgroups before it is used.
 	s.write(t, "cgroup.conf", "CgroupPlugin=cgroup/v1\n")
@@ -139,19 +138,10 @@ func (s *Slurm) Run(t testing.TB, name string, args ...string) string {
 	return s.Login.Output(t, s.Command(name, args...))
 }
 
-// StartSlurmd starts the slurmd of node i, from 0, after KillSlurmd or a boot.
+// StartSlurmd starts the slurmd of node i, from 0, after a boot.
 func (s *Slurm) StartSlurmd(t testing.TB, i int) {
 	t.Helper()
-	s.slurmd[i] = s.on(s.Nodes[i], "slurmd", "-D", "-N", s.Nodes[i].Name)
-	s.Nodes[i].StartDaemon(t, s.slurmd[i])
-}
-
-// KillSlurmd kills the slurmd of node i, from 0, and nothing else there.
-func (s *Slurm) KillSlurmd(t testing.TB, i int) {
-	t.Helper()
-	if err := s.slurmd[i].Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	s.Nodes[i].StartDaemon(t, s.on(s.Nodes[i], "slurmd", "-D", "-N", s.Nodes[i].Name))
 }
 
 // AwaitState waits until some nodes are in a state, such as "idle" or "down".

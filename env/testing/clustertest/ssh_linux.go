@@ -2,7 +2,6 @@ package clustertest
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +14,8 @@ import (
 
 // A HostsConfig describes hosts.
 type HostsConfig struct {
-	Hosts       int
-	Shells      []string // the login shells of the first hosts, such as tcsh; the others have sh
-	MaxStartups string   // of every sshd; empty: 100, as tests launch many jobs at a time
+	Hosts  int
+	Shells []string // the login shells of the first hosts, such as tcsh; the others have sh
 }
 
 // Hosts are machines of hosttest, each with an sshd. They are reached from Client as root by "ssh h1", "ssh h2" and so on. They end with their test, and so does everything that they run.
@@ -52,7 +50,7 @@ func StartHosts(t testing.TB, c HostsConfig) *Hosts {
 	for _, key := range []string{"id", "host"} {
 		h.Client.Run(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", h.path(key))
 	}
-	h.write(t, "sshd_config", h.serverConfig(c))
+	h.write(t, "sshd_config", h.serverConfig())
 	hostKey, err := os.ReadFile(h.path("host.pub"))
 	if err != nil {
 		t.Fatal(err)
@@ -69,11 +67,11 @@ func StartHosts(t testing.TB, c HostsConfig) *Hosts {
 	return h
 }
 
-func (h *Hosts) serverConfig(c HostsConfig) string {
+func (h *Hosts) serverConfig() string {
 	lines := []string{
 		"Port 22", "HostKey " + h.path("host"), "AuthorizedKeysFile " + h.path("id.pub"), "PidFile none", "StrictModes no", "UsePAM no",
 		"PermitRootLogin prohibit-password", "PasswordAuthentication no", "KbdInteractiveAuthentication no", "PrintMotd no",
-		"SetEnv TMPDIR=" + h.temp, "MaxStartups " + cmp.Or(c.MaxStartups, "100"),
+		"SetEnv TMPDIR=" + h.temp, "MaxStartups 100", // as tests launch many jobs at a time
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
