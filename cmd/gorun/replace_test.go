@@ -139,20 +139,6 @@ func TestStrangerAtTheSocket(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersDieAtOnce on one node: both are replaced, whatever round the second one is in.
-func TestTwoWorkersDieAtOnce(t *testing.T) {
-	t.Parallel()
-	n := replacing(t, "--nproc-per-node=3", "--max-restarts=2", "--max-restart-backoff=0")
-	before := n.pids(1, 0, 3, 3)
-	kill(t, before[0])
-	kill(t, before[2])
-	now, round := n.settled(3, before[1], before[0], before[2])
-	if now[0] == before[0] || now[2] == before[2] || round > 3 {
-		t.Errorf("the workers were %v, and are %v in round %d", before, now, round)
-	}
-	stop(n)
-}
-
 // TestFrozenWorker: a worker stops for ever. The others wait for it for less than --replace-timeout, here and in the next round. Then it is
 // killed and started again, so two restarts are enough, also for the rank that serves the store.
 func TestFrozenWorker(t *testing.T) {
@@ -185,18 +171,6 @@ func TestNoRestartWithSurvivors(t *testing.T) {
 	if said := n.end(93); strings.Contains(said, "in round 2") || !strings.Contains(said, "rank      : 1 (local_rank: 1)\n  exitcode  : 93 ") {
 		t.Errorf("it says %s", said)
 	}
-}
-
-// TestKilledAgentOfReplace: the guard ends workers that have lived on, and those that were started later.
-func TestKilledAgentOfReplace(t *testing.T) {
-	t.Parallel()
-	n := replacing(t, "--nproc-per-node=3", "--max-restarts=1")
-	pids := n.pids(1, 0, 3, 3)
-	kill(t, pids[1])
-	now, _ := n.settled(3, pids[0], pids[1])
-	n.signal(syscall.SIGKILL)
-	n.end(-1)
-	awaitGone(t, append(slices.Collect(maps.Values(now)), slices.Collect(maps.Values(pids))...)...)
 }
 
 // awaitGone waits until processes are gone.

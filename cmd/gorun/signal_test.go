@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -313,28 +312,4 @@ func TestNohup(t *testing.T) {
 			t.Errorf("after %q: the last digit of the caught signals is %q (%v), want SIGHUP among them: %t", trap, out, err, caught)
 		}
 	}
-}
-
-// TestKilledAgentLeavesNothing: the workers, and what they daemonised, hold a pipe open for as long as they live.
-func TestKilledAgentLeavesNothing(t *testing.T) {
-	t.Parallel()
-	fifo := filepath.Join(t.TempDir(), "alive")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	alive, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = alive.Close() }()
-	if err := alive.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	j := startJob(t, `trap '' TERM HUP INT; exec 9>`+fifo+`; setsid sh -c 'sleep 600 & sleep 601' & `+forever)
-	j.expect("ready")
-	j.signal(syscall.SIGKILL)
-	if _, err := io.ReadAll(alive); err != nil { // ends when the last of them is gone
-		t.Errorf("after SIGKILL of gorun something lives on: %v", err)
-	}
-	j.end(-1, "")
 }
