@@ -1,21 +1,17 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// buildGorun returns a gorun that is built as a release is: static and without the race detector. The gorun of other tests is the test
-// binary, which starts more slowly.
+// buildGorun returns a gorun as a release has it.
 func buildGorun(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "gorun")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	path, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -260,7 +260,7 @@ const deaths = "GORUN_TEST_HOST_DEATHS"
 // the etcd again, so that the next one may die, and the job goes on.
 func TestHostsDieInTurn(t *testing.T) {
 	t.Parallel()
-	n := 4
+	n := testkit.UnlessShort(4, 2)
 	if text := os.Getenv(deaths); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

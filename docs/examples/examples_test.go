@@ -5,6 +5,7 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,20 +31,18 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		// Nobody debugs the programs that these tests build, and linking is faster without the tables for it. A page's files in the
-		// repository must not make go install build another gorun while the other pages run this one.
+		// These are the flags with which testkit.Gorun is built: go install must not build another gorun while the other pages run
+		// this one.
 		flags, err := exec.Command("go", "env", "GOFLAGS").Output()
 		if err == nil {
-			err = os.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -ldflags=-w -buildvcs=false")
+			err = errors.Join(os.Setenv("GOFLAGS", strings.TrimSpace(string(flags))+" -ldflags=-w -buildvcs=false"), os.Setenv("CGO_ENABLED", "0"))
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "go env GOFLAGS:", err)
 			return 1
 		}
-		build := exec.Command("go", "build", "-o", dir, "./cmd/gorun")
-		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "cannot build gorun: %v\n%s", err, out)
+		if _, err := testkit.Gorun(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		gorun = dir
@@ -179,23 +178,22 @@ func TestElasticTrainComesToTheSameWeights(t *testing.T) {
 	}
 }
 
-// A ```go block is the body of a function that has ctx and returns an error. All of them are files of one program.
+// A ```go block is the body of a function that has ctx and returns an error. All of them are files of one package.
 func TestGoBlocksOfTheDocumentationCompile(t *testing.T) {
 	t.Parallel()
-	program := t.TempDir()
+	dir := t.TempDir()
 	folder, err := filepath.Abs(filepath.Join(root, "docs", "examples", "block"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	virtual := make(map[string]string) // what go build takes for a file in that folder
 	add := func(name, text string) {
-		file := filepath.Join(program, name)
+		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		virtual[filepath.Join(folder, name)] = file
 	}
-	var calls strings.Builder
 	for i, b := range blocks(t, "go") {
 		imports := "\"context\"\n\"github.com/gorun/gorun/comm\"\n"
 		for _, path := range []string{"errors", "log", "github.com/gorun/gorun/comm/elastic"} {
@@ -204,19 +202,17 @@ func TestGoBlocksOfTheDocumentationCompile(t *testing.T) {
 			}
 		}
 		add(fmt.Sprintf("block%d_of_%s.go", i, strings.TrimSuffix(b.page, ".md")),
-			fmt.Sprintf("package main\n\nimport (\n%s)\n\nfunc block%d(ctx context.Context) error {\n%s}\n", imports, i, b.text))
-		fmt.Fprintf(&calls, "\t_ = block%d(context.Background())\n", i)
+			fmt.Sprintf("package block\n\nimport (\n%s)\n\nfunc block%d(ctx context.Context) error {\n%s}\n", imports, i, b.text))
 	}
-	add("main.go", "package main\n\nimport \"context\"\n\nfunc main() {\n"+calls.String()+"}\n")
 	replace, err := json.Marshal(map[string]any{"Replace": virtual})
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := filepath.Join(program, "overlay.json")
+	overlay := filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "-o", filepath.Join(program, "program"), "./docs/examples/block")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./docs/examples/block")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
