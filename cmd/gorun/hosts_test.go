@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -81,20 +79,6 @@ func (j *hostedJob) expectAll(world int, but ...int) {
 	}
 }
 
-// member has a client for one of the endpoints, and the node that is there.
-type member struct {
-	client *clientv3.Client
-	node   int
-}
-
-func (j *hostedJob) members() (list []member) {
-	j.t.Helper()
-	for _, e := range j.endpoints {
-		list = append(list, member{j.client(e), j.owner(e)})
-	}
-	return list
-}
-
 // client is one of the member at an endpoint.
 func (j *hostedJob) client(endpoint string) *clientv3.Client {
 	j.t.Helper()
@@ -122,20 +106,6 @@ func (j *hostedJob) owner(addr string) int {
 	return -1
 }
 
-// leader is the node that decides on rounds.
-func (j *hostedJob) leader(etcd *clientv3.Client) int {
-	j.t.Helper()
-	answer, err := etcd.Get(j.bounded(), "/gorun/v1/hosted/job/leader")
-	if err != nil || len(answer.Kvs) == 0 {
-		j.t.Fatalf("the leader: %v, %v", answer, err)
-	}
-	var doc struct{ Is struct{ Door string } }
-	if err := json.Unmarshal(answer.Kvs[0].Value, &doc); err != nil {
-		j.t.Fatal(err)
-	}
-	return j.owner(doc.Is.Door)
-}
-
 // finish lets workers end.
 func (j *hostedJob) finish() {
 	j.t.Helper()
@@ -146,111 +116,6 @@ func (j *hostedJob) bounded() context.Context {
 	ctx, cancel := context.WithTimeout(j.t.Context(), patience)
 	j.t.Cleanup(cancel)
 	return ctx
-}
-
-// leases are those of the nodes, by their keys.
-func (j *hostedJob) leases(etcd *clientv3.Client) map[string]int64 {
-	j.t.Helper()
-	answer, err := etcd.Get(j.bounded(), "/gorun/v1/hosted/nodes/", clientv3.WithPrefix())
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	leases := make(map[string]int64)
-	for _, kv := range answer.Kvs {
-		leases[string(kv.Key)] = kv.Lease
-	}
-	return leases
-}
-
-// closeClients closes the clients, for which hosts would wait.
-func closeClients(list []member) {
-	for _, m := range list {
-		_ = m.client.Close()
-	}
-}
-
-// choose returns a member that leads the job, or does not, and makes it the leader of etcd, or another one.
-func (j *hostedJob) choose(list []member, leadsJob, leadsEtcd bool) int {
-	j.t.Helper()
-	leader := j.leader(list[0].client)
-	chosen := slices.IndexFunc(list, func(m member) bool { return (m.node == leader) == leadsJob })
-	to := chosen
-	if !leadsEtcd {
-		to = (chosen + 1) % len(list)
-	}
-	var id, leads uint64
-	from := 0
-	for i, m := range list {
-		s, err := m.client.Status(j.bounded(), m.client.Endpoints()[0])
-		if err != nil {
-			j.t.Fatal(err)
-		}
-		if i == to {
-			id = s.Header.MemberId
-		}
-		if s.Header.MemberId == s.Leader {
-			from, leads = i, s.Leader
-		}
-	}
-	if leads != id {
-		if _, err := list[from].client.MoveLeader(j.bounded(), id); err != nil {
-			j.t.Fatal(err)
-		}
-	}
-	return chosen
-}
-
-// silence is how long a member of an etcd may be stopped until etcd's client gives it up.
-const silence = 13 * time.Second
-
-// TestHostFallsSilent: whatever a host was, the others go on without it soon after its lease is over and its connections have been given up,
-// and none of them loses its own lease.
-func TestHostFallsSilent(t *testing.T) {
-	testkit.Nightly(t, "it takes more than ten seconds")
-	t.Parallel()
-	for name, leads := range map[string]struct{ job, etcd bool }{
-		"leads nothing": {},
-		"leads etcd":    {etcd: true},
-		"leads the job": {job: true},
-		"leads both":    {job: true, etcd: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const ttl = 6 * time.Second
-			j := startHostedJob(t, ttl, 2*patience)
-			list := j.members()
-			chosen := j.choose(list, leads.job, leads.etcd)
-			victim, other := list[chosen].node, list[(chosen+1)%len(list)].client
-			before := j.leases(other)
-
-			begun := time.Now()
-			j.nodes[victim].signal(syscall.SIGSTOP)
-			j.expectAll(hostedNodes-1, victim)
-			took := time.Since(begun)
-			t.Logf("%.2f times the TTL", took.Seconds()/ttl.Seconds())
-			if took > silence+ttl {
-				t.Errorf("the others have gone on after %v", took)
-			}
-			after := j.leases(other)
-			if len(after) != hostedNodes-1 {
-				t.Errorf("leases of %d nodes: want %d", len(after), hostedNodes-1)
-			}
-			maps.DeleteFunc(before, func(key string, _ int64) bool { return after[key] == 0 })
-			if !maps.Equal(before, after) {
-				t.Errorf("nodes had leases %v, and have %v", before, after)
-			}
-
-			closeClients(list)
-			j.nodes[victim].signal(syscall.SIGKILL)
-			j.nodes[victim].end(-1)
-			j.finish()
-			for i, n := range j.nodes {
-				if i != victim {
-					n.end(0)
-				}
-			}
-		})
-	}
 }
 
 // deaths says how many hosts are killed; empty: as many as show that each may be, and again one that has come back.
@@ -337,29 +202,4 @@ func TestTwoHostsDie(t *testing.T) {
 	}
 	nodes[2].signal(syscall.SIGTERM)
 	nodes[2].end(143)
-}
-
-// TestEtcdIsKilled: of three that are hosted by hand one is killed, which leaves nothing, and started again by the same command.
-// Then another one is.
-func TestEtcdIsKilled(t *testing.T) {
-	testkit.Nightly(t, "it takes more than ten seconds")
-	t.Parallel()
-	args := []string{"etcd", "--rdzv-endpoint=" + loopback(t, 3), "--rdzv-token-file=" + tokenFile(t, secretToken)}
-	var nodes []*node
-	for range 3 {
-		nodes = append(nodes, startNode(t, args...))
-	}
-	for _, n := range nodes {
-		n.expect("serving: ")
-	}
-	for i := range 2 {
-		nodes[i].signal(syscall.SIGKILL)
-		nodes[i].end(-1)
-		nodes[i] = startNode(t, args...)
-		nodes[i].expect("serving: ")
-	}
-	for _, n := range nodes {
-		n.signal(syscall.SIGTERM)
-		n.end(0)
-	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/env/testing/clustertest"
 	"github.com/gorun/gorun/env/testing/hosttest"
-	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // A client is the machine on which gorun launch and the commands about its job run.
@@ -193,63 +192,4 @@ func TestLaunchedDrain(t *testing.T) {
 	if out := n.end(0); !strings.Contains(out, "host h3 has left the job after gorun drain; going on with the others") {
 		t.Errorf("%s", out)
 	}
-}
-
-// TestLaunchedScale: once gorun scale has said that a job needs one host, it goes on and succeeds without those that leave or are lost.
-func TestLaunchedScale(t *testing.T) {
-	t.Parallel()
-	testkit.Nightly(t, "takes 10 s and more")
-	const worker = "sleep 9757"
-	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 4})
-	c, release := newClient(t, h), newRelease(t)
-	n := c.launch("--hosts=h[1-4]", "--rdzv-id=train", "--heartbeat-timeout=5", "--rdzv-conf=ttl=3,last_call_timeout=1",
-		"sh", "-c", "echo ready $WORLD_SIZE; "+worker+" & "+release.await())
-	ready := func(hosts int) {
-		t.Helper()
-		for range hosts {
-			n.expect(fmt.Sprint("ready ", hosts))
-		}
-	}
-	ready(4)
-	c.want(0, `^job train may have 1 to 4 nodes from now on`, "scale", "train", "1:4")
-	killProcess(t, h.List[3], "TERM", "^gorun launched-node")
-	ready(3)
-	killProcess(t, h.List[1], "KILL", "^gorun launched-node")
-	ready(2)
-	h.List[2].Cut()
-	ready(1)
-	awaitNothing(t, worker, h.List[2])
-	release.create(t)
-	out := n.end(0)
-	for _, want := range []string{
-		"host h4 has left the job with exit code 143; going on with the others",
-		"host h2 has left the job with exit code 137; going on with the others",
-		"host h3: running the job: the host is lost: no sign of life for 5s; going on with the others",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-	awaitNothing(t, worker, h.List...)
-}
-
-// TestLaunchedScaleUp: a round with fewer hosts than gorun scale wants goes on, also if gorun launch learns only then that a host is lost.
-func TestLaunchedScaleUp(t *testing.T) {
-	t.Parallel()
-	testkit.Nightly(t, "takes 10 s and more")
-	h := clustertest.StartHosts(t, clustertest.HostsConfig{Hosts: 3})
-	c, release := newClient(t, h), newRelease(t)
-	n := c.launch("--hosts=h[1-3]", "--nnodes=1:3", "--rdzv-id=train", "--heartbeat-timeout=9", "--rdzv-conf=ttl=3,last_call_timeout=1",
-		"sh", "-c", "echo ready $WORLD_SIZE; "+release.await())
-	for range 3 {
-		n.expect("ready 3")
-	}
-	h.List[2].Cut()
-	for range 2 {
-		n.expect("ready 2")
-	}
-	c.want(0, `^job train may have 3 to 3 nodes from now on`, "scale", "train", "3:3")
-	n.expect("host h3: running the job: the host is lost: no sign of life for 9s; going on with the others")
-	release.create(t)
-	n.end(0)
 }

@@ -46,21 +46,6 @@ func TestJoinWithdrawnTooLate(t *testing.T) {
 	}
 }
 
-// TestBurst: nodes that come one shortly after the other make one round.
-func TestBurst(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 2, 4)
-	agents, rounds := fewer(t, j.agents(4), 2)
-	last := rounds[0].ID
-	first, second := later(j.agent("n4", nil)), later(j.agent("n5", nil))
-	wantNewRound(t, rounds)
-	rounds = append(together(t, agents), first(t), second(t))
-	same(t, rounds)
-	if r := rounds[0]; r.ID != last+1 || r.Restarts != 0 || r.Why != "more nodes have come: 2" {
-		t.Errorf("the next round is %s", show(r))
-	}
-}
-
 // TestDrain ends the job where too few nodes are left: all others are told the same.
 func TestDrain(t *testing.T) {
 	t.Parallel()
@@ -200,24 +185,3 @@ type stopped struct{}
 
 func (stopped) Error() string { return "stopped by a signal" }
 func (stopped) ExitCode() int { return 128 + 15 }
-
-// TestKeptOut: a host whose node has joined a job and been lost is kept out, and told so.
-func TestKeptOut(t *testing.T) {
-	t.Parallel()
-	j := newJob(t, startServer(t).client(), 1, 2)
-	j.config.LastCall = time.Second
-	stays := j.agent("n0", nil)
-	alone := together(t, []*agent{stays})
-	gone := j.agent("n1", nil)
-	other := later(gone)
-	wantNewRound(t, alone)
-	round := later(stays)(t)
-	same(t, []*rendezvous.Round{round, other(t)})
-	tied(t, stays, []*agent{gone})
-	gone.kill()
-	wantNewRound(t, []*rendezvous.Round{round})
-	together(t, []*agent{stays})
-	reasons := make(chan string, 100)
-	later(j.agent("n1", func(c *Config) { c.Waiting = func(reason string) { reasons <- reason } }))
-	hear(t, reasons, "; host n1.test is kept out, as its node did not stay; host n1.test is let in again in ")
-}
