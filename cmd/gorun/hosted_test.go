@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,15 +216,15 @@ func TestNobodyElse(t *testing.T) {
 	n := startNode(t, append(flags, "sh", "-c", "env; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; echo ready; exec sleep 1000")...)
 	n.expect("ready$")
 	addrs := listening(t, n.cmd.Process.Pid)
-	if !slices.Contains(addrs, endpoint) {
+	if !slices.Contains(addrs, netip.MustParseAddrPort(endpoint)) {
 		t.Errorf("it listens at %v, want %s", addrs, endpoint)
 	}
 	for _, addr := range addrs { // where the other agents call this one, too
-		if !strings.HasPrefix(addr, "127.0.0.1:") {
+		if !addr.Addr().IsLoopback() {
 			t.Errorf("it listens at %s", addr)
 		}
 		for name, connect := range strangers {
-			if err := connect(t, addr); err == nil {
+			if err := connect(t, addr.String()); err == nil {
 				t.Errorf("%s is let in at %s", name, addr)
 			}
 		}
@@ -271,33 +272,4 @@ func ask(t *testing.T, endpoint string, credentials *tls.Config) error {
 	defer cancel()
 	_, err = c.Get(ctx, "", clientv3.WithPrefix())
 	return err
-}
-
-// listening returns the addresses at which a process listens on TCP.
-func listening(t *testing.T, pid int) (addrs []string) {
-	t.Helper()
-	own := make(map[string]bool)
-	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil || len(fds) == 0 {
-		testkit.Cannot(t, "needs /proc")
-	}
-	for _, fd := range fds {
-		to, _ := os.Readlink(fd) // it may be closed by now
-		own[to] = true
-	}
-	for _, family := range []string{"tcp", "tcp6"} {
-		table, _ := os.ReadFile("/proc/net/" + family) // there may be no IPv6
-		for line := range strings.Lines(string(table)) {
-			f := strings.Fields(line)
-			if len(f) > 9 && f[3] == "0A" && own["socket:["+f[9]+"]"] {
-				var ip [4]byte
-				var port int
-				if _, err := fmt.Sscanf(f[1], "%02x%02x%02x%02x:%04x", &ip[3], &ip[2], &ip[1], &ip[0], &port); err != nil {
-					t.Fatal(err)
-				}
-				addrs = append(addrs, fmt.Sprintf("%s:%d", net.IP(ip[:]), port))
-			}
-		}
-	}
-	return addrs
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -98,7 +99,7 @@ func (j *hostedJob) client(endpoint string) *clientv3.Client {
 func (j *hostedJob) owner(addr string) int {
 	j.t.Helper()
 	for i, n := range j.nodes {
-		if slices.Contains(listening(j.t, n.cmd.Process.Pid), addr) {
+		if slices.Contains(listening(j.t, n.cmd.Process.Pid), netip.MustParseAddrPort(addr)) {
 			return i
 		}
 	}

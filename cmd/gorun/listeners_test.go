@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -13,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
+	"github.com/gorun/gorun/launcher/proc"
 )
 
 // What listens, as docs/security.md has it in the first column of its table.
@@ -76,8 +78,8 @@ func TestWhatListens(t *testing.T) {
 			agents, workers := make(map[string]bool), make(map[string]bool)
 			for _, n := range nodes {
 				collectListeners(t, n.cmd.Process.Pid, agents)
-				for _, pid := range descendants(t, n.cmd.Process.Pid) {
-					collectListeners(t, pid, workers)
+				for _, p := range proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Parent == n.cmd.Process.Pid }) {
+					collectListeners(t, p.Pid, workers)
 				}
 			}
 			if got, want := slices.Sorted(maps.Keys(agents)), addresses(c.agent); !slices.Equal(got, want) {
@@ -149,37 +151,41 @@ func documentedListeners(t *testing.T) map[string]bool {
 	return rows
 }
 
-// collectListeners adds the addresses at which a process listens on TCP.
+// collectListeners adds the addresses at which a process listens on TCP, without their ports.
 func collectListeners(t *testing.T, pid int, at map[string]bool) {
 	t.Helper()
-	inodes := make(map[string]bool)
-	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fd := range fds {
-		if to, err := os.Readlink(fd); err == nil {
-			inodes[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
-		}
-	}
-	for _, name := range []string{"tcp", "tcp6"} {
-		file, err := os.Open(fmt.Sprintf("/proc/%d/net/%s", pid, name))
-		if err != nil {
-			continue
-		}
-		for lines := bufio.NewScanner(file); lines.Scan(); {
-			if f := strings.Fields(lines.Text()); len(f) > 9 && f[3] == "0A" && inodes[f[9]] {
-				at[kernelAddress(t, f[1])] = true
-			}
-		}
-		_ = file.Close()
+	for _, addr := range listening(t, pid) {
+		at[addr.Addr().String()] = true
 	}
 }
 
-// kernelAddress reads the address of /proc/net/tcp: words of 32 bits in the machine's order, then the port.
-func kernelAddress(t *testing.T, text string) string {
+// listening returns the addresses at which a process listens on TCP. There are none if it has ended.
+func listening(t *testing.T, pid int) (addrs []netip.AddrPort) {
 	t.Helper()
-	host, _, _ := strings.Cut(text, ":")
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		testkit.Cannot(t, "needs /proc")
+	}
+	own := make(map[string]bool)
+	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is right
+	for _, fd := range fds {
+		to, _ := os.Readlink(fd) // it may be closed by now
+		own[to] = true
+	}
+	for _, family := range []string{"tcp", "tcp6"} {
+		table, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, family)) // there may be no IPv6
+		for line := range strings.Lines(string(table)) {
+			if f := strings.Fields(line); len(f) > 9 && f[3] == "0A" && own["socket:["+f[9]+"]"] {
+				addrs = append(addrs, kernelAddress(t, f[1]))
+			}
+		}
+	}
+	return addrs
+}
+
+// kernelAddress reads an address of /proc/net/tcp: words of 32 bits in the machine's order, then the port.
+func kernelAddress(t *testing.T, text string) netip.AddrPort {
+	t.Helper()
+	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)
 	if err != nil {
 		t.Fatal(err)
@@ -188,38 +194,11 @@ func kernelAddress(t *testing.T, text string) string {
 		slices.Reverse(word)
 	}
 	addr, _ := netip.AddrFromSlice(raw)
-	return addr.Unmap().String()
-}
-
-// descendants are the processes below a process.
-func descendants(t *testing.T, root int) (pids []int) {
-	t.Helper()
-	children := make(map[int][]int)
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	number, err := strconv.ParseUint(port, 16, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range stats {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		after := string(text[strings.LastIndexByte(string(text), ')')+1:])
-		if f := strings.Fields(after); len(f) > 1 {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			parent, _ := strconv.Atoi(f[1])
-			children[parent] = append(children[parent], pid)
-		}
-	}
-	var below func(int)
-	below = func(pid int) {
-		for _, child := range children[pid] {
-			pids = append(pids, child)
-			below(child)
-		}
-	}
-	below(root)
-	return pids
+	return netip.AddrPortFrom(addr.Unmap(), uint16(number))
 }
 
 // ranksBinary is this test binary, under the name by which it is the worker that links comm.
