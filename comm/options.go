@@ -92,6 +92,11 @@ func WithLogger(l *slog.Logger) Option { return option(func(c *config) { c.Log =
 // machines, long collectives are slower with it: this rank does not work in two goroutines at once.
 func WithPoll(poll func() error) Option { return option(func(c *config) { c.Poll = poll }) }
 
+// WithBufferCheck makes every call refuse a buffer that is not memory of this process, or that it may not write to where
+// the call does: the error is an [ArgumentError], and nothing is sent. Without it, such a buffer ends the process. Slices
+// of Go are always memory: this is for programs in other languages. It looks at the first and the last byte of a buffer.
+func WithBufferCheck() Option { return option(func(c *config) { c.CheckBuffers = true }) }
+
 // WithToken sets the secret by which ranks authenticate each other. The default is GORUN_TOKEN. All ranks have the
 // same token. Without one all ranks must run for one user on one machine: see "A token" in docs/comm.md.
 func WithToken(token string) Option { return option(func(c *config) { c.Token = token }) }

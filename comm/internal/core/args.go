@@ -35,10 +35,17 @@ type Blocks struct {
 var ErrNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
 
 // check returns what is wrong with the arguments of a call on g.
-func (a *Args) check(g *Group, b *Blocks) (err error) {
+func (a *Args) check(g *Group, b *Blocks) error {
 	if g == NoGroup {
 		return ErrNoGroup
 	}
+	if err := a.checkLengths(g, b); err != nil || !g.World.CheckBuffers {
+		return err
+	}
+	return a.touch(g, b)
+}
+
+func (a *Args) checkLengths(g *Group, b *Blocks) (err error) {
 	if a.Op != nil {
 		if a.kernel, err = a.Op.Resolve(a.Kind, a.Type, a.Count); err != nil {
 			return err

@@ -60,6 +60,10 @@ func (m *PointToPoint) Set(g *Group, kind call.Kind, t reduce.Type, buf []byte, 
 		m.Refuse(fmt.Errorf("tag %d: want 0 to %d, or AnyTag", m.tag, MaxTag))
 	case (isSend || peer != AnySource) && !g.Has(peer):
 		m.Refuse(noRank(g, peer))
+	case g.World.CheckBuffers:
+		if err := m.touch(); err != nil {
+			m.Refuse(err)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ type World struct {
 	// ends with that. nil: nothing is called.
 	Poll func() error
 
+	// CheckBuffers says that calls refuse buffers that are no memory.
+	CheckBuffers bool
+
 	// WithDeath returns a failure with the death of the rank that it names, if the agent knows one. It may wait a
 	// moment for the agent. nil: this process has no rounds.
 	WithDeath func(*diagnosis.Failure) *diagnosis.Failure

@@ -23,6 +23,7 @@ type Config struct {
 	NotifyTimeout time.Duration // see endpoint.Options.News
 	FlightOnQuit  bool          // SIGQUIT prints the flight recorders
 	Poll          func() error  // see core.World
+	CheckBuffers  bool          // see core.World
 }
 
 // isOfRound reports whether the world is the one that the environment describes: the world of the round.
@@ -162,7 +163,7 @@ func (p *Process) Open(cfg *Config, met *bootstrap.World) (*World, error) {
 		}),
 		leave: []func(){met.Leave},
 	}
-	w.Poll = cfg.Poll
+	w.Poll, w.CheckBuffers = cfg.Poll, cfg.CheckBuffers
 	if rejoins {
 		w.round = p.membership().Round()
 		w.WithDeath = w.withDeath
