@@ -144,18 +144,6 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	})
 }
 
-func TestRunEndOfContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestbed(t, 3, []script{{obeys: 143}})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := Run(ctx, s.config); text(err) != "stopped by signal 15 (SIGTERM)" {
-			t.Errorf("Run: %v", err)
-		}
-		s.wantStory("0s start", "0s port released", "1m0s stop terminated")
-	})
-}
-
 // churn is a rendezvous whose first round ends after a minute.
 type churn struct {
 	rendezvous.Rendezvous

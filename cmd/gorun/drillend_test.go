@@ -38,20 +38,6 @@ func (d driller) fails(t *testing.T) {
 	}
 }
 
-// noPicture: what cannot be written costs nothing else.
-func (d driller) noPicture(t *testing.T) {
-	testkit.Nightly(t, "other drills end in the same way")
-	c, stderr, _ := d.command(t, "--svg=/dev/full", "--nodes=2", "--nproc-per-node=1", "--on-failure=replace", "worker-kill")
-	out, _ := c.Output()
-	if code := c.ProcessState.ExitCode(); code != 1 || !regexp.MustCompile(`(?m)^worker-kill +replace .* yes +none$`).Match(out) {
-		t.Errorf("exit code %d, the table is\n%s", code, out)
-	}
-	want := regexp.MustCompile(`(?m)^worker-kill, replace: held, noticed after [0-9]+ ms, new round after [0-9]+ ms, first correct operation after [0-9]+ ms$`)
-	if text := stderr.String(); !strings.HasSuffix(text, "\ngorun: write /dev/full: no space left on device\n") || !want.MatchString(text) {
-		t.Errorf("stderr is\n%s", text)
-	}
-}
-
 // interrupted: nothing is left, not even of an agent that is suspended, and the table has the scenarios before.
 func (d driller) interrupted(t *testing.T) {
 	c, _, _ := d.command(t, "-v", "--on-failure=replace", "worker-kill", "agent-stop")

@@ -37,19 +37,6 @@ func (d driller) program(t *testing.T) {
 	}
 }
 
-// loudProgram: what a program writes, and how much, does not keep the drill from reading what the agents say.
-func (d driller) loudProgram(t *testing.T) {
-	testkit.Nightly(t, "one drill with a program shows most")
-	const script = `head -c 20000000 /dev/zero | tr '\0' x >&2; echo >&2
-echo '00:00 [WARN]  gorun: [default] Worker group FAILED. 0/3 attempts left; will restart worker group: rank 7 on moon: fake; restart 1 of 3' >&2
-for i in $(seq 100); do echo step $i; sleep 0.1; done`
-	c, stderr, _ := d.command(t, "--on-failure=restart", "--after=2s", "--nodes=2", "--nproc-per-node=1", "worker-kill", "--", "sh", "-c", script)
-	out, err := c.Output()
-	if err != nil || !regexp.MustCompile(`(?m)^worker-kill .* yes +none$`).Match(out) {
-		t.Errorf("%v, the table is\n%s\n%s", err, out, stderr)
-	}
-}
-
 // survivors: a program that takes part in --on-failure=replace.
 func (d driller) survivors(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -63,21 +50,6 @@ func (d driller) survivors(t *testing.T) {
 	if !strings.Contains(stderr.String(), "worker-kill, replace: of 5 workers that the fault did not hit, 5 have lived on") {
 		t.Errorf("stderr is\n%s", stderr)
 	}
-}
-
-// badProgram: one that does not survive a restart does not hold. It prints nothing after that, or the drill might see four workers that go on. The
-// error files that gorun keeps of it do not count as left over.
-func (d driller) badProgram(t *testing.T) {
-	testkit.Nightly(t, "one drill with a program shows most")
-	const script = `test $TORCHELASTIC_RESTART_COUNT = 0 || { echo '{"message": "no luck"}' >$TORCHELASTIC_ERROR_FILE; exit 7; }
-for i in $(seq 1000); do echo step; sleep 0.1; done`
-	c, stderr, temp := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "--timeout=30s", "worker-kill", "--", "sh", "-c", script)
-	out, _ := c.Output()
-	want := regexp.MustCompile(`(?m)^worker-kill .* NO +none$(?s:.*)^worker-kill, restart: NO: .*has ended: exit status 7(: .*)?$`)
-	if code := c.ProcessState.ExitCode(); code != 1 || !want.Match(out) {
-		t.Errorf("exit code %d, the table is\n%s\n%s", code, out, stderr)
-	}
-	empty(t, temp)
 }
 
 // slowEnd: when the job has failed, the drill lets the workers of other nodes end as they do without a drill. The drill may kill either rank,

@@ -254,16 +254,3 @@ func TestNoPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// TestTopLevel: the tree has these folders, and no others.
-func TestTopLevel(t *testing.T) {
-	list, err := os.ReadDir(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range list {
-		if d.IsDir() && !strings.HasPrefix(d.Name(), ".") && !slices.Contains([]string{"agent", "cmd", "comm", "docs", "env", "launcher", "rendezvous", "scripts"}, d.Name()) {
-			t.Errorf("folder %s: a package for several of these folders belongs below env", d.Name())
-		}
-	}
-}
