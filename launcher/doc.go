@@ -14,7 +14,8 @@
 //
 // # The guard
 //
-// A gang has one guard, a process between the agent and its workers:
+// A gang has one guard, a process between the agent and its workers. If it dies, they die, and those that replace
+// them (see Gang.Replace) have another:
 //
 //	agent ── guard ── worker 0 ── ...
 //	              └── worker 1 ── ...

@@ -16,7 +16,7 @@ import (
 // program: the user's own is judged by its exit code, the restarts and its lines.
 func (d driller) program(t *testing.T) {
 	c, stderr, _ := d.command(t, "--on-failure=restart", "--after=1ms", "--nodes=2", "worker-kill", "worker-oom", "scale-down",
-		"--", "sh", "-c", "for i in $(seq 100); do echo step $i; sleep 0.1; done")
+		"--", "sh", "-c", "for i in $(seq 50); do echo step $i; sleep 0.1; done")
 	out, err := c.Output()
 	if err != nil {
 		t.Errorf("%v\n%s", err, stderr)

@@ -40,7 +40,7 @@ func TestRanksOnSeveralHosts(t *testing.T) {
 	ranks := []int{2, 1, 3} // of each node
 	nodes, said := make([]*exec.Cmd, len(ranks)), make([]bytes.Buffer, len(ranks))
 	for i, n := range ranks {
-		nodes[i] = exec.CommandContext(t.Context(), gorun, "bench", "-b4", "-e1M", "-f16", "-n2", "-w1", "-rall", "--json",
+		nodes[i] = exec.CommandContext(t.Context(), gorun, "bench", "-b4", "-e256K", "-f256", "-n1", "-w1", "-rall", "--json",
 			"--rdzv-backend=embedded", "--rdzv-endpoint="+hosts.Addr(0), "--rdzv-token-file="+token,
 			fmt.Sprint("--nnodes=", len(ranks)), fmt.Sprint("--node-rank=", i), fmt.Sprint("--nproc-per-node=", n))
 		nodes[i].Env = append(os.Environ(), "TMPDIR="+dir)
