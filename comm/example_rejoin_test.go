@@ -43,3 +43,14 @@ func ExampleRejoin() {
 		log.Fatal(err)
 	}
 }
+
+// Ranks meet in a directory of their own choice, in each round.
+func ExampleWithRoundStore() {
+	world, err := comm.Init(context.Background(), comm.WithRoundStore(func(context.Context) (comm.Store, error) {
+		return comm.NewFileStore("/shared/where-my-job-meets")
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer world.Close()
+}

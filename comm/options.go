@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -41,8 +42,15 @@ func WithRank(rank, size int) Option {
 	return option(func(c *config) { c.Rank, c.Size, c.Ranked = rank, size, true })
 }
 
-// WithStore makes ranks meet in s. You have to close s yourself.
+// WithStore makes ranks meet in s. You have to close s yourself. No agent knows of such a world: see [WithRoundStore].
 func WithStore(s Store) Option { return option(func(c *config) { c.Store = s }) }
+
+// WithRoundStore makes ranks meet in the store that open returns, and otherwise as the environment says, so that [Rejoin]
+// can follow: it calls open again, once the environment is that of the next round. comm closes the store when ranks have
+// met.
+func WithRoundStore(open func(ctx context.Context) (Store, error)) Option {
+	return option(func(c *config) { c.OpenStore = open })
+}
 
 // WithTimeout limits one operation, and Init itself. The default is 30 minutes.
 func WithTimeout(d time.Duration) GroupOption {

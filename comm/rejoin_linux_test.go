@@ -2,6 +2,7 @@ package comm
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -95,4 +96,37 @@ func TestEveryOperationEndsWhenARankDies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRejoinInAStore: a world whose ranks have met in a store of their own is still that of the round, whose agent says
+// who has died, and the next one meets in the same way.
+func TestRejoinInAStore(t *testing.T) {
+	testkit.WithoutRace(t)
+	a := newTestAgent(t, "store", 3, "COMM_TEST_STORE="+filepath.Join(t.TempDir(), "store"))
+	a.join()
+	for range 2 {
+		for rank, w := range a.workers {
+			if rank != victim {
+				w.do("run", "Recv")
+			}
+		}
+		survivors := slices.Delete(slices.Clone(a.workers), victim, victim+1)
+		a.lose(victim)
+		for _, w := range survivors {
+			if r := w.result(); r.Kind != "peer" || r.Peer.Rank != victim || r.Peer.Death == nil {
+				t.Errorf("rank %d got %s", w.rank, r.Error)
+			}
+		}
+		a.next(3)
+		for _, w := range a.workers {
+			w.join()
+		}
+		for rank, r := range a.results() {
+			if r.Error != "" {
+				t.Fatalf("rank %d in round %d: %s", rank, a.round, r.Error)
+			}
+		}
+		a.all("check")
+	}
+	a.all("close")
 }

@@ -52,6 +52,10 @@ func runSurvivor(network string) int {
 		options = append(options, WithTransport("tcp"), option(notNear))
 	case "shm":
 		options = append(options, WithTransport("shm"))
+	case "store":
+		options = append(options, WithRoundStore(func(context.Context) (Store, error) {
+			return NewFileStore(os.Getenv("COMM_TEST_STORE"))
+		}))
 	}
 	if os.Getenv("COMM_TEST_PASSES_TOKEN") != "" {
 		options = append(options, WithToken(os.Getenv("GORUN_TOKEN")))

@@ -13,6 +13,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
 	"github.com/gorun/gorun/comm/internal/plan"
+	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/env"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	FlightOnQuit  bool          // SIGQUIT prints the flight recorders
 	Poll          func() error  // see core.World
 	CheckBuffers  bool          // see core.World
+
+	// OpenStore returns the store in which ranks of a round meet; nil: they meet elsewhere. It is called for each round.
+	OpenStore func(ctx context.Context) (store.Store, error)
 }
 
 // isOfRound reports whether the world is the one that the environment describes: the world of the round.
@@ -67,7 +71,7 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 	defer reportWaiting(file)()
 	var met *bootstrap.World
 	err := cfg.polled(during, func(ctx context.Context) (err error) {
-		met, err = bootstrap.Join(ctx, cfg.Config)
+		met, err = cfg.meet(ctx)
 		return err
 	})
 	if err != nil {
@@ -98,6 +102,20 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 	stop := w.round.AfterFinal(w.onFinal)
 	w.leave = append(w.leave, func() { stop() })
 	return w, nil
+}
+
+// meet meets the other ranks.
+func (c *Config) meet(ctx context.Context) (*bootstrap.World, error) {
+	cfg := c.Config
+	if c.OpenStore != nil {
+		s, err := c.OpenStore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = s.Close() }() // ranks have met, or have not
+		cfg.Store = s
+	}
+	return bootstrap.Join(ctx, cfg)
 }
 
 // polled calls f, and Poll as long as f has not returned. If Poll returns an error, the context of f ends.
