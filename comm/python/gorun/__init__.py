@@ -1,0 +1,120 @@
+"""gorun for Python: collectives and messages for numpy, torch and other buffers on CPUs.
+
+>>> import gorun, numpy
+>>> world = gorun.init()
+>>> grads = numpy.ones(3, numpy.float32)
+>>> world.all_reduce(grads, gorun.AVG)
+
+Start the program with gorun --nproc-per-node 4 train.py.
+"""
+
+import ctypes
+import os
+import threading
+import weakref
+from ctypes import byref, c_size_t, c_uint64, c_void_p
+from typing import Any, Dict, Optional, Sequence, Union
+
+from ._group import (
+    ANY_SOURCE, ANY_TAG, AVG, BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROD, SUM, Group, Received, Work,
+)  # fmt: skip
+from ._library import (
+    AbortError, ArgumentError, ClosedError, DeadlockError, Error, ForkedError, MismatchError, MissingKeysError, MissingRanksError,
+    NoRejoinError, Options, PeerError, RoundOverError, TruncateError, library,
+)  # fmt: skip
+
+__all__ = [
+    "ANY_SOURCE", "ANY_TAG", "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD", "SUM",
+    "AbortError", "ArgumentError", "ClosedError", "DeadlockError", "Error", "ForkedError", "Group", "MismatchError",
+    "MissingKeysError", "MissingRanksError", "NoRejoinError", "PeerError", "Received", "RoundOverError", "TruncateError", "Work",
+    "empty", "exit_code", "flight", "init", "rejoin",
+]  # fmt: skip
+
+
+def init(
+    init_method: Optional[str] = None,
+    rank: int = 0,
+    size: int = 0,
+    transport: Optional[str] = None,
+    token: Optional[str] = None,
+    timeout: float = 0,
+) -> Group:
+    """Joins the world and returns it, once every rank has come.
+
+    Without arguments it takes rank and size from the environment that gorun, torchrun or a resource manager sets. timeout
+    limits one operation, and init itself, in seconds; 0 is 30 minutes. In the main thread, calls that wait run Python's
+    signal handlers, so Ctrl-C ends them.
+    """
+    lib = library()
+    if threading.current_thread() is threading.main_thread():
+        lib.watch_signals()
+    options = Options(
+        _text(init_method), rank, size, 0, _text(transport), _text(token), timeout, 0
+    )
+    return _joined(lambda handle: lib.init(byref(options), byref(handle)))
+
+
+def rejoin() -> Group:
+    """Returns the world of the next round, after a failure that this process has outlived. The one before is closed."""
+    return _joined(lambda handle: library().rejoin(byref(handle)))
+
+
+def _joined(join: Any) -> Group:
+    handle = c_uint64()
+    join(handle)
+    _take_environment()
+    return Group(handle.value)
+
+
+def _take_environment() -> None:
+    """Shows in os.environ what the library has changed: the rank and the round of this process."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype, getenv.argtypes = ctypes.c_char_p, [ctypes.c_char_p]
+    names = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    for name in names | {n for n in os.environ if n.startswith(("GORUN_", "ROLE_", "TORCHELASTIC_"))}:
+        value = getenv(name.encode())
+        if value is not None and os.environ.get(name) != value.decode():
+            os.environ[name] = value.decode()
+
+
+def _text(text: Optional[str]) -> Optional[bytes]:
+    return None if text is None else text.encode()
+
+
+def empty(group: Group, shape: Union[int, Sequence[int]], dtype: Any = "float32") -> Any:
+    """Returns an array of numpy in memory that the ranks of a machine share. Collectives on it copy nothing."""
+    import numpy
+
+    made: Dict[str, Any] = {"shape": (shape,) if isinstance(shape, int) else tuple(shape), "dtype": numpy.dtype(dtype)}
+    size = made["dtype"].itemsize
+    for n in made["shape"]:
+        size *= n
+    memory = c_void_p()
+    library().alloc(group._handle, c_size_t(size), byref(memory))
+    if not memory.value:
+        return numpy.empty(**made)
+    owner = (ctypes.c_char * size).from_address(memory.value)
+    weakref.finalize(owner, _free, memory.value)
+    return numpy.frombuffer(owner, dtype=made["dtype"]).reshape(made["shape"])
+
+
+def _free(address: int) -> None:
+    try:
+        library().free(address)
+    except Error:
+        pass  # the world has been closed, and its memory with it
+
+
+def flight() -> str:
+    """Returns the last operations of every open group in JSON, one group a line."""
+    length = c_size_t()
+    library().flight(None, 0, byref(length))
+    text = ctypes.create_string_buffer(length.value + (1 << 16))
+    library().flight(text, len(text), byref(length))
+    return text.value.decode()
+
+
+def exit_code() -> int:
+    """Returns the exit code with which the process should end because of its last error; gorun learns which rank is at fault."""
+    code: int = library().exit_code()
+    return code

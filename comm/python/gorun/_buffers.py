@@ -1,0 +1,136 @@
+"""Where the elements of a buffer are: of numpy, torch, or anything that has Python's buffer protocol."""
+
+import ctypes
+import sys
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from ._library import ArgumentError
+
+INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64 = range(1, 9)
+FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, FLOAT16, BFLOAT16 = range(9, 15)
+
+# numpy's kinds and sizes
+_numpy: Dict[str, int] = {
+    "i1": INT8, "i2": INT16, "i4": INT32, "i8": INT64, "u1": UINT8, "u2": UINT16, "u4": UINT32, "u8": UINT64,
+    "f2": FLOAT16, "f4": FLOAT32, "f8": FLOAT64, "c8": COMPLEX64, "c16": COMPLEX128, "b1": UINT8,
+}  # fmt: skip
+# struct's formats; those of integers depend on the machine, so their sizes count
+_signed, _unsigned = "bhilqn", "BHILQN"
+_floats = {"e": FLOAT16, "f": FLOAT32, "d": FLOAT64, "Zf": COMPLEX64, "Zd": COMPLEX128, "?": UINT8, "c": UINT8}
+_torch: Dict[str, int] = {
+    "torch.int8": INT8, "torch.int16": INT16, "torch.int32": INT32, "torch.int64": INT64, "torch.uint8": UINT8,
+    "torch.uint16": UINT16, "torch.uint32": UINT32, "torch.uint64": UINT64, "torch.float16": FLOAT16,
+    "torch.float32": FLOAT32, "torch.float64": FLOAT64, "torch.complex64": COMPLEX64, "torch.complex128": COMPLEX128,
+    "torch.bfloat16": BFLOAT16, "torch.bool": UINT8,
+}  # fmt: skip
+_native = "<" if sys.byteorder == "little" else ">"
+
+
+class Place(NamedTuple):
+    """Where elements are, how many, and of which type. It keeps what they belong to alive."""
+
+    address: Optional[int]
+    count: int
+    type: int
+    owner: Any
+
+
+class _PyBuffer(ctypes.Structure):
+    _fields_ = [
+        ("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def place(op: str, name: str, buffer: Any, writable: bool) -> Place:
+    """Returns where buffer is. op and name are for errors."""
+    for of in (_of_torch, _of_numpy):
+        found = of(op, name, buffer, writable)
+        if found is not None:
+            return found
+    return _of_protocol(op, name, buffer, writable)
+
+
+def _refuse(op: str, name: str, why: str) -> ArgumentError:
+    return ArgumentError("gorun: %s: %s %s" % (op, name, why))
+
+
+def _of_torch(op: str, name: str, t: Any, writable: bool) -> Optional[Place]:
+    if not hasattr(t, "data_ptr"):
+        return None
+    if t.device.type != "cpu":
+        raise _refuse(op, name, "is on %s: move it to the CPU" % t.device)
+    if not t.is_contiguous():
+        raise _refuse(op, name, "is not contiguous: use contiguous()")
+    code = _torch.get(str(t.dtype))
+    if code is None:
+        raise _refuse(op, name, "has type %s, which gorun does not have" % t.dtype)
+    return Place(t.data_ptr(), t.numel(), code, t)
+
+
+def _of_numpy(op: str, name: str, a: Any, writable: bool) -> Optional[Place]:
+    of = getattr(a, "__array_interface__", None)
+    if not isinstance(of, dict) or of.get("data") is None:
+        return None
+    order, kind = of["typestr"][0], of["typestr"][1:]
+    code = _numpy.get(kind)
+    if kind == "V2" and str(getattr(a, "dtype", "")) == "bfloat16":  # of package ml_dtypes
+        code = BFLOAT16
+    if code is None:
+        raise _refuse(op, name, "has type %s, which gorun does not have" % getattr(a, "dtype", kind))
+    if order not in ("|", "=", _native):
+        raise _refuse(op, name, "is not in the byte order of this machine")
+    if of.get("strides") is not None:
+        raise _refuse(op, name, "is not contiguous: use numpy.ascontiguousarray")
+    address, readonly = of["data"]
+    if readonly and writable:
+        raise _refuse(op, name, "is read-only, and would be written to")
+    count = 1
+    for n in of["shape"]:
+        count *= n
+    return Place(address, count, code, a)
+
+
+def _of_protocol(op: str, name: str, buffer: Any, writable: bool) -> Place:
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise _refuse(op, name, "is %s: want an array of numpy or torch, or another buffer" % type(buffer).__name__) from None
+    if not view.c_contiguous:
+        raise _refuse(op, name, "is not contiguous")
+    if view.readonly and writable:
+        raise _refuse(op, name, "is read-only, and would be written to")
+    code = _of_format(view.format, view.itemsize)
+    if code is None:
+        raise _refuse(op, name, "has format %r, which gorun does not have" % view.format)
+    if view.nbytes == 0:
+        return Place(None, 0, code, view)
+    c = _PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(c), 0)
+    address = c.buf
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(c))
+    return Place(address, view.nbytes // view.itemsize, code, view)  # the view keeps the memory where it is
+
+
+def _of_format(text: str, size: int) -> Optional[int]:
+    if text[:1] in "@=<>!" and len(text) > 1:
+        if text[0] not in "@=" + _native and size > 1:
+            return None
+        text = text[1:]
+    if text in _floats:
+        return _floats[text]
+    if len(text) == 1 and text in _signed:
+        return {1: INT8, 2: INT16, 4: INT32, 8: INT64}.get(size)
+    if len(text) == 1 and text in _unsigned:
+        return {1: UINT8, 2: UINT16, 4: UINT32, 8: UINT64}.get(size)
+    return None
+
+
+def pair(op: str, buffer: Any, out: Any) -> Tuple[Place, Place]:
+    """Returns where the input and the output of a call are, which have one type."""
+    src = place(op, "the buffer", buffer, False)
+    dst = place(op, "out", out, True)
+    if src.type != dst.type:
+        raise ArgumentError("gorun: %s: the buffer and out have different types" % op)
+    return src, dst
