@@ -6,6 +6,7 @@ import "C"
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 	"unsafe"
 
@@ -18,7 +19,26 @@ var (
 )
 
 //export goOnGroup
-func goOnGroup(c *C.struct_call) C.int { return fail(onGroup(c)) }
+func goOnGroup(c *C.struct_call) C.int {
+	if c.list != nil || c.in_counts != nil || c.out_counts != nil {
+		return fail(onLists(c))
+	}
+	return fail(onGroup(c))
+}
+
+// onLists is onGroup. If a list is not where its pointer says, that is an error.
+func onLists(c *C.struct_call) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		fault := recover()
+		if at, ok := fault.(interface{ Addr() uintptr }); ok {
+			err = refuse(names[c.kind], "a list cannot be read: there is no memory at %#x", at.Addr())
+		} else if fault != nil {
+			panic(fault)
+		}
+	}()
+	return onGroup(c)
+}
 
 func onGroup(c *C.struct_call) error {
 	g, ok := groups.get(uint64(c.comm))

@@ -14,37 +14,7 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// prefix has the library in lib, its header in include, and gorun in bin.
-var prefix string
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(func() int {
-		var err error
-		if prefix, err = os.MkdirTemp("", "libgorun-"); err != nil {
-			return 1
-		}
-		defer os.RemoveAll(prefix)
-		return testkit.OwnSettings(m).Run()
-	}())
-}
-
 var update = flag.Bool("update", false, "write testdata/abi.txt")
-
-// build builds the library and gorun.
-func build(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
-		testkit.Cannot(t, "gcc: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(prefix, "lib")); err == nil {
-		return
-	}
-	run(t, exec.CommandContext(t.Context(), "../../scripts/library", prefix))
-	gorun := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(prefix, "bin")+"/", "../../cmd/gorun")
-	gorun.Env = append(os.Environ(), "CGO_ENABLED=0")
-	run(t, gorun)
-}
 
 func run(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
@@ -55,8 +25,17 @@ func run(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// compile compiles a program of testdata.
-func compile(t *testing.T, name string) (program string) {
+func gorun(t *testing.T) string {
+	t.Helper()
+	path, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compile compiles a program of testdata with the library in prefix.
+func compile(t *testing.T, prefix, name string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), name)
 	lib := filepath.Join(prefix, "lib")
@@ -67,7 +46,7 @@ func compile(t *testing.T, name string) (program string) {
 
 // TestPrograms runs a program for each family of calls under gorun.
 func TestPrograms(t *testing.T) {
-	build(t)
+	prefix, gorun := testkit.Library(t, "../.."), gorun(t)
 	for _, c := range []struct {
 		name, flags string
 		code        int
@@ -82,8 +61,8 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			args := append(strings.Fields(c.flags), "--no-python", compile(t, c.name))
-			cmd := exec.CommandContext(t.Context(), filepath.Join(prefix, "bin", "gorun"), args...)
+			args := append(strings.Fields(c.flags), "--no-python", compile(t, prefix, c.name))
+			cmd := exec.CommandContext(t.Context(), gorun, args...)
 			cmd.Env = append(os.Environ(), "STORE="+t.TempDir())
 			out, _ := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != c.code {
@@ -101,7 +80,7 @@ func TestPrograms(t *testing.T) {
 // TestABI: testdata/abi.txt is what gorun.h declares, without comments. If what is there changes, and not only more is
 // added, GORUN_ABI and the library's name change. The library has these functions and no other symbols.
 func TestABI(t *testing.T) {
-	build(t)
+	prefix := testkit.Library(t, "../..")
 	text, err := os.ReadFile("gorun.h")
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +114,7 @@ func TestABI(t *testing.T) {
 
 // TestPage runs the commands of docs/c.md that are marked "console library", with its program.
 func TestPage(t *testing.T) {
-	build(t)
+	prefix, gorun := testkit.Library(t, "../.."), gorun(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +124,13 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.Symlink(prefix, filepath.Join(dir, "build")); err != nil { // as scripts/library would make it
-		t.Fatal(err)
+	for _, part := range []string{"lib", "include"} { // as scripts/library would make them
+		if err := os.MkdirAll(filepath.Join(dir, "build"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(prefix, part), filepath.Join(dir, "build", part)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	commands := 0
 	for _, block := range regexp.MustCompile("(?ms)^```(c|console library)\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
@@ -163,7 +147,7 @@ func TestPage(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "PATH="+filepath.Join(prefix, "bin")+":"+os.Getenv("PATH"))
+			cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(gorun)+":"+os.Getenv("PATH"))
 			lines := slices.Sorted(strings.Lines(run(t, cmd)))
 			if got := strings.Join(lines, ""); got != want {
 				t.Errorf("%s: got\n%swant\n%s", command, got, want)

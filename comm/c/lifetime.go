@@ -35,7 +35,7 @@ func goVersion() *C.char { return version() }
 //export goInit
 func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
 	takeEnvironment()
-	opts := []comm.Option{comm.WithFlightOnQuit(false)}
+	opts := []comm.Option{comm.WithFlightOnQuit(false), comm.WithBufferCheck()}
 	if o.init_method != nil {
 		opts = append(opts, comm.WithInitMethod(C.GoString(o.init_method)))
 	}

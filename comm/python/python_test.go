@@ -27,19 +27,10 @@ func python(t *testing.T) string {
 
 // TestPrograms runs the programs of folder tests under gorun, on so many ranks.
 func TestPrograms(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		testkit.Cannot(t, "gcc: %v", err)
-	}
-	path, prefix := python(t), t.TempDir()
-	build := exec.CommandContext(t.Context(), "../../scripts/library", prefix)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	gorun := filepath.Join(prefix, "gorun")
-	link := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", gorun, "../../cmd/gorun")
-	link.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := link.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	path, prefix := python(t), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		program, says string

@@ -24,6 +24,11 @@ int main(void)
 	wants_error(gorun_ibarrier(world, NULL), GORUN_ERR_ARGUMENT, "work is NULL");
 	wants_error(gorun_iall_reduce(world, &one, &one, 1, 99, GORUN_SUM, &work), GORUN_ERR_ARGUMENT, "no type 99");
 	want(work == 0);
+	wants_error(gorun_all_reduce(world, (void *)8, &one, 1, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "AllReduce");
+	must(gorun_iall_reduce(world, &one, (void *)"const", 1, GORUN_FLOAT32, GORUN_SUM, &work));
+	wants_error(gorun_wait(work, NULL), GORUN_ERR_ARGUMENT, "AllReduce");
+	wants_error(gorun_all_gatherv(world, &one, 1, (void *)8, GORUN_FLOAT32), GORUN_ERR_ARGUMENT, "AllGatherV: a list");
+	wants_error(gorun_all_to_allv(world, &one, (void *)8, &one, (void *)8, GORUN_FLOAT32), GORUN_ERR_ARGUMENT, "AllToAllV: a list");
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
