@@ -260,9 +260,15 @@ func TestGuardDiesAtReplace(t *testing.T) {
 	}
 	end()
 	_ = syscall.Kill(g.guard.Load().Pid(), syscall.SIGSTOP)
+	g.Kill(0)
 	time.AfterFunc(10*time.Millisecond, kill)
-	replace(1) // while the guard is suspended: it starts nobody
+	replace(1) // while the guard is suspended: it starts and kills nobody
 	allDieWithGuard(t, g, 2)
+	g.clock.mu.Lock()
+	if at := g.clock.first(); !at.IsZero() {
+		t.Errorf("the next guard has to report at %v that a worker of this one has ended", at)
+	}
+	g.clock.mu.Unlock()
 	replace(0, 1)
 
 	for i := range 10 {
