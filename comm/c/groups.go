@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -20,24 +21,7 @@ var (
 
 //export goOnGroup
 func goOnGroup(c *C.struct_call) C.int {
-	if c.list != nil || c.in_counts != nil || c.out_counts != nil {
-		return fail(onLists(c))
-	}
 	return fail(onGroup(c))
-}
-
-// onLists is onGroup. If a list is not where its pointer says, that is an error.
-func onLists(c *C.struct_call) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		fault := recover()
-		if at, ok := fault.(interface{ Addr() uintptr }); ok {
-			err = refuse(names[c.kind], "a list cannot be read: there is no memory at %#x", at.Addr())
-		} else if fault != nil {
-			panic(fault)
-		}
-	}()
-	return onGroup(c)
 }
 
 func onGroup(c *C.struct_call) error {
@@ -102,6 +86,9 @@ func on[T comm.Element](g *comm.Group, c *C.struct_call) error {
 	}
 	ctx, started := context.Background(), c.work != nil
 	count, root, size := int(c.count), int(c.rank), g.Size()
+	if err := checkLists(c, cmp.Or(int(c.n), size)); err != nil {
+		return err
+	}
 	in, out := unsafe.Pointer(c.in), c.out
 	switch c.kind {
 	case C.ALL_REDUCE:
@@ -232,6 +219,25 @@ func counts(p *C.size_t, n int) (all []int, sum int) {
 		sum += all[i]
 	}
 	return all, sum
+}
+
+// checkLists returns an error if a list of C is not where its pointer says.
+func checkLists(c *C.struct_call, n int) (err error) {
+	if c.list == nil && c.in_counts == nil && c.out_counts == nil {
+		return nil
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = refuse(names[c.kind], "a list is not in memory of this process")
+		}
+	}()
+	if c.list != nil {
+		list[byte](c.list, n)
+	}
+	counts(c.in_counts, n)
+	counts(c.out_counts, n)
+	return nil
 }
 
 // begun gives C a handle of w.
