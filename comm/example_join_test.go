@@ -87,6 +87,7 @@ func ExampleWithTimeout() {
 		comm.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 		comm.WithAddress(netip.MustParsePrefix("127.0.0.0/8")), // or an address, or comm.Interface("eth1")
 		comm.WithPoll(func() error { return nil }),             // a program in another language looks for signals here
+		comm.WithBinding(comm.BindCall),                        // it has threads of its own
 		comm.WithBufferCheck(),                                 // its pointers may be wrong
 		comm.WithFlightOnQuit(false),                           // this program does something else on SIGQUIT
 	)

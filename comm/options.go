@@ -11,6 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/worker"
 )
 
 // An Option changes how [Init] joins.
@@ -104,6 +105,22 @@ func WithPoll(poll func() error) Option { return option(func(c *config) { c.Poll
 // the call does: the error is an [ArgumentError], and nothing is sent. Without it, such a buffer ends the process. Slices
 // of Go are always memory: this is for programs in other languages. It looks at the first and the last byte of a buffer.
 func WithBufferCheck() Option { return option(func(c *config) { c.CheckBuffers = true }) }
+
+// A Binding says which threads of this process run only on the processors that gorun has set aside for it, if several
+// ranks are on the machine. Threads that somebody else has bound stay as they are.
+type Binding worker.Binding
+
+// The bindings. BindAuto, the default, binds all threads when Init begins, and so those that they start. BindCall binds
+// only a thread that is in a blocking call, and takes a microsecond for a call: for programs with threads of their own,
+// such as those of OpenMP. BindNone binds none.
+const (
+	BindAuto = Binding(worker.BindAuto)
+	BindCall = Binding(worker.BindCall)
+	BindNone = Binding(worker.BindNone)
+)
+
+// WithBinding sets what is bound to processors.
+func WithBinding(b Binding) Option { return option(func(c *config) { c.Binding = worker.Binding(b) }) }
 
 // WithToken sets the secret by which ranks authenticate each other. The default is GORUN_TOKEN. All ranks have the
 // same token. Without one all ranks must run for one user on one machine: see "A token" in docs/comm.md.

@@ -20,18 +20,36 @@ const Variable = "GORUN_CPUS"
 //
 // The error says what is wrong with share, or names the system call that has failed.
 func Bind(share string) error {
+	own, all, err := split(share)
+	if err != nil || own == nil {
+		return err
+	}
+	return bind(own, all)
+}
+
+// Calls returns a function that binds only the thread of the goroutine that calls it, to share as Bind does, until that
+// goroutine calls what the function has returned. It is nil if share is empty.
+func Calls(share string) (enter func() (leave func()), err error) {
+	own, all, err := split(share)
+	if err != nil || own == nil {
+		return nil, err
+	}
+	return calls(own, all), nil
+}
+
+// split returns the processors of a share, and all; none if it is empty.
+func split(share string) (own, all []int, err error) {
 	if share == "" {
-		return nil
+		return nil, nil, nil
 	}
-	own, all, _ := strings.Cut(share, "/")
-	ownCPUs, err := parse(own)
-	if err == nil {
-		var allCPUs []int
-		if allCPUs, err = parse(all); err == nil {
-			return bind(ownCPUs, allCPUs)
-		}
+	text, rest, _ := strings.Cut(share, "/")
+	if own, err = parse(text); err == nil {
+		all, err = parse(rest)
 	}
-	return &ShareError{fmt.Errorf("%s=%.60q: %w", Variable, share, err)}
+	if err != nil {
+		return nil, nil, &ShareError{fmt.Errorf("%s=%.60q: %w", Variable, share, err)}
+	}
+	return own, all, nil
 }
 
 // A ShareError says what is wrong with a share.

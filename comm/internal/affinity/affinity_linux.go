@@ -3,6 +3,7 @@ package affinity
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,21 @@ func bindThread(id int, share, everything *unix.CPUSet) (bound bool, err error) 
 		return false, os.NewSyscallError("sched_setaffinity", err)
 	}
 	return true, nil
+}
+
+// calls is Calls. It leaves a thread as it is that it cannot bind.
+func calls(own, all []int) func() (leave func()) {
+	share, everything := setOf(own), setOf(all)
+	return func() func() {
+		runtime.LockOSThread()
+		bound, _ := bindThread(0, share, everything)
+		return func() {
+			if bound {
+				_ = unix.SchedSetaffinity(0, everything)
+			}
+			runtime.UnlockOSThread()
+		}
+	}
 }
 
 // setOf leaves out CPUs beyond the 1024 that a CPUSet has room for. A kernel with more does not take it.

@@ -71,6 +71,42 @@ func bindMany(share string) error {
 	return nil
 }
 
+// Calls binds the thread that is in a call, and no other one, until the call ends.
+func TestCalls(t *testing.T) {
+	processors := func() (set unix.CPUSet) {
+		if err := unix.SchedGetaffinity(0, &set); err != nil {
+			t.Error(err)
+		}
+		return set
+	}
+	everything := processors()
+	if !everything.IsSet(0) || everything.Count() < 2 || everything.Count() != runtime.NumCPU() || !everything.IsSet(runtime.NumCPU()-1) {
+		t.Skip("this test takes the processors from 0 on, and two of them")
+	}
+	enter, err := Calls(fmt.Sprintf("0/0-%d", runtime.NumCPU()-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // so that it is the same thread after the call
+	defer runtime.UnlockOSThread()
+	leave := enter()
+	in := processors()
+	elsewhere := make(chan unix.CPUSet)
+	go func() {
+		runtime.LockOSThread() // a thread that is not the one in the call
+		defer runtime.UnlockOSThread()
+		elsewhere <- processors()
+	}()
+	other := <-elsewhere
+	leave()
+	if in.Count() != 1 || !in.IsSet(0) || other != everything || processors() != everything {
+		t.Errorf("in a call %v, elsewhere %v, after it %v; want 0, and %v", in, other, processors(), everything)
+	}
+	if enter, err := Calls(""); enter != nil || err != nil {
+		t.Errorf("without a share: %v", err)
+	}
+}
+
 // All threads are bound, also those that start meanwhile, except for one that has been bound by somebody else.
 func TestBind(t *testing.T) {
 	var allowed unix.CPUSet

@@ -139,6 +139,14 @@ func (g *Group) Done() <-chan struct{} {
 	return g.Comm.Context().Done()
 }
 
+// bind binds the thread of a call until unbind, if the world's calls do so.
+func (g *Group) bind() (unbind func()) {
+	if g == NoGroup || g.World.Bind == nil {
+		return func() {}
+	}
+	return g.World.Bind()
+}
+
 // polled returns ctx, of a call that the caller's goroutine waits for, with which waits that last poll.
 func (g *Group) polled(ctx context.Context) context.Context {
 	if g == NoGroup {

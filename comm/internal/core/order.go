@@ -172,6 +172,7 @@ func (c *Collective) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // not started, so the group has not failed
 		return c.g.Refused(fmt.Errorf("comm: %v: %w", c.kind(), err))
 	}
+	defer c.g.bind()()
 	c.ctx = ctx
 	if !c.g.order.enter(c) {
 		err := c.Wait(ctx)
@@ -209,6 +210,7 @@ func (c *Collective) Wait(ctx context.Context) error {
 		return c.g.notified(c.err)
 	default:
 	}
+	defer c.g.bind()()
 	if err := endpoint.Await(c.g.polled(ctx), c.done); err != nil { // a collective cannot be undone, and the order cannot be changed
 		c.g.Comm.Fail(err)
 		<-c.done

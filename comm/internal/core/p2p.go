@@ -196,6 +196,7 @@ func (t *Transfer) Wait(ctx context.Context) error {
 	if t.op == nil {
 		return t.err
 	}
+	defer t.g.bind()()
 	if !t.op.Poll() {
 		_ = t.op.Sleep(t.g.polled(ctx), t.remaining())
 	}

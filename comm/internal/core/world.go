@@ -34,6 +34,10 @@ type World struct {
 	// ends with that. nil: nothing is called.
 	Poll func() error
 
+	// Bind binds the thread of the goroutine that calls it until that calls what Bind has returned. Calls that the
+	// caller's goroutine carries out, or waits in, do so. nil: none does.
+	Bind func() (unbind func())
+
 	// CheckBuffers says that calls refuse buffers that are no memory.
 	CheckBuffers bool
 

@@ -17,6 +17,16 @@ import (
 	"github.com/gorun/gorun/env"
 )
 
+// A Binding says what of a process is bound to its processors.
+type Binding uint8
+
+// The bindings.
+const (
+	BindAuto Binding = iota // all its threads, from Join on
+	BindCall                // the thread that is in a call
+	BindNone
+)
+
 // Config says how a process joins a world.
 type Config struct {
 	bootstrap.Config
@@ -25,6 +35,7 @@ type Config struct {
 	FlightOnQuit  bool          // SIGQUIT prints the flight recorders
 	Poll          func() error  // see core.World
 	CheckBuffers  bool          // see core.World
+	Binding       Binding       // to the processors of which the agent has told this process
 
 	// OpenStore returns the store in which ranks of a round meet; nil: they meet elsewhere. It is called for each round.
 	OpenStore func(ctx context.Context) (store.Store, error)
@@ -59,7 +70,8 @@ func (p *Process) Rejoins(cfg *Config) bool { return cfg.isOfRound() && p.member
 // Join joins the world of cfg. Its error is that of [bootstrap.Join], or a [membership.OverError], or wraps what has
 // failed.
 func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
-	if err := cfg.bind(); err != nil {
+	bindCall, err := cfg.bind()
+	if err != nil {
 		return nil, err
 	}
 	during, cancel := ctx, context.CancelFunc(func() {})
@@ -70,7 +82,7 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 	file := cfg.progressFile()
 	defer reportWaiting(file)()
 	var met *bootstrap.World
-	err := cfg.polled(during, func(ctx context.Context) (err error) {
+	err = cfg.polled(during, func(ctx context.Context) (err error) {
 		met, err = cfg.meet(ctx)
 		return err
 	})
@@ -84,6 +96,7 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.Bind = bindCall
 	if cfg.FlightOnQuit {
 		w.leave = append(w.leave, p.quit.enter(p.watchQuit))
 	}
@@ -142,15 +155,23 @@ func (c *Config) polled(ctx context.Context, f func(ctx context.Context) error) 
 }
 
 // bind binds this process to its share of the processors, if its agent has told it one: then several ranks are on this machine.
-func (c *Config) bind() error {
-	err := affinity.Bind(os.Getenv(affinity.Variable))
+// With BindCall it returns what binds a call.
+func (c *Config) bind() (call func() func(), err error) {
+	share := os.Getenv(affinity.Variable)
+	switch c.Binding {
+	case BindAuto:
+		err = affinity.Bind(share)
+	case BindCall:
+		call, err = affinity.Calls(share)
+	case BindNone:
+	}
 	if wrong, ok := errors.AsType[*affinity.ShareError](err); ok {
-		return &core.Error{Kind: core.BadArgument, Op: "Init", Err: wrong}
+		return nil, &core.Error{Kind: core.BadArgument, Op: "Init", Err: wrong}
 	}
 	if err != nil { // ranks that are not bound are slower, and no worse
 		c.Log.Debug("comm: this rank is not bound to its processors", "error", err)
 	}
-	return nil
+	return call, nil
 }
 
 // awaitOver returns the end of the round if that is why a rank has not met the others, and otherwise nil. err is what the rank found. The
