@@ -49,6 +49,13 @@ func TestScaledSum(t *testing.T) {
 			AllReduce(ctx, g, f, PreMulSum(factor)), AllReduce(ctx, g, i, PreMulSum(factor)),
 			AllReduce(ctx, g, c, PreMulSum(factor)), AllReduce(ctx, g, h, PreMulSum(factor)),
 			ReduceScatter(ctx, g, out, in, PreMulSum(factor)))
+		below, sum := []float32{2}, float32(2) // rank 0 keeps its element
+		if g.Rank() > 0 {
+			sum = float32(g.Rank() * (g.Rank() + 1))
+		}
+		if err := ExScan(ctx, g, below, PreMulSum(factor)); err != nil || below[0] != sum {
+			return fmt.Errorf("ExScan left %v, want %v: %w", below, sum, err)
+		}
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 // dead had is freed.
 func TestMemoryOutlivesARound(t *testing.T) {
 	testkit.WithoutRace(t)
-	onNetworks(t, []string{"shm", "tcp", "mixed"}, func(t *testing.T, network string) {
+	onNetworks(t, testkit.UnlessShort([]string{"shm", "tcp", "mixed"}, []string{"shm"}), func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 4)
 		a.join()
 		a.all("alloc", "500000")

@@ -33,7 +33,7 @@ func wantDead(t *testing.T, w *testWorker, r result, op string, ranks ...int) {
 // TestSeveralDie: also rank 0, which serves the store, and all but one.
 func TestSeveralDie(t *testing.T) {
 	testkit.WithoutRace(t)
-	onNetworks(t, []string{"shm", "tcp", "mixed"}, func(t *testing.T, network string) {
+	onNetworks(t, testkit.UnlessShort([]string{"shm", "tcp", "mixed"}, []string{"mixed"}), func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 5)
 		a.join()
 		for _, victims := range [][]int{{0}, {1, 4}, {0, 2, 3}, {1, 2, 3, 4}, {0, 1, 2, 3}} {
@@ -188,7 +188,7 @@ func TestOldGroups(t *testing.T) {
 // TestRejoinLeaksNothing: the footprint of a survivor of many rounds is that of one of few.
 func TestRejoinLeaksNothing(t *testing.T) {
 	testkit.WithoutRace(t)
-	onNetworks(t, []string{"shm", "tcp"}, func(t *testing.T, network string) {
+	onNetworks(t, testkit.UnlessShort([]string{"shm", "tcp"}, []string{"shm"}), func(t *testing.T, network string) {
 		a := newTestAgent(t, network, 3)
 		a.join()
 		survivor := a.workers[0]

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/gorun/gorun/env/testing/testkit"
 )
 
 // Case 28 of torch's suite, for every call whose lengths may differ: two ranks do not agree on how much one sends to
@@ -89,6 +91,62 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A rank takes block 0 to be shorter and block 1 to be longer than the others do. Where both travel as one message, its
+// length is the same.
+func TestARankWithOtherLengthsGetsNoWrongResult(t *testing.T) {
+	testkit.WithoutRace(t)
+	for _, ranks := range []int{3, 4} {
+		for _, block := range []int{2, 300} {
+			for other := range ranks {
+				lengths := func(g *Group) (parts [][]float32) {
+					for i := range ranks {
+						n := block
+						if g.Rank() == other && i != other {
+							switch i {
+							case (other + 1) % ranks:
+								n--
+							case (other + 2) % ranks:
+								n++
+							}
+						}
+						parts = append(parts, make([]float32, n))
+					}
+					return parts
+				}
+				for name, call := range map[string]func(ctx context.Context, g *Group) error{
+					"AllGatherV": func(ctx context.Context, g *Group) error {
+						parts := lengths(g)
+						return AllGatherV(ctx, g, parts, parts[g.Rank()])
+					},
+					"ReduceScatterV": func(ctx context.Context, g *Group) error {
+						parts := lengths(g)
+						return ReduceScatterV(ctx, g, parts[g.Rank()], parts, Sum)
+					},
+				} {
+					w := newTestWorld(t, transports["mem"](t, ranks))
+					for r, err := range w.results(func(ctx context.Context, g *Group) error {
+						if err := call(ctx, g); err != nil {
+							return err
+						}
+						if g.Rank() == other {
+							err := errors.New("got a result")
+							g.Abort(err)
+							return err
+						}
+						return errors.Join(Barrier(ctx, g), Barrier(ctx, g))
+					}) {
+						var m *MismatchError
+						if !errors.As(err, &m) || r == other && m.Calls[0].Rank != other && m.Calls[1].Rank != other {
+							t.Errorf("%s, %d ranks, blocks of %d, other lengths on rank %d: rank %d got %v", name, ranks, block, other, r, err)
+						}
+					}
+					w.close()
+				}
+			}
 		}
 	}
 }

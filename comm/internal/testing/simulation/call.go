@@ -61,6 +61,14 @@ var compose = call.NewOwn("compose", reduce.Uint64, 2, false, reduce.Custom(func
 	}
 }))
 
+// careless adds, and spoils its second operand as well.
+var careless = call.NewOwn("careless sum", reduce.Uint64, 1, true, reduce.Custom(func(acc, in []uint64) {
+	for i := range acc {
+		acc[i] += in[i]
+		in[i] = guard
+	}
+}))
+
 func composeInto(dst, a, b []uint64) {
 	for i := 0; i < len(dst); i += 2 {
 		dst[i], dst[i+1] = a[i]*b[i], b[i]*a[i+1]+b[i+1]
@@ -73,6 +81,8 @@ func (c Call) op() *call.Reduction {
 		return nil
 	case c.Ordered:
 		return compose
+	case c.Salt%2 == 1:
+		return careless
 	}
 	return &call.Basic[reduce.Sum]
 }
