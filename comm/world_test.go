@@ -211,7 +211,7 @@ func (w *testWorld) close() {
 
 // paths are the worlds of which each takes another path below the API: messages through memory of the process and over
 // sockets, shared memory, and both. Packages core, hier and pipeline test what algorithms and numbers of ranks change.
-var paths = map[string][]int{"mem": {1, 5}, "tcp": {2}, "shm": {1, 3}, "mixed": {4}}
+var paths = map[string][]int{"mem": {1, 3, 5}, "tcp": {2}, "shm": {1, 3}, "mixed": {4}}
 
 // onEveryPath runs program in a world of each size of paths.
 func onEveryPath(t *testing.T, program func(ctx context.Context, g *Group) error) {
