@@ -111,8 +111,8 @@ func WithBufferCheck() Option { return option(func(c *config) { c.CheckBuffers =
 type Binding worker.Binding
 
 // The bindings. BindAuto, the default, binds all threads when Init begins, and so those that they start. BindCall binds
-// only a thread that is in a blocking call, and takes a microsecond for a call: for programs with threads of their own,
-// such as those of OpenMP. BindNone binds none.
+// only a thread that is in a blocking call, which takes up to 20 µs if the thread has to move: for programs with threads
+// of their own, such as those of OpenMP. BindNone binds none.
 const (
 	BindAuto = Binding(worker.BindAuto)
 	BindCall = Binding(worker.BindCall)

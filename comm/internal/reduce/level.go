@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A level has all functions of this package for one kind of processor.
@@ -18,15 +19,24 @@ type level struct {
 	multiply, divide [numTypes]func(v []byte, by float64)
 }
 
-// current is the level of this process. wrongLevel is the error of choose.
-var current, wrongLevel = func() (*level, error) {
+// current is the level of this process: the best one of this machine until Level has been called.
+var current = newLevel(levels()[len(levels())-1])
+
+// setLevel makes current what the environment asks for.
+var setLevel = sync.OnceValue(func() error {
 	name, err := choose(os.Getenv("GORUN_KERNELS"), levels())
-	return newLevel(name), err
-}()
+	if name != current.name {
+		current = newLevel(name)
+	}
+	return err
+})
 
 // Level returns the name of the level in use. The error says that this machine does not have the one that GORUN_KERNELS
-// asks for.
-func Level() (string, error) { return current.name, wrongLevel }
+// asks for. Its first call looks at that, before any other function of this package is called.
+func Level() (string, error) {
+	err := setLevel()
+	return current.name, err
+}
 
 // choose returns the wanted one of levels, or else the last one.
 func choose(wanted string, levels []string) (string, error) {
