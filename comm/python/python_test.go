@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gorun/gorun/env/testing/testkit"
@@ -55,4 +57,48 @@ func TestPrograms(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWheel installs the wheel in a fresh environment, and runs a program with its gorun.
+func TestWheel(t *testing.T) {
+	path, dist, venv := python(t), t.TempDir(), filepath.Join(t.TempDir(), "venv")
+	bin := filepath.Join(venv, "bin")
+	program := filepath.Join(t.TempDir(), "mean.py")
+	if err := os.WriteFile(program, []byte(mean), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), path, "-m", "venv", venv).CombinedOutput(); err != nil {
+		testkit.Cannot(t, "%v\n%s", err, out)
+	}
+	script, err := filepath.Abs("../../scripts/wheel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wheel := run(t, script, "--output", dist)
+	run(t, filepath.Join(bin, "pip"), "install", "-q", "--no-index", "--disable-pip-version-check", strings.TrimSpace(wheel))
+	for _, command := range [][]string{{filepath.Join(bin, "gorun")}, {filepath.Join(bin, "python"), "-m", "gorun"}} {
+		out := run(t, command[0], append(command[1:], "--omp-num-threads=1", "--nproc-per-node=2", program)...)
+		if got := slices.Sorted(strings.Lines(out)); !slices.Equal(got, []string{"[0] 0.5\n", "[1] 0.5\n"}) {
+			t.Errorf("%s: %s", command, out)
+		}
+	}
+}
+
+const mean = `import array, gorun
+world = gorun.init()
+grads = array.array("f", [world.rank])
+world.all_reduce(grads, gorun.AVG)
+print(grads[0])
+`
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = t.TempDir() // here, Python would find the package that is not installed
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "PYTHON") })
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, args, err, out)
+	}
+	return string(out)
 }
