@@ -64,6 +64,7 @@ func nearby(t *testing.T) [2]*Communicator {
 // any order and with two tags, arrive whole, and those of a tag in their order. The receiver keeps up, or begins when the
 // sender has used up its credit. Messages look like frames.
 func TestShortCutsKeepTheOrderOfMessages(t *testing.T) {
+	testkit.WithoutRace(t)
 	what := call.Call{Type: 5}
 	like := func(n, i int) []byte {
 		h := wire.Header{Kind: wire.Eager, Tag: int32(i % 2), Context: 1, ID: uint64(i), Fingerprint: call.Fingerprint{Call: what}}

@@ -220,7 +220,7 @@ func TestChunksGoAheadHoweverManyHaveGone(t *testing.T) {
 func TestChunksWaitInScratchMemory(t *testing.T) {
 	const chunk, n = 512 << 10, 12 * 512 << 10
 	first, all := plan.Range{Hi: 1}, plan.Range{Hi: n / elem}
-	for seed := range uint64(12) {
+	for seed := range testkit.UnlessShort(uint64(12), 3) {
 		own, other := noise(1, n), noise(2, n)
 		want := bytes.Clone(own)
 		copy(want, other[:elem])
