@@ -34,11 +34,11 @@ func Explain(op string, bytes int) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	choices := plan.NewChoices(plan.Ways, rules)
+	choices := plan.NewChoices(choice.Network, rules)
 	return explain(op, bytes, choices, func(e *explanation) {
 		e.title("%d ranks; no world is open", ranks)
-		if e.has(shm.Ways) {
-			e.table("where they share memory", shm.Ways, ranks, bytes)
+		if e.has(choice.Memory) {
+			e.table("where they share memory", choice.SharedMemory, ranks, bytes)
 		}
 		e.byMessages("by messages", ranks)
 	})
@@ -58,7 +58,7 @@ func (g *Group) explain(e *explanation) {
 	case n == 1:
 		e.title("1 rank")
 		e.line("a copy, where there is anything to copy")
-	case !e.has(shm.Ways):
+	case !e.has(choice.Memory):
 		e.title("%d ranks", n)
 		e.byMessages("by messages, through memory where ranks share it", n)
 	case !g.core.SharesMemory():
@@ -83,14 +83,18 @@ func (g *Group) Ways(op string) []string {
 	if g == nil {
 		return nil
 	}
-	c := choice.Chooser{Table: shm.Ways}
+	all := choice.Memory
 	switch {
 	case !g.core.SharesMemory():
-		c.Table = plan.Ways
+		all = choice.Messages
 	case len(g.core.Placed().Members) > 1:
 		return nil
 	}
-	return c.Free(operationName(op))
+	var names []string
+	for _, a := range all.Free(operationName(op)) {
+		names = append(names, string(a))
+	}
+	return names
 }
 
 // operationName returns op as tables have it: AllReduce, all-reduce and allreduce become all_reduce.
@@ -106,27 +110,22 @@ func operationName(op string) string {
 
 // explained returns the names of all operations.
 func explained() []string {
-	var names []string
-	for _, t := range []choice.Table{plan.Ways, pointToPoint} {
-		for i := range t {
-			if name := t[i].Op; name != aboutNodes && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
+	names := append(choice.Messages.Ops(), pointToPoint.Ops()...)
+	return slices.DeleteFunc(names, func(name string) bool { return name == aboutNodes })
 }
 
-// aboutNodes is the name in plan.Ways that is not an operation.
+// aboutNodes is the name in choice.Messages that is not an operation.
 const aboutNodes = "nodes"
 
 // pointToPoint says how single messages travel.
-var pointToPoint = choice.Table{
-	{
-		Op: "sendrecv", Way: "eager", UpTo: func(int) int { return wire.EagerLimit }, Fixed: true,
-		What: "sent at once, as far as the receiver has room",
+var pointToPoint = &choice.Table{
+	Algorithms: choice.Algorithms{
+		{Op: "sendrecv", Algorithm: choice.Eager, What: "sent at once, as far as the receiver has room"},
+		{Op: "sendrecv", Algorithm: choice.Rendezvous, What: "sent when the receiver asks for it"},
 	},
-	{Op: "sendrecv", Way: "rendezvous", Fixed: true, What: "sent when the receiver asks for it"},
+	Rows: map[string][]choice.Row{"sendrecv": {
+		{Algorithm: choice.Eager, UpTo: func(int) int { return wire.EagerLimit }}, {Algorithm: choice.Rendezvous},
+	}},
 }
 
 // An explanation is the text of Explain.
@@ -147,9 +146,7 @@ func explain(op string, bytes int, plans plan.Choices, write func(e *explanation
 	return e.String()
 }
 
-func (e *explanation) has(t choice.Table) bool {
-	return slices.ContainsFunc(t, func(l choice.Line) bool { return l.Op == e.op })
-}
+func (e *explanation) has(all choice.Algorithms) bool { return slices.Contains(all.Ops(), e.op) }
 
 func (e *explanation) title(format string, args ...any) {
 	e.line("%s of %d bytes, %s", e.op, e.bytes, fmt.Sprintf(format, args...))
@@ -158,13 +155,13 @@ func (e *explanation) title(format string, args ...any) {
 func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"\n", args...) }
 
 // table prints the ways of t for the operation, with an arrow to the one that is chosen.
-func (e *explanation) table(title string, t choice.Table, ranks, bytes int) {
+func (e *explanation) table(title string, t *choice.Table, ranks, bytes int) {
 	e.ways(title, plan.NewChoices(t, e.plans.Tuning), e.op, ranks, bytes)
 }
 
 // byMessages prints the ways of ranks that exchange messages.
 func (e *explanation) byMessages(title string, ranks int) {
-	if e.has(pointToPoint) {
+	if e.has(pointToPoint.Algorithms) {
 		e.table(title, pointToPoint, ranks, e.bytes)
 		return
 	}
@@ -179,17 +176,19 @@ func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes
 	}
 	e.line("%s (%s, %d ranks, %d bytes):", title, from, ranks, bytes)
 	e.line("    %6s  %-13s  %s", "up to", "way", "what")
-	row := func(arrow, limit, way string) { e.line("  %s %6s  %-13s  %s", arrow, limit, way, c.What(op, way)) }
+	row := func(arrow, limit string, way choice.Algorithm) {
+		e.line("  %s %6s  %-13s  %s", arrow, limit, way, c.What(op, way))
+	}
 	picked, ways := c.Chooser.Pick(op, ranks, bytes), c.Choice(op, ranks)
 	for _, w := range ways {
 		arrow := " "
-		if w.Name == picked && bytes <= w.UpTo {
+		if w.Algorithm == picked && bytes <= w.UpTo {
 			arrow, picked = ">", "" // a tuning may choose the same way for longer ones too
 		}
-		row(arrow, choice.Bytes(w.UpTo), w.Name)
+		row(arrow, choice.Bytes(w.UpTo), w.Algorithm)
 	}
 	for _, way := range c.Free(op) { // those that only a rule can choose
-		if !slices.ContainsFunc(ways, func(w choice.Way) bool { return w.Name == way }) {
+		if !slices.ContainsFunc(ways, func(w choice.Way) bool { return w.Algorithm == way }) {
 			row(" ", "-", way)
 		}
 	}

@@ -28,8 +28,8 @@ const anyRanks = 0
 //
 // The first way whose limit is not less than the bytes of the buffer is used. K, M and G are 1024 to the power of 1, 2
 // and 3. The last way has no limit. The second rule is for groups of 4 ranks. Text after a # is a comment. The ways are
-// those of tables.
-func Parse(text string, tables ...Table) (Tuning, error) {
+// those of one of all.
+func Parse(text string, all ...Algorithms) (Tuning, error) {
 	var t Tuning
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
@@ -37,7 +37,7 @@ func Parse(text string, tables ...Table) (Tuning, error) {
 			if item = strings.TrimSpace(item); item == "" {
 				continue
 			}
-			r, err := parseRule(item, tables)
+			r, err := parseRule(item, all)
 			if err != nil {
 				return nil, fmt.Errorf("tuning %q: %w", item, err)
 			}
@@ -47,7 +47,7 @@ func Parse(text string, tables ...Table) (Tuning, error) {
 	return t, nil
 }
 
-func parseRule(text string, tables []Table) (rule, error) {
+func parseRule(text string, all []Algorithms) (rule, error) {
 	what, ways, found := strings.Cut(text, "=")
 	if !found {
 		return rule{}, fmt.Errorf("want operation=way:bytes,way")
@@ -68,16 +68,16 @@ func parseRule(text string, tables []Table) (rule, error) {
 		}
 		r.ways = append(r.ways, w)
 	}
-	return r, r.check(tables)
+	return r, r.check(all)
 }
 
 func parseWay(text string) (Way, error) {
 	name, limit, has := strings.Cut(strings.TrimSpace(text), ":")
 	if !has {
-		return Way{name, Any}, nil
+		return Way{Algorithm(name), Any}, nil
 	}
 	n, err := parseBytes(limit)
-	return Way{name, n}, err
+	return Way{Algorithm(name), n}, err
 }
 
 func parseBytes(text string) (int, error) {
@@ -95,23 +95,23 @@ func parseBytes(text string) (int, error) {
 }
 
 // check returns what is wrong with r.
-func (r *rule) check(tables []Table) error {
-	at := slices.IndexFunc(tables, func(t Table) bool { return t.line(r.op, r.ways[0].Name) != nil })
+func (r *rule) check(all []Algorithms) error {
+	first := r.ways[0].Algorithm
+	at := slices.IndexFunc(all, func(a Algorithms) bool { return a.What(r.op, first) != "" })
 	if at < 0 {
-		return fmt.Errorf("%s has no way %q%s", r.op, r.ways[0].Name, known(r.op, tables))
+		return fmt.Errorf("%s has no way %q%s", r.op, first, known(r.op, all))
 	}
 	limit := Never
 	for i, w := range r.ways {
-		l := tables[at].line(r.op, w.Name)
 		switch {
-		case l == nil:
-			return fmt.Errorf("%s has no way %q beside %q%s", r.op, w.Name, r.ways[0].Name, known(r.op, tables[at:at+1]))
-		case l.Fixed:
-			return fmt.Errorf("%s is taken wherever it can be", w.Name)
+		case all[at].What(r.op, w.Algorithm) == "":
+			return fmt.Errorf("%s has no way %q beside %q%s", r.op, w.Algorithm, first, known(r.op, all[at:at+1]))
+		case w.isFixed():
+			return fmt.Errorf("%s is taken wherever it can be", w.Algorithm)
 		case w.UpTo <= limit:
-			return fmt.Errorf("%s is for no more bytes than the way before it", w.Name)
+			return fmt.Errorf("%s is for no more bytes than the way before it", w.Algorithm)
 		case w.UpTo == Any && i+1 < len(r.ways):
-			return fmt.Errorf("%s has no limit: it must be the last way", w.Name)
+			return fmt.Errorf("%s has no limit: it must be the last way", w.Algorithm)
 		}
 		limit = w.UpTo
 	}
@@ -122,20 +122,19 @@ func (r *rule) check(tables []Table) error {
 }
 
 // known lists the ways of op, or the operations if there is no op.
-func known(op string, tables []Table) string {
-	var sets []string
-	for _, t := range tables {
-		if names := t.Free(op); len(names) > 0 {
+func known(op string, all []Algorithms) string {
+	var sets, ops []string
+	for _, a := range all {
+		var names []string
+		for _, free := range a.Free(op) {
+			names = append(names, string(free))
+		}
+		if names != nil {
 			sets = append(sets, strings.Join(names, ", "))
 		}
+		ops = append(ops, a.Ops()...)
 	}
 	if sets == nil {
-		var ops []string
-		for _, t := range tables {
-			for i := range t {
-				ops = append(ops, t[i].Op)
-			}
-		}
 		slices.Sort(ops)
 		return ": operations are " + strings.Join(slices.Compact(ops), ", ")
 	}

@@ -6,8 +6,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/testing/simulation"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -36,8 +36,8 @@ func TestEveryCallByEveryAlgorithm(t *testing.T) {
 		ways := []string{""}
 		if op != "" {
 			ways = nil
-			for _, way := range plan.Ways.Free(op) {
-				ways = append(ways, op+"="+way)
+			for _, way := range choice.Messages.Free(op) {
+				ways = append(ways, op+"="+string(way))
 			}
 		}
 		for _, way := range ways {

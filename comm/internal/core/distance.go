@@ -1,9 +1,6 @@
 package core
 
-import (
-	"github.com/gorun/gorun/comm/internal/choice"
-	"github.com/gorun/gorun/comm/internal/plan"
-)
+import "github.com/gorun/gorun/comm/internal/choice"
 
 // A Distance says how far away a rank is from rank 0.
 type Distance uint8
@@ -16,14 +13,14 @@ const (
 )
 
 // algorithms returns the algorithms with messages among which members choose. It is the same on all members.
-func (g *Group) algorithms() choice.Table {
+func (g *Group) algorithms() *choice.Table {
 	switch {
 	case !g.World.needNetwork(g.Ranks):
-		return plan.WaysNearby
+		return choice.Near
 	case g.isFar():
-		return plan.WaysFar
+		return choice.Far
 	}
-	return plan.Ways
+	return choice.Network
 }
 
 // isFar reports whether members are far away from each other. Ranks have measured only the way to rank 0. So it is
@@ -47,7 +44,7 @@ func (g *Group) chunkSize() int {
 	if !w.needNetwork(g.Ranks) || !w.HaveProcessors || w.Distances != nil {
 		return w.ChunkSize
 	}
-	return min(w.ChunkSize, plan.NetworkChunkSize)
+	return min(w.ChunkSize, choice.NetworkChunkSize)
 }
 
 // partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector.

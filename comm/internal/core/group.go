@@ -14,7 +14,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // A Group is an ordered set of ranks that talk to each other. This rank is one of them.
@@ -83,9 +82,9 @@ func (g *Group) Pipeline() *pipeline.Pipeline { return &g.messages.pipeline }
 
 // InMemory returns which algorithms members on this machine use in the memory that they share.
 func (g *Group) InMemory() choice.Chooser {
-	c := choice.Chooser{Table: shm.Ways, Tuning: g.messages.choose.Tuning}
+	c := choice.Chooser{Table: choice.SharedMemory, Tuning: g.messages.choose.Tuning}
 	if g.World.hasProcessors() {
-		c.Table = shm.WaysWithProcessors
+		c.Table = choice.OwnProcessors
 	}
 	return c
 }

@@ -61,11 +61,11 @@ func (m *messages) run(c *Collective) error {
 	case call.KindBroadcast:
 		return m.broadcast(c)
 	case call.KindScatter:
-		return m.scatter(c)
+		return m.exchangeBlocks(c, len(c.out.Buf), m.choose.Scatter)
 	case call.KindScatterV:
 		return m.scatterV(c)
 	case call.KindGather:
-		return m.gather(c)
+		return m.exchangeBlocks(c, len(c.in.Buf), m.choose.Gather)
 	case call.KindGatherV:
 		return m.gatherV(c)
 	case call.KindAllGather:
@@ -73,7 +73,7 @@ func (m *messages) run(c *Collective) error {
 	case call.KindAllGatherV:
 		return m.allGatherV(c)
 	case call.KindAllToAll:
-		return m.allToAll(c)
+		return m.exchangeBlocks(c, len(c.in.Buf)/m.g.Size(), m.choose.AllToAll)
 	case call.KindAllToAllV:
 		return m.allToAllV(c)
 	default:
@@ -135,61 +135,17 @@ func (m *messages) broadcast(c *Collective) error {
 	}), buf)
 }
 
-func (m *messages) scatter(c *Collective) error {
-	out, src := c.out.Buf, c.root()
-	if m.choose.Together("scatter", m.g.Size(), len(out)) {
-		return m.scatterInTree(c)
-	}
+// exchangeBlocks carries out a call that moves blocks of so many bytes, by the plan that build makes.
+func (m *messages) exchangeBlocks(c *Collective, bytes int, build func(rank, size, n, elem, root int) plan.Plan) error {
 	return c.exchange(&pipeline.Task{
-		Plan: m.planned(c, func() plan.Plan {
-			n := len(out) / c.elem
-			return plan.LinearScatter(nil, m.g.rank, src, n, plan.EqualBlocks(m.g.Size(), n))
-		}),
-		Src: pipeline.Vector{Buf: c.in.Buf}, Dst: pipeline.Vector{Buf: out},
+		Plan: m.planned(c, func() plan.Plan { return build(m.g.rank, m.g.Size(), bytes/c.elem, c.elem, c.root()) }),
+		Src:  pipeline.Vector{Buf: c.in.Buf}, Dst: pipeline.Vector{Buf: c.out.Buf},
 	})
-}
-
-// scatterInTree is a Scatter through other ranks.
-func (m *messages) scatterInTree(c *Collective) error {
-	out, in, rank, size, src := c.out.Buf, c.in.Buf, m.g.rank, m.g.Size(), c.root()
-	n := len(out)
-	if rank != src {
-		in = m.g.scratch.Take(size * n)
-	}
-	err := c.exchangeInPlace(m.planned(c, func() plan.Plan { return plan.BinomialScatter(rank, size, n/c.elem, src) }), in)
-	if err == nil {
-		copy(out, in[rank*n:][:n])
-	}
-	return err
 }
 
 func (m *messages) scatterV(c *Collective) error {
 	m.lastPlan = plan.LinearScatter(m.lastPlan[:0], m.g.rank, c.root(), c.out.Blocks[0].Len(), c.in.Blocks)
 	return c.exchange(&pipeline.Task{Plan: m.lastPlan, Src: c.in, Dst: c.out})
-}
-
-func (m *messages) gather(c *Collective) error {
-	in, dst := c.in.Buf, c.root()
-	if m.choose.Together("gather", m.g.Size(), len(in)) {
-		return m.gatherInTree(c)
-	}
-	return c.exchange(&pipeline.Task{
-		Plan: m.planned(c, func() plan.Plan {
-			n := len(in) / c.elem
-			return plan.LinearGather(nil, m.g.rank, dst, n, plan.EqualBlocks(m.g.Size(), n))
-		}),
-		Src: pipeline.Vector{Buf: in}, Dst: pipeline.Vector{Buf: c.out.Buf},
-	})
-}
-
-// gatherInTree is a Gather through other ranks.
-func (m *messages) gatherInTree(c *Collective) error {
-	out, in, rank, size, dst := c.out.Buf, c.in.Buf, m.g.rank, m.g.Size(), c.root()
-	if rank != dst {
-		out = m.g.scratch.Take(size * len(in))
-	}
-	copy(out[rank*len(in):], in)
-	return c.exchangeInPlace(m.planned(c, func() plan.Plan { return plan.BinomialGather(rank, size, len(in)/c.elem, dst) }), out)
 }
 
 func (m *messages) gatherV(c *Collective) error {
@@ -228,35 +184,6 @@ func (m *messages) allGatherJoined(c *Collective) error {
 		if r != rank {
 			copy(buf, joined.At(blocks[r], c.elem))
 		}
-	}
-	return nil
-}
-
-func (m *messages) allToAll(c *Collective) error {
-	block := len(c.in.Buf) / m.g.Size()
-	if m.choose.Together("all_to_all", m.g.Size(), block) {
-		return m.allToAllBruck(c, block)
-	}
-	return c.exchange(&pipeline.Task{
-		Plan: m.planned(c, func() plan.Plan {
-			blocks := plan.EqualBlocks(m.g.Size(), block/c.elem)
-			return plan.PairwiseAllToAll(nil, m.g.rank, blocks, blocks)
-		}),
-		Src: c.in, Dst: c.out,
-	})
-}
-
-// allToAllBruck is an AllToAll of blocks of n bytes that travel together.
-func (m *messages) allToAllBruck(c *Collective, n int) error {
-	in, out, rank, size := c.in.Buf, c.out.Buf, m.g.rank, m.g.Size()
-	rotated := m.g.scratch.Take((size + size/2*2) * n) // block i is for rank i after this one
-	copy(rotated[copy(rotated, in[rank*n:]):], in[:rank*n])
-	if err := c.exchangeInPlace(m.planned(c, func() plan.Plan { return plan.BruckAllToAll(rank, size, n/c.elem) }), rotated); err != nil {
-		return err
-	}
-	for i := range size {
-		from := (rank - i + size) % size
-		copy(out[from*n:(from+1)*n], rotated[i*n:])
 	}
 	return nil
 }

@@ -3,18 +3,17 @@ package core
 import (
 	"testing"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/shm"
 )
 
 // TestInMemory: which algorithms ranks use in memory depends on whether each has a processor, and is the same on all
 // ranks of a machine.
 func TestInMemory(t *testing.T) {
 	for name, c := range map[string]struct {
-		cpus []string // of ranks on this machine
-		want string   // for an all-reduce of 4 KiB
-		root string   // for a reduce of 32 KiB
+		cpus []string         // of ranks on this machine
+		want choice.Algorithm // for an all-reduce of 4 KiB
+		root choice.Algorithm // for a reduce of 32 KiB
 	}{
 		"one each":        {[]string{"01", "02", "04"}, "shared", "shared"},
 		"all share many":  {[]string{"ff", "ff", "ff"}, "shared", "shared"},
@@ -38,9 +37,6 @@ func TestInMemory(t *testing.T) {
 			}
 		}
 	}
-	if a, b := shm.Ways.Free("all_reduce"), shm.WaysWithProcessors.Free("all_reduce"); len(a) != len(b) {
-		t.Errorf("%v and %v", a, b)
-	}
 }
 
 // TestChunkSize: chunks are short between machines where each rank has a processor, unless machines are far away from
@@ -54,11 +50,11 @@ func TestChunkSize(t *testing.T) {
 		most      int
 		want      int
 	}{
-		"one each":          {"abb", []string{"01", "01", "02"}, []int{0, 1, 2}, nil, plan.ChunkSize, plan.NetworkChunkSize},
-		"on one machine":    {"abb", []string{"01", "01", "02"}, []int{2, 1}, nil, plan.ChunkSize, plan.ChunkSize},
-		"two on one":        {"abb", []string{"01", "02", "02"}, []int{0, 1}, nil, plan.ChunkSize, plan.ChunkSize},
-		"one is unknown":    {"abb", []string{"", "01", "02"}, []int{0, 1, 2}, nil, plan.ChunkSize, plan.ChunkSize},
-		"far":               {"ab", []string{"01", "01"}, []int{0, 1}, []Distance{Near, Far}, plan.ChunkSize, plan.ChunkSize},
+		"one each":          {"abb", []string{"01", "01", "02"}, []int{0, 1, 2}, nil, choice.ChunkSize, choice.NetworkChunkSize},
+		"on one machine":    {"abb", []string{"01", "01", "02"}, []int{2, 1}, nil, choice.ChunkSize, choice.ChunkSize},
+		"two on one":        {"abb", []string{"01", "02", "02"}, []int{0, 1}, nil, choice.ChunkSize, choice.ChunkSize},
+		"one is unknown":    {"abb", []string{"", "01", "02"}, []int{0, 1, 2}, nil, choice.ChunkSize, choice.ChunkSize},
+		"far":               {"ab", []string{"01", "01"}, []int{0, 1}, []Distance{Near, Far}, choice.ChunkSize, choice.ChunkSize},
 		"short ones anyway": {"ab", []string{"01", "01"}, []int{0, 1}, nil, 500, 500},
 	} {
 		peers := make([]Peer, len(c.machines))

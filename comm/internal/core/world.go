@@ -10,8 +10,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/transport"
@@ -202,7 +200,7 @@ func (w *World) mostJoined(ranks []int) int {
 // ParseTuning parses rules for all algorithms. Every rank has to use the same algorithm for a call. So the choice
 // depends only on the call and on the tuning of rank 0, which the others get when they join.
 func ParseTuning(rules string) (choice.Tuning, error) {
-	return choice.Parse(rules, plan.Ways, shm.Ways)
+	return choice.Parse(rules, choice.Messages, choice.Memory)
 }
 
 // exitTimeout is how long a process whose connections have closed may take to be gone: the kernel closes them in the

@@ -142,7 +142,7 @@ func (pl *Pipeline) mayReceive() bool {
 	}
 	at = pl.out
 	for at.step <= pl.in.step {
-		if s := &pl.task.Plan[at.step]; s.To != plan.None && !pl.task.readsInput(s.SendsInput) && at.rest(s.Send).Overlaps(r) {
+		if s := &pl.task.Plan[at.step]; s.To != plan.None && !pl.task.sendsInput(s) && at.rest(s.Send).Overlaps(r) {
 			return false
 		}
 		at = cursor{step: at.step + 1}

@@ -109,7 +109,10 @@ func (pl *Pipeline) End() (err error) {
 
 func (pl *Pipeline) begin(call Call, t *Task) {
 	pl.call, pl.task = call, *t
-	pl.inPlace = t.Src.is(&t.Dst)
+	if t.Plan.Forwards() {
+		pl.task.Input, pl.task.Src, pl.task.forwards = t.Src, t.Dst, true
+	}
+	pl.inPlace = pl.task.Src.is(&pl.task.Dst)
 	pl.mostAhead, pl.chunk = mostChunks, max(pl.ChunkSize/call.Elem, 1)
 	pl.slots = min(max(mostScratch/(pl.chunk*call.Elem), fewestScratch), mostChunks)
 	if t.Kernel != nil {
@@ -198,7 +201,7 @@ func (pl *Pipeline) send() {
 	s := &pl.task.Plan[pl.out.step]
 	r := pl.out.take(s.Send, pl.chunk)
 	op := pl.comm.SendChunk(pl.ranks[s.To], pl.call.Seq, pl.call.Call, pl.task.source(s).At(r, pl.call.Elem), s.Send.Len()*pl.call.Elem)
-	if pl.task.readsInput(s.SendsInput) {
+	if pl.task.sendsInput(s) {
 		r = plan.Range{} // nothing is received there, so no receive waits for this send
 	}
 	pl.sent.push(transfer{op: op, r: r})
@@ -230,7 +233,7 @@ func (pl *Pipeline) merge(s *plan.Step) error {
 			return err
 		}
 		into := dst.At(s.Recv, elem)
-		mergeInto(s.Merge, pl.task.Kernel, into, into, pl.task.Src.At(s.Send, elem))
+		mergeInto(s.Merge, pl.task.Kernel, into, into, pl.task.source(s).At(s.Send, elem))
 		fallthrough
 	case s.From == plan.None:
 		pl.done.step++

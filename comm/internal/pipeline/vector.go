@@ -78,14 +78,17 @@ type Task struct {
 	Src, Dst Vector        // what is sent from and received into; the same for most plans
 	Input    Vector        // this rank's input, if it is not in Src and Dst: steps that send or merge input read it here
 	Kernel   reduce.Kernel // for steps that reduce
+	forwards bool          // the plan sends from Dst, and Src has become Input
 }
 
-// readsInput reports whether a step that sends or merges input reads Input.
-func (t *Task) readsInput(input bool) bool { return input && t.Input.Buf != nil }
+// sendsInput reports whether s sends from Input.
+func (t *Task) sendsInput(s *plan.Step) bool {
+	return t.Input.Buf != nil && (s.SendsInput || t.forwards && !s.Forwards)
+}
 
 // source returns where s sends from.
 func (t *Task) source(s *plan.Step) *Vector {
-	if t.readsInput(s.SendsInput) {
+	if t.sendsInput(s) {
 		return &t.Input
 	}
 	return &t.Src
@@ -93,7 +96,7 @@ func (t *Task) source(s *plan.Step) *Vector {
 
 // operand returns where s has the operand that it combines with what arrives.
 func (t *Task) operand(s *plan.Step) *Vector {
-	if t.readsInput(s.MergesInput) {
+	if s.MergesInput && t.Input.Buf != nil {
 		return &t.Input
 	}
 	return &t.Dst

@@ -53,19 +53,35 @@ func TestGatherAndScatterOfUnequalBlocks(t *testing.T) {
 	})
 }
 
+// received returns vectors for what the plans receive, with their scratch memory.
+func received(plans []Plan) [][]element {
+	vec := make([][]element, len(plans))
+	for r, p := range plans {
+		vec[r] = make([]element, p.Extent())
+	}
+	return vec
+}
+
 func TestGatherAndScatterInATree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
 		root := rapid.IntRange(0, size-1).Draw(t, "root")
 		blocks := EqualBlocks(size, n)
-		vec := own(size, size*n)
-		simulate(t, plansOf(size, func(r int) Plan { return BinomialGather(r, size, n, root) }), vec, vec)
-		checkGathered(t, vec[root:root+1], blocks)
-
-		whole := tagged(size, func(int) int { return size * n })
-		simulate(t, plansOf(size, func(r int) Plan { return BinomialScatter(r, size, n, root) }), whole, whole)
+		plans := plansOf(size, func(r int) Plan { return BinomialGather(r, size, n, root) })
+		whole := received(plans)
+		simulate(t, plans, tagged(size, func(int) int { return n }), whole)
 		for r, b := range blocks {
-			for i, e := range whole[r][b.Lo:b.Hi] {
+			for i, e := range whole[root][b.Lo:b.Hi] {
+				if !slices.Equal(e, element{r, i}) {
+					t.Fatalf("root %d got %v at %d of the block of rank %d", root, e, i, r)
+				}
+			}
+		}
+		plans = plansOf(size, func(r int) Plan { return BinomialScatter(r, size, n, root) })
+		parts := received(plans)
+		simulate(t, plans, tagged(size, func(int) int { return size * n }), parts)
+		for r, b := range blocks {
+			for i, e := range parts[r][:n] {
 				if !slices.Equal(e, element{root, b.Lo + i}) {
 					t.Fatalf("rank %d got %v at %d of its block, root %d", r, e, i, root)
 				}
@@ -77,13 +93,14 @@ func TestGatherAndScatterInATree(t *testing.T) {
 func TestBruckAllToAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size, n := drawSize(t), rapid.IntRange(0, 3).Draw(t, "n")
-		vec := tagged(size, func(int) int { return (size + size/2*2) * n })
-		simulate(t, plansOf(size, func(r int) Plan { return BruckAllToAll(r, size, n) }), vec, vec)
+		plans := plansOf(size, func(r int) Plan { return BruckAllToAll(r, size, n) })
+		vec := received(plans)
+		simulate(t, plans, tagged(size, func(int) int { return size * n }), vec)
 		for r := range size {
-			for i := range size {
+			for from := range size {
 				for k := range n {
-					if want := (element{mod(r-i, size), i*n + k}); !slices.Equal(vec[r][i*n+k], want) {
-						t.Fatalf("rank %d has %v at place %d, want %v", r, vec[r][i*n+k], i, want)
+					if want := (element{from, r*n + k}); !slices.Equal(vec[r][from*n+k], want) {
+						t.Fatalf("rank %d has %v in block %d, want %v", r, vec[r][from*n+k], from, want)
 					}
 				}
 			}

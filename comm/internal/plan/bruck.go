@@ -38,27 +38,38 @@ func blocksUpTo(rank, count int, blocks []Range) (ranges [2]Range, n int) {
 	return [2]Range{joined(blocks[first:]), joined(blocks[:last+1])}, 2
 }
 
-// BruckAllToAll sends a block of n elements from every rank to every other one. It is for short blocks. Where r is this
-// rank, block i of the vector is for rank r+i at the start, and from rank r-i at the end. After its size blocks the
-// vector has scratch space for size/2*2 more, from which and into which blocks travel.
+// BruckAllToAll sends a block of n elements from every rank to every other one. It is for short blocks. What is sent and
+// what is received are different vectors. Blocks travel from and into scratch memory.
 //
 // Bruck, Ho, Kipnis, Upfal and Weathersby 1997. ceil(log2 P) steps, between copies; n P/2 elements sent in each.
 func BruckAllToAll(rank, size, n int) Plan {
-	var p Plan
+	rotated := size * n                                // where block i for rank+i begins, which becomes that from rank-i
+	out, in := rotated+size*n, rotated+(size+size/2)*n // where the blocks to send, and those that have come, begin
+	p := Plan{
+		copyOf(rank, Range{rank * n, size * n}, rotated),
+		copyOf(rank, Range{0, rank * n}, rotated+(size-rank)*n),
+	}
+	first := len(p)
 	for d := 1; d < size; d *= 2 {
-		to, from := mod(rank+d, size), mod(rank-d, size)
 		var pack, unpack Plan
-		out, in := size*n, (size+size/2)*n // where the blocks to send, and those that have come, begin
 		at := 0
 		for i := d; i < size; i += 2 * d { // blocks whose index has the bit d
-			run := Range{i * n, min(i+d, size) * n}
+			run := Range{rotated + i*n, rotated + min(i+d, size)*n}
 			pack = append(pack, copyOf(rank, run, out+at))
-			unpack = append(unpack, Step{To: rank, Send: Range{in + at, in + at + run.Len()}, From: rank, Recv: run})
+			unpack = append(unpack, copyOf(rank, Range{in + at, in + at + run.Len()}, run.Lo))
 			at += run.Len()
 		}
 		p = append(p, pack...)
-		p = append(p, Step{To: to, Send: Range{out, out + at}, From: from, Recv: Range{in, in + at}})
+		p = append(p, Step{
+			To: mod(rank+d, size), Send: Range{out, out + at}, From: mod(rank-d, size), Recv: Range{in, in + at},
+		})
 		p = append(p, unpack...)
+	}
+	for i := range size {
+		p = append(p, copyOf(rank, Range{rotated + i*n, rotated + (i+1)*n}, mod(rank-i, size)*n))
+	}
+	for i := range p[first:] {
+		p[first+i].Forwards = true
 	}
 	return p
 }

@@ -11,14 +11,14 @@ import (
 // tuned returns the choices of ranks between machines with a tuning.
 func tuned(t *testing.T, rules string) Choices {
 	t.Helper()
-	tuning, err := choice.Parse(rules, Ways)
+	tuning, err := choice.Parse(rules, choice.Messages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewChoices(Ways, tuning)
+	return NewChoices(choice.Network, tuning)
 }
 
-// Every way of an operation that a tuning may name is carried out as itself. A line in Ways is not enough for that: a
+// Every way of an operation that a tuning may name is carried out as itself. A line in choice.Network is not enough for that: a
 // method of Choices must know the way.
 func TestEveryWayIsCarriedOut(t *testing.T) {
 	const size, n, elem = 8, 1 << 10, 4 << 10
@@ -31,14 +31,14 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 		},
 		"reduce":     func(c Choices) any { return c.Reduce(6, size, n, elem, 0, false) },
 		"broadcast":  func(c Choices) any { return c.Broadcast(3, size, n, elem, 0) },
-		"all_to_all": func(c Choices) any { return c.Together("all_to_all", size, n*elem) },
-		"gather":     func(c Choices) any { return c.Together("gather", size, n*elem) },
-		"scatter":    func(c Choices) any { return c.Together("scatter", size, n*elem) },
+		"all_to_all": func(c Choices) any { return c.AllToAll(1, size, n, elem, 0) },
+		"gather":     func(c Choices) any { return c.Gather(2, size, n, elem, 0) },
+		"scatter":    func(c Choices) any { return c.Scatter(2, size, n, elem, 0) },
 		"barrier":    func(c Choices) any { return c.Barrier(1, size) },
 		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
 	}
-	for _, line := range Ways {
-		names := Ways.Free(line.Op)
+	for _, line := range choice.Messages {
+		names := choice.Messages.Free(line.Op)
 		if len(names) < 2 {
 			continue
 		}
@@ -48,15 +48,15 @@ func TestEveryWayIsCarriedOut(t *testing.T) {
 			continue
 		}
 		for _, other := range names {
-			if other == line.Way {
+			if other == line.Algorithm {
 				continue
 			}
 			var got [2]any
-			for i, way := range []string{line.Way, other} {
-				got[i] = plan(tuned(t, line.Op+"="+way))
+			for i, way := range []choice.Algorithm{line.Algorithm, other} {
+				got[i] = plan(tuned(t, line.Op+"="+string(way)))
 			}
 			if reflect.DeepEqual(got[0], got[1]) {
-				t.Errorf("%s is carried out in the same way whether it is to be %s or %s", line.Op, line.Way, other)
+				t.Errorf("%s is carried out in the same way whether it is to be %s or %s", line.Op, line.Algorithm, other)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 		}
 		return blocks
 	}
-	nearby := NewChoices(WaysNearby, nil)
+	nearby := NewChoices(choice.Near, nil)
 	ring, bothWays, pipelined := Ring{}.AllGather, Ring{BothWays: true}.AllGather, Ring{Longest: mostRingMessage}.ReduceScatter
 	for _, c := range []struct {
 		name    string

@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/choice"
+)
 
 // Nodes says on which nodes the ranks of a group are. The ranks of a node share memory. Any placement is possible.
 //
@@ -106,7 +110,7 @@ func (n Nodes) Together(bytes int) bool {
 // Rails returns how many rails carry a vector of so many bytes: one if it is short, else as many as the smallest node
 // has ranks.
 func (c Choices) Rails(n Nodes, bytes int) int {
-	if c.Pick("nodes", len(n.Members), bytes) == "leaders" {
+	if c.Pick("nodes", len(n.Members), bytes) == choice.Leaders {
 		return 1
 	}
 	least, _ := n.Sizes()

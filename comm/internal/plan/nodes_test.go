@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/gorun/gorun/comm/internal/choice"
 )
 
 func TestRailsAndSlices(t *testing.T) {
@@ -65,7 +67,7 @@ func TestRailsAndSlices(t *testing.T) {
 // drawNodes are the Nodes of every rank.
 // chosen is what is chosen without a tuning, oneRail the longest vector that one rail carries then.
 var (
-	chosen  Choices = NewChoices(Ways, nil)
+	chosen  Choices = NewChoices(choice.Network, nil)
 	oneRail         = chosen.Choice("nodes", 2)[0].UpTo
 )
 

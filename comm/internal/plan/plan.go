@@ -47,7 +47,7 @@ func (m Merge) Reduces() bool { return m >= Left }
 // range may be empty, and then an empty message travels. If both peers are the rank itself, it copies or combines.
 //
 // Send is a range of the vector that is sent from, Recv of the vector that is received into. They are one vector,
-// unless a plan says otherwise. A plan with one vector may use extra memory after it.
+// unless a plan says otherwise. A plan may receive into scratch memory after the vector, and send from there.
 type Step struct {
 	To    int
 	Send  Range
@@ -59,6 +59,10 @@ type Step struct {
 	// other memory. If one of these is not set, steps before have received all elements of its range. Only
 	// BinomialReduce, OrderedReduce, ChainReduce, HalvingReduceScatter and Ring.ReduceScatter set them.
 	SendsInput, MergesInput bool
+
+	// Send is a range of the vector that is received into, although these are different vectors. Only BinomialGather,
+	// BinomialScatter and BruckAllToAll set it.
+	Forwards bool
 }
 
 // part returns s with the i-th of so many parts of what it moves.
@@ -79,6 +83,11 @@ func (p Plan) Extent() int {
 		n = max(n, p[i].Send.Hi, p[i].Recv.Hi)
 	}
 	return n
+}
+
+// Forwards reports whether p sends from the vector that it receives into, if that is another one than it sends from.
+func (p Plan) Forwards() bool {
+	return slices.ContainsFunc(p, func(s Step) bool { return s.Forwards })
 }
 
 // Combines reports whether its rank combines anything in p.

@@ -178,7 +178,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 			simulate(t, plansOf(size, func(r int) Plan { return algorithm(nil, r, blocks) }), vec, vec)
 			checkGathered(t, vec, blocks)
 		}
-		for _, elem := range []int{1, 64 << 10, 4 * ChunkSize} {
+		for _, elem := range []int{1, 64 << 10, 4 * choice.ChunkSize} {
 			vec = own(size, n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(nil, r, blocks, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)
@@ -186,7 +186,7 @@ func TestAllGatherCollectsEveryBlock(t *testing.T) {
 
 		n = rapid.IntRange(0, 3).Draw(t, "n")
 		blocks = EqualBlocks(size, n)
-		for _, elem := range []int{1, 4 * ChunkSize} {
+		for _, elem := range []int{1, 4 * choice.ChunkSize} {
 			vec = own(size, size*n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.AllGather(nil, r, blocks, elem) }), vec, vec)
 			checkGathered(t, vec, blocks)

@@ -20,7 +20,7 @@ func TestRootedPlans(t *testing.T) {
 		chosen := rapid.SampledFrom(all).Draw(t, "choices")
 
 		var vec [][]element
-		for _, elem := range []int{1, 16 * ChunkSize} {
+		for _, elem := range []int{1, 16 * choice.ChunkSize} {
 			vec = own(size, n)
 			simulate(t, plansOf(size, func(r int) Plan { return chosen.Broadcast(r, size, n, elem, root) }), vec, vec)
 			for r := range vec {
@@ -55,8 +55,8 @@ func TestRootedPlans(t *testing.T) {
 // A broadcast writes nothing into the vector of root, which may be memory that cannot be written.
 func TestBroadcastsLeaveRootAlone(t *testing.T) {
 	const n = 1 << 10
-	for _, way := range Ways.Free("broadcast") {
-		c := tuned(t, "broadcast="+way)
+	for _, way := range choice.Messages.Free("broadcast") {
+		c := tuned(t, "broadcast="+string(way))
 		for size := 1; size <= 33; size++ {
 			for root := range size {
 				p := c.Broadcast(root, size, n, 1, root)
@@ -91,7 +91,7 @@ func TestMessagesOfPipelines(t *testing.T) {
 		{8, 71619, 1 << 30, 627},
 		{64, 227813, 1 << 20, 62},
 	} {
-		if got := treeLimit(c.ranks); got != c.limit {
+		if got := chosen.Choice("broadcast", c.ranks)[0].UpTo; got != c.limit {
 			t.Errorf("%d ranks take a tree up to %d bytes, want %d", c.ranks, got, c.limit)
 		}
 		if got := chainMessages(c.ranks, c.bytes, 1); got != c.messages {
@@ -102,7 +102,7 @@ func TestMessagesOfPipelines(t *testing.T) {
 			if got := messagesFrom(chosen.Broadcast(0, c.ranks, 1<<20, elem, 0)); got != chainMessages(c.ranks, 1<<20, elem) {
 				t.Errorf("%d ranks: root sends %d messages", c.ranks, got)
 			}
-			if limit := treeLimit(c.ranks); chainMessages(c.ranks, limit, 1) < 2 || chosen.Pick("reduce", c.ranks, limit) != "binomial" ||
+			if limit := chosen.Choice("broadcast", c.ranks)[0].UpTo; chainMessages(c.ranks, limit, 1) < 2 || chosen.Pick("reduce", c.ranks, limit) != "binomial" ||
 				chosen.Pick("reduce", c.ranks, limit+1) == "binomial" {
 				t.Errorf("%d ranks: %d bytes are not the limit", c.ranks, limit)
 			}

@@ -25,6 +25,9 @@ func simulate(t failer, plans []Plan, src, dst [][]element) {
 func simulateApart(t failer, plans []Plan, input, src, dst [][]element) {
 	t.Helper()
 	outgoing := func(r int, s Step) []element {
+		if s.Forwards {
+			return clone(dst[r][s.Send.Lo:s.Send.Hi])
+		}
 		if input != nil && s.SendsInput {
 			return clone(input[r][s.Send.Lo:s.Send.Hi])
 		}

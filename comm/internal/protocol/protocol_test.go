@@ -9,7 +9,6 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
-	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/testing/protocoltest"
 	"github.com/gorun/gorun/comm/internal/testing/simulation"
 	"github.com/gorun/gorun/comm/internal/wire"
@@ -59,20 +58,20 @@ func sends(p plan.Plan) string {
 
 // plans prints the plans of each algorithm for a few elements, and how many messages it sends of long vectors.
 func plans(t *testing.T, out *strings.Builder) {
-	for _, l := range plan.Ways {
-		rule, err := choice.Parse(l.Op+"="+l.Way, plan.Ways)
+	for _, l := range choice.Messages {
+		rule, err := choice.Parse(l.Op+"="+string(l.Algorithm), choice.Messages)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := plan.NewChoices(plan.Ways, rule)
+		c := plan.NewChoices(choice.Network, rule)
 		for _, size := range []int{3, 4, 5} {
-			fmt.Fprintf(out, "%s=%s, %d ranks, %d bytes\n", l.Op, l.Way, size, 3*size)
+			fmt.Fprintf(out, "%s=%s, %d ranks, %d bytes\n", l.Op, l.Algorithm, size, 3*size)
 			for r := range size {
 				fmt.Fprintf(out, "  rank %d: %s\n", r, steps(planOf(c, l.Op, r, size, 3*size)))
 			}
 		}
 		for _, bytes := range []int{100_000, 5 << 20} {
-			fmt.Fprintf(out, "%s=%s, 5 ranks, %d bytes: rank 1 sends %s\n", l.Op, l.Way, bytes, sends(planOf(c, l.Op, 1, 5, bytes)))
+			fmt.Fprintf(out, "%s=%s, 5 ranks, %d bytes: rank 1 sends %s\n", l.Op, l.Algorithm, bytes, sends(planOf(c, l.Op, 1, 5, bytes)))
 		}
 	}
 }
@@ -99,20 +98,11 @@ func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
 	case "barrier":
 		return c.Barrier(rank, size)
 	case "all_to_all":
-		if c.Together(op, size, block) {
-			return plan.BruckAllToAll(rank, size, block)
-		}
-		return plan.PairwiseAllToAll(nil, rank, equal, equal)
+		return c.AllToAll(rank, size, block, 1, 0)
 	case "gather":
-		if c.Together(op, size, block) {
-			return plan.BinomialGather(rank, size, block, 0)
-		}
-		return plan.LinearGather(nil, rank, 0, block, equal)
+		return c.Gather(rank, size, block, 1, 0)
 	case "scatter":
-		if c.Together(op, size, block) {
-			return plan.BinomialScatter(rank, size, block, 0)
-		}
-		return plan.LinearScatter(nil, rank, 0, block, equal)
+		return c.Scatter(rank, size, block, 1, 0)
 	}
 	return nil
 }
@@ -120,7 +110,7 @@ func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
 // unequalPlans prints the plans for blocks of different lengths, for operations that do not commute, and for a root in
 // the middle.
 func unequalPlans(out *strings.Builder) {
-	c, size := plan.NewChoices(plan.Ways, nil), 4
+	c, size := plan.NewChoices(choice.Network, nil), 4
 	for _, elem := range []int{1, 200_000} {
 		blocks := []plan.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 2}, {Lo: 2, Hi: 7}, {Lo: 7, Hi: 8}}
 		for r := range size {
@@ -148,24 +138,19 @@ func unequalPlans(out *strings.Builder) {
 func choices(out *strings.Builder) {
 	for _, of := range []struct {
 		name  string
-		table choice.Table
-	}{{"between machines", plan.Ways}, {"far", plan.WaysFar}, {"on one machine", plan.WaysNearby}, {"in memory", shm.Ways}, {"in memory, with processors", shm.WaysWithProcessors}} {
-		ops := map[string]bool{}
-		for _, l := range of.table {
-			if ops[l.Op] {
-				continue
-			}
-			ops[l.Op] = true
+		table *choice.Table
+	}{{"between machines", choice.Network}, {"far", choice.Far}, {"on one machine", choice.Near}, {"in memory", choice.SharedMemory}, {"in memory, with processors", choice.OwnProcessors}} {
+		for _, op := range of.table.Ops() {
 			last := ""
 			for _, ranks := range []int{2, 3, 4, 5, 8, 16, 17, 32, 64, 100, 1000} {
-				if now := fmt.Sprint(plan.NewChoices(of.table, nil).Choice(l.Op, ranks)); now != last {
-					fmt.Fprintf(out, "%s, %s, from %d ranks: %s\n", of.name, l.Op, ranks, now)
+				if now := fmt.Sprint(plan.NewChoices(of.table, nil).Choice(op, ranks)); now != last {
+					fmt.Fprintf(out, "%s, %s, from %d ranks: %s\n", of.name, op, ranks, now)
 					last = now
 				}
 			}
 		}
 	}
-	fmt.Fprintf(out, "chunks of %d and %d bytes\n", plan.ChunkSize, plan.NetworkChunkSize)
+	fmt.Fprintf(out, "chunks of %d and %d bytes\n", choice.ChunkSize, choice.NetworkChunkSize)
 }
 
 // frames prints the bytes of frames.

@@ -3,6 +3,7 @@ package shm
 import (
 	"unsafe"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
@@ -14,18 +15,15 @@ import (
 // every other one in an operation, an entry can be reused as soon as all have begun the next operation. Otherwise the readers' clocks
 // tell: a reader has done step 1 when it has read.
 
-const flagSize = 8
+const flagSize = choice.LLFlagSize
 
 type llBuffer [llBufferSize]byte
 
 // llSize is the bytes that a message of n bytes takes. It shares no cache line with another message.
 func llSize(n int) int { return (flagSize + n + lineSize - 1) / lineSize * lineSize }
 
-// longestLL is the most bytes of a message if count messages share an entry. It is negative if that many do not fit.
-func longestLL(count int) int { return llEntrySize/count/lineSize*lineSize - flagSize }
-
 // fitsLL reports whether count messages of n bytes each fit into an entry.
-func fitsLL(n, count int) bool { return n <= longestLL(count) }
+func fitsLL(n, count int) bool { return n <= choice.LongestLL(count) }
 
 // mostLLMethods is how many methods of an operation may use the LL protocol. They all write the same flag, so no entry may lie where an earlier
 // one of the operation was. The buffer guarantees that only for an entry and the one before it.

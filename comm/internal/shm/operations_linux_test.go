@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/wait"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -117,8 +118,8 @@ func TestLayout(t *testing.T) {
 	if size := unsafe.Sizeof(header{}); size != 128 {
 		t.Errorf("the header takes %d bytes", size)
 	}
-	if llBufferSize < 3*llEntrySize {
-		t.Errorf("an LL buffer of %d bytes for entries of %d", llBufferSize, llEntrySize)
+	if llBufferSize < 3*choice.LLEntrySize {
+		t.Errorf("an LL buffer of %d bytes for entries of %d", llBufferSize, choice.LLEntrySize)
 	}
 	for _, at := range []uintptr{unsafe.Offsetof(control{}.records), unsafe.Offsetof(control{}.wait), unsafe.Sizeof(llBuffer{})} {
 		if at%lineSize != 0 {
@@ -133,9 +134,9 @@ func TestLLMessagesInARow(t *testing.T) {
 		teams := newTeams(t, n)
 		together(t, teams, func(team *Team) error {
 			for seq := uint64(1); seq <= 200; seq++ {
-				op, longest := operations[4], longestLL(1) // all-gather
+				op, longest := operations[4], choice.LongestLL(1) // all-gather
 				if seq%2 == 0 {
-					op, longest = operations[5], longestLL(n) // all-to-all
+					op, longest = operations[5], choice.LongestLL(n) // all-to-all
 				}
 				size := int(seq) * 331 % (longest + 1)
 				team.Begin(seq, Call{What: seq}, seq<<40)

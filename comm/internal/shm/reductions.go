@@ -1,6 +1,9 @@
 package shm
 
-import "github.com/gorun/gorun/comm/internal/cpu"
+import (
+	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/cpu"
+)
 
 // A Kernel sets every value of dst to a op b. dst is a, b, or neither. It changes nothing else. Only an operation of NewOp
 // may change b, by mistake: see Reduction.Copies.
@@ -120,7 +123,7 @@ func (t *Team) AllReduce(out, in []byte, red Reduction) error {
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, everybody)
 	}
-	if t.ways.allReduce.Pick(len(in)) == "flat" {
+	if t.ways.allReduce.Pick(len(in)) == choice.Flat {
 		return t.reduceFlat(out, in, red, everybody)
 	}
 	return t.reduceRabenseifner(out, in, red, everybody)
@@ -164,7 +167,7 @@ func (t *Team) Reduce(out, in []byte, red Reduction, root int) error {
 	} else if bufs != nil {
 		return t.reduceInPlace(bufs, red, root)
 	}
-	if t.ways.reduce.Pick(len(in)) == "shared" {
+	if t.ways.reduce.Pick(len(in)) == choice.Shared {
 		return t.reduceRabenseifner(out, in, red, root)
 	}
 	return t.reduceFlat(out, in, red, root)

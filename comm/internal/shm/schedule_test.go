@@ -139,9 +139,9 @@ func (w *world) ranks(n int, part func(t *Team) error) {
 	w.n, w.teams, w.threads, w.heaps = n, w.teams[:0], w.threads[:0], w.heaps[:0]
 	w.waits, w.announced, w.failures, w.used = make([]*wait.LongWait, n), make([]error, n), make([]error, n), make([]int, n)
 	w.impatient, w.allIsWell = -1, true
-	oversubscribed, ways := w.chance(3), choice.Chooser{Table: Ways}
+	oversubscribed, ways := w.chance(3), choice.Chooser{Table: choice.SharedMemory}
 	if w.chance(2) {
-		ways.Table = WaysWithProcessors
+		ways.Table = choice.OwnProcessors
 	}
 	for r := range n {
 		t, err := New(segment.Simulated(w.arena[:Size(n)]), n, r, wait.Processors{CPUs: 64, Ranks: n}, ways, w.onLongWait(r))

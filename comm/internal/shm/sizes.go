@@ -5,9 +5,8 @@ package shm
 // How much there is of everything; see sizes_schedule.go for less.
 const (
 	// The LL protocol.
-	llEntrySize  = 40 * lineSize // at most
-	llBufferSize = 8 << 10       // three entries at least: no entry lies where the one before it was
-	llEntries    = 64            // in use at most: how far ranks get ahead of others in short operations
+	llBufferSize = 8 << 10 // three entries at least: no entry lies where the one before it was
+	llEntries    = 64      // in use at most: how far ranks get ahead of others in short operations
 
 	recordsPerRank = 128 // how many operations a rank keeps records of
 
@@ -21,15 +20,8 @@ const (
 	mostSlotsInUse = 512      // slots, a power of two
 
 	// Limits of algorithms.
-	largestFlat         = 8 << 10   // bytes that each of several ranks combines by itself in an all-reduce
-	largestFlatReduce   = 16 << 10  // bytes that a root combines by itself: 8 ranks took 8 us for 16 KiB, and 10 if they shared the work
-	mostLLBarrier       = 8         // ranks that all read from each other in a barrier
 	LeastInPlace        = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 256 << 10 // the same in a broadcast by a rank that shares its processor
-
-	// The same as largestFlatReduce, if ranks share processors. To share the work, they would have to wait for each other twice more: 4 ranks on two
-	// processors took 11 us for 32 KiB instead of 15, and 8 ranks 23 instead of 33.
-	largestFlatReduceShared = 64 << 10
 
 	spreadBlock      = 256 << 10 // what is copied to everybody at a time
 	foldBlock        = 8 << 10   // bytes that are reduced at a time: they stay in the first-level cache

@@ -5,9 +5,8 @@ package shm
 // How much there is of everything; so little that short runs come to its ends. Other tests want more.
 const (
 	// The LL protocol.
-	llEntrySize  = 4 * lineSize // at most
-	llBufferSize = 1 << 10      // three entries at least: no entry lies where the one before it was
-	llEntries    = 4            // in use at most: how far ranks get ahead of others in short operations
+	llBufferSize = 1 << 10 // three entries at least: no entry lies where the one before it was
+	llEntries    = 4       // in use at most: how far ranks get ahead of others in short operations
 
 	recordsPerRank = 16 // how many operations a rank keeps records of
 
@@ -21,13 +20,8 @@ const (
 	mostSlotsInUse = 16      // slots, a power of two
 
 	// Limits of algorithms.
-	largestFlat         = 256 // bytes that each of several ranks combines by itself in an all-reduce
-	largestFlatReduce   = 256 // bytes that a root combines by itself
-	mostLLBarrier       = 2   // ranks that all read from each other in a barrier
 	LeastInPlace        = 384 // bytes that ranks take from each other at least if they use buffers in place
 	leastOversubscribed = 512 // the same in a broadcast by a rank that shares its processor
-
-	largestFlatReduceShared = 512 // the same as largestFlatReduce, if ranks share processors
 
 	spreadBlock      = 256     // what is copied to everybody at a time
 	foldBlock        = 128     // bytes that are reduced at a time: they stay in the first-level cache

@@ -151,9 +151,9 @@ func TestStressedRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := choice.Chooser{Table: Ways}
+	ways := choice.Chooser{Table: choice.SharedMemory}
 	if s.CPUs >= s.Ranks {
-		ways.Table = WaysWithProcessors
+		ways.Table = choice.OwnProcessors
 	}
 	team, err := New(memory, s.Ranks, s.Me, wait.Processors{CPUs: s.CPUs, Ranks: s.Ranks}, ways, sleeping)
 	if err != nil {

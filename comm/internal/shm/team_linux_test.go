@@ -36,7 +36,7 @@ func newTeams(t testing.TB, n int) []*Team {
 		segments[r] = s
 	}
 	for r, s := range segments {
-		if teams[r], err = New(s, n, r, wait.Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, SameProcess: true}, choice.Chooser{Table: Ways}, sleeping); err != nil {
+		if teams[r], err = New(s, n, r, wait.Processors{CPUs: runtime.GOMAXPROCS(0), Ranks: n, SameProcess: true}, choice.Chooser{Table: choice.SharedMemory}, sleeping); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/bootstrap"
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/env"
 )
@@ -30,7 +30,7 @@ const (
 // Config says how a process joins a world.
 type Config struct {
 	bootstrap.Config
-	ChunkSize     int           // how many bytes of a message of a plan travel at once; 0: plan.ChunkSize
+	ChunkSize     int           // how many bytes of a message of a plan travel at once; 0: choice.ChunkSize
 	NotifyTimeout time.Duration // see endpoint.Options.News
 	FlightOnQuit  bool          // SIGQUIT prints the flight recorders
 	Poll          func() error  // see core.World
@@ -193,7 +193,7 @@ func awaitOver(during context.Context, err error) error {
 
 // Open opens the world of ranks that have met.
 func (p *Process) Open(cfg *Config, met *bootstrap.World) (*World, error) {
-	met.ChunkSize = cmp.Or(cfg.ChunkSize, plan.ChunkSize)
+	met.ChunkSize = cmp.Or(cfg.ChunkSize, choice.ChunkSize)
 	rejoins := p.Rejoins(cfg)
 	w := &World{
 		process: p,

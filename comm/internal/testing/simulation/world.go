@@ -17,10 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/machine"
-	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 )
@@ -33,7 +33,7 @@ type Config struct {
 	Size      int
 	Seed      uint64 // of the order in which messages arrive
 	Nodes     []int  // of the members, which share memory there; nil: nobody does, and all are on one node
-	ChunkSize int    // 0: plan.ChunkSize
+	ChunkSize int    // 0: choice.ChunkSize
 	Overlap   bool   // stages overlap
 	Tuning    string
 
@@ -77,7 +77,7 @@ func newWorld(t Failer, c Config, network *transporttest.Network) *World {
 		t.Fatalf("%v: %v", c, err)
 	}
 	if c.ChunkSize == 0 {
-		c.ChunkSize = plan.ChunkSize
+		c.ChunkSize = choice.ChunkSize
 	}
 	peers, acceptors := make([]core.Peer, c.Size), make([]*acceptor.Acceptor, c.Size)
 	ranks := make([]int, c.Size)
