@@ -1,6 +1,8 @@
 package comm_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,15 +49,16 @@ func look() {
 }
 `
 	run := func(source string) string {
-		dir, err := os.MkdirTemp(".", "import") // inside of the module
+		here, err := os.Getwd()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600); err != nil {
+		file, overlay := filepath.Join(t.TempDir(), "main.go"), filepath.Join(t.TempDir(), "overlay.json")
+		at := fmt.Sprintf(`{"Replace": {%q: %q}}`, filepath.Join(here, "program", "main.go"), file) // as if it were in the module
+		if err := errors.Join(os.WriteFile(file, []byte(source), 0o600), os.WriteFile(overlay, []byte(at), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command("go", "run", "./"+dir).CombinedOutput()
+		out, err := exec.Command("go", "run", "-overlay", overlay, "./program").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -62,13 +62,14 @@ type pkg struct {
 	Deps           []string
 	GoFiles        []string
 	IgnoredGoFiles []string
+	CgoFiles       []string
 }
 
 // list returns the packages of the module.
 func list(t *testing.T) []pkg {
 	t.Helper()
 	// -e: a package that does not compile is the compiler's to complain about.
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Dir,Imports,Deps,GoFiles,IgnoredGoFiles", module+"/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Dir,Imports,Deps,GoFiles,IgnoredGoFiles,CgoFiles", module+"/...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // whatever the tests are built with
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -203,7 +204,7 @@ func TestGuardIsLight(t *testing.T) {
 func TestPackageComments(t *testing.T) {
 	for _, p := range list(t) {
 		var documented []string
-		for _, name := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+		for _, name := range slices.Concat(p.GoFiles, p.IgnoredGoFiles, p.CgoFiles) {
 			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.PackageClauseOnly)
 			if err != nil {
 				t.Errorf("%v", err)
@@ -252,5 +253,18 @@ func TestNoPromises(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTopLevel: the tree has these folders, and no others.
+func TestTopLevel(t *testing.T) {
+	list, err := os.ReadDir(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		if d.IsDir() && !strings.HasPrefix(d.Name(), ".") && !slices.Contains([]string{"agent", "cmd", "comm", "docs", "env", "launcher", "rendezvous", "scripts"}, d.Name()) {
+			t.Errorf("folder %s: a package for several of these folders belongs below env", d.Name())
+		}
 	}
 }

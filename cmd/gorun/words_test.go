@@ -115,3 +115,23 @@ func parts(name string) (list []string) {
 	end()
 	return slices.Compact(list)
 }
+
+// TestWordsAreFound: what TestWords would say of names that are not as they should be.
+func TestWordsAreFound(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\ntype letterBox int\nfunc (letterBox) HEARAll() {}\nconst a, longNaps = 1, 2\nvar b, TCPDoor int", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := topLevel(file)
+	if want := []string{"letterBox", "HEARAll", "a", "longNaps", "b", "TCPDoor"}; !slices.Equal(names, want) {
+		t.Fatalf("names %q, want %q", names, want)
+	}
+	for name, want := range map[string]string{"letterBox": "letter", "HEARAll": "hear", "longNaps": "nap", "TCPDoor": "door", "stage_linux": "stage"} {
+		if !slices.Contains(parts(name), want) {
+			t.Errorf("parts of %s are %q, without %q", name, parts(name), want)
+		}
+	}
+	if slices.Contains(parts("heartbeat"), "hear") {
+		t.Error("heartbeat is one word")
+	}
+}

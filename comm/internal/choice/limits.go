@@ -38,9 +38,6 @@ const shortBlock = 256
 // rank then talks to a few ranks instead of to all.
 const manyRanks = 17
 
-// mostPairwiseMemory is the most bytes of the vectors of all ranks, which each rank keeps for PairwiseAllReduce.
-const mostPairwiseMemory = 32 << 20
-
 // upTo returns a limit that does not depend on the number of ranks.
 func upTo(bytes int) Limit { return func(int) int { return bytes } }
 
@@ -145,9 +142,10 @@ func flatUpTo(bytes int) Limit { return forTwo(Any, bytes) }
 // many do not fit.
 func LongestLL(count int) int { return LLEntrySize/count/LineSize*LineSize - LLFlagSize }
 
+// Sizes in bytes.
 const (
-	LineSize   = 64 // bytes of a cache line
-	LLFlagSize = 8  // bytes that a message of the LL protocol has beside its data
+	LineSize   = 64 // of a cache line
+	LLFlagSize = 8  // of what a message of the LL protocol has beside its data
 )
 
 // mostLL is the longest buffer that fits into one LL message, mostLLOfEach the longest that fits into one message from

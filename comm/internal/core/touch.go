@@ -11,15 +11,16 @@ import (
 // written where the call will write.
 type toucher struct{ name string } // of the buffer
 
-// begin makes accesses to what is no memory panic. It returns what they did before.
-func (t *toucher) begin() (panicked bool) { return debug.SetPanicOnFault(true) }
-
-// end ends what begin has begun. It is deferred. If an access has panicked, it sets err to an error that names the buffer.
-func (t *toucher) end(panicked bool, err *error) {
-	debug.SetPanicOnFault(panicked)
-	if recover() != nil {
-		*err = fmt.Errorf("%s begins or ends where this process has no memory that the call may use", t.name)
-	}
+// check calls look, which reads and writes buffers. If one is no memory, it returns an error that names the buffer.
+func (t *toucher) check(look func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%s begins or ends where this process has no memory that the call may use", t.name)
+		}
+	}()
+	look()
+	return nil
 }
 
 // read checks a buffer that the call will read.
@@ -45,9 +46,12 @@ func (t *toucher) write(name string, buf []byte) {
 func load(b *byte) byte { return *b }
 
 // touch checks the buffers of a collective on g.
-func (a *Args) touch(g *Group, b *Blocks) (err error) {
+func (a *Args) touch(g *Group, b *Blocks) error {
 	var t toucher
-	defer t.end(t.begin(), &err)
+	return t.check(func() { a.touchWith(&t, g, b) })
+}
+
+func (a *Args) touchWith(t *toucher, g *Group, b *Blocks) {
 	root := g.rank == a.Root
 	switch {
 	case a.Kind == call.KindBroadcast && root, a.Kind == call.KindReduce && !root:
@@ -59,7 +63,7 @@ func (a *Args) touch(g *Group, b *Blocks) (err error) {
 		t.read("in", a.In)
 	}
 	if b == nil {
-		return nil
+		return
 	}
 	if a.Kind != call.KindGatherV || root {
 		for i := range b.Outs.Len() {
@@ -71,17 +75,16 @@ func (a *Args) touch(g *Group, b *Blocks) (err error) {
 			t.read("in", b.Ins.Bytes(i, a.Type.Size()))
 		}
 	}
-	return nil
 }
 
 // touch checks the buffer of a message.
-func (m *PointToPoint) touch() (err error) {
+func (m *PointToPoint) touch() error {
 	var t toucher
-	defer t.end(t.begin(), &err)
-	if m.Kind == call.KindSend {
-		t.read("buf", m.buf)
-	} else {
-		t.write("buf", m.buf)
-	}
-	return nil
+	return t.check(func() {
+		if m.Kind == call.KindSend {
+			t.read("buf", m.buf)
+		} else {
+			t.write("buf", m.buf)
+		}
+	})
 }

@@ -16,7 +16,7 @@ import (
 type DeathError struct{ death.Death }
 
 func (e *DeathError) Error() string {
-	return Describe(e.Death.String(), e.OutOfMemory, e.ExitCode == -9, e.Stderr)
+	return Describe(e.String(), e.OutOfMemory, e.ExitCode == -9, e.Stderr)
 }
 
 // Describe says how a process ended: the reason and, if there is one, its last line on stderr.
