@@ -94,6 +94,7 @@ type loop struct {
 	later       []event       // for when it is empty
 	group       *workergroup.Group
 	pending     []workergroup.Event // from the group
+	startEnds   <-chan time.Time    // after an interrupt, the start of workers that is under way has had the time that they have to end
 	abandon     <-chan time.Time    // the pending join has had its time to end
 	caller      context.Context     // of Run
 	cancelled   <-chan struct{}     // is closed when caller ends; nil: the loop knows that
@@ -180,8 +181,10 @@ func (l *loop) await() event {
 	}
 	select {
 	case j := <-l.joined:
-		l.abandon = nil
+		l.startEnds, l.abandon = nil, nil
 		return l.enter(j)
+	case <-l.startEnds:
+		l.endStart()
 	case <-l.abandon:
 		return l.abandonJoin()
 	case <-l.over:
@@ -250,6 +253,12 @@ func causeOf(ctx context.Context) error {
 // abandonTimeout is how long a join may take to return after its context has ended. It may hang in a file system that does not
 // answer.
 const abandonTimeout = 2 * time.Second
+
+// endStart asks the pending join to end now.
+func (l *loop) endStart() {
+	l.startEnds, l.abandon = nil, time.After(abandonTimeout)
+	l.cancelStart()
+}
 
 // abandonJoin stops waiting for a join that does not return.
 func (l *loop) abandonJoin() event {

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"syscall"
 	"testing"
@@ -189,12 +188,17 @@ func TestRunStartFails(t *testing.T) {
 	})
 }
 
-// TestRunInterruptedStart: an interrupt during the start lets the workers stop by themselves; a second does not.
+// TestRunInterruptedStart: an interrupt during the start lets the workers stop by themselves; a second does not, nor
+// does a start that takes longer than workers may take to stop.
 func TestRunInterruptedStart(t *testing.T) {
-	for _, twice := range []bool{false, true} {
-		t.Run(fmt.Sprintf("twice=%t", twice), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		twice bool
+		grace time.Duration
+	}{"once": {grace: time.Hour}, "twice": {twice: true, grace: time.Hour}, "too long": {grace: time.Second}} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestbed(t, 3, []script{{obeys: 0}})
+				s.config.Spec.Grace = c.grace
 				s.config.Start = func(ctx context.Context, spec launcher.Spec) (Gang, error) {
 					select {
 					case <-time.After(time.Minute):
@@ -204,14 +208,16 @@ func TestRunInterruptedStart(t *testing.T) {
 					}
 				}
 				after(time.Second, s.interrupts, syscall.SIGINT)
-				if !twice {
+				if !c.twice && c.grace > time.Minute {
 					if err := Run(t.Context(), s.config); err != nil {
 						t.Errorf("Run: %v", err)
 					}
 					s.wantStory("1m0s start", "1m0s port released", "1m0s stop interrupt")
 					return
 				}
-				after(2*time.Second, s.interrupts, syscall.SIGINT)
+				if c.twice {
+					after(2*time.Second, s.interrupts, syscall.SIGINT)
+				}
 				if err := Run(t.Context(), s.config); text(err) != "stopped by signal 2 (SIGINT)" {
 					t.Errorf("Run: %v", err)
 				}

@@ -28,8 +28,7 @@ func (l *loop) perform(todo []action) *finish {
 		case cancelJoin:
 			l.cancelJoin()
 		case cancelStart:
-			l.cancelStart()
-			l.abandon = time.After(abandonTimeout)
+			l.endStart()
 		case diagnose:
 			l.diagnose(a.hung)
 		case fail:
@@ -149,13 +148,18 @@ func (l *loop) interruptGrace() (grace time.Duration, note string) {
 	return grace, note
 }
 
-// answer says what an interrupt does, and gives the gang the time that it has now.
+// answer says what an interrupt does, and gives the gang, or its start, the time that it has now. A start may last for ever: its guard may
+// be suspended.
 func (l *loop) answer(a answer) {
 	if a.kills {
 		l.Logger.Warn(a.text(0, ""))
 		return
 	}
-	l.Logger.Warn(a.text(l.interruptGrace()))
+	grace, note := l.interruptGrace()
+	if len(l.starting) > 0 {
+		l.startEnds = time.After(grace)
+	}
+	l.Logger.Warn(a.text(grace, note))
 }
 
 // text says what an interrupt does, and what the next one will do.
