@@ -2,8 +2,8 @@
 //
 //	go build -buildmode=c-shared -o libgorun.so.1 ./comm/c
 //
-// Each function of gorun.h is in calls.c or enter.c, which check what C code can, and enter Go: nothing may in a forked
-// child.
+// Each function of gorun.h is in calls.c or enter.c. They refuse what C code can see is wrong, and every call in a forked
+// child, where Go's runtime does not work. The rest enters Go.
 //
 //   - groups.go: calls on groups. A struct call says which, and one switch for each element type carries it out.
 //   - lifetime.go: the world, groups, work, memory

@@ -2,9 +2,9 @@ package core
 
 // A Backend carries out collectives of a group.
 //
-// A group has the backend messages, which carries out every call, and usually one that is faster and takes most of
-// them: memory if all members share memory, or else stages if some do. Another one (for GPUs, or for a network with
-// remote memory access) is made in attach, and takes what it can.
+// A group has the backend messages, which carries out every call, and usually another one, which is faster and takes
+// most of them: self if it has one member, memory if all members share memory, stages if some do. A new one (for GPUs, or
+// for a network with remote memory access) is made in attach, and takes what it can.
 type Backend interface {
 	// Takes reports whether Run carries out calls like c. It is the same on all members.
 	Takes(c *Collective) bool

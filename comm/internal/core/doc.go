@@ -7,15 +7,16 @@
 //     something else, begin with [Collective.Run]: objects.go, membership.go.
 //  2. It gets its number and its position among the group's collectives (order.go). A [Collective] has the arguments
 //     from then on.
-//  3. When its turn has come, perform lets the first [Backend] that takes it carry it out, and ends it (perform.go). If
-//     the caller's own code panics in it, the group fails (error.go).
-//  4. The backend (backend.go) has a switch over kinds:
+//  3. When its turn has come, perform lets a [Backend] carry it out (perform.go). If the caller's own code panics in it,
+//     the group fails (error.go).
+//  4. Backends (backend.go) have a switch over kinds:
+//     self, if the group has one member (self.go);
 //     memory, if all members share memory (memory.go, package shm);
 //     stages, if members are on several machines and some share memory there (stages.go, package hier);
 //     messages for every other call (messages.go, messagesreduce.go): package plan says who sends what to whom, and
 //     package pipeline carries that out.
 //
-// Do leaves perform out for a blocking call that runs none of the caller's code and that memory takes as it is.
+// A blocking call takes a shorter way past perform (runAsIs) if it runs none of the caller's code and memory takes it.
 //
 // operands.go is what all backends do before and after they combine elements. attach.go is how members get the memory
 // that they share: in the first collective that can use it. Sends, receives and probes have no order and no backend:

@@ -1,10 +1,10 @@
 package endpoint
 
-// The mutex of an endpoint guards all its state. Each type of the API has another one beside it, with the same fields:
-// that is what it is to the goroutine that holds the mutex. Only lock returns one. So a method of state, communicator or
-// operation is called with the mutex held, and it cannot call a method of the API, which would wait for the mutex. What
-// belongs to a peer, a stall, a monitor or an inbox is reached only from there, too. Package core says in which order
-// locks are taken.
+// The mutex of an endpoint guards all its state. Endpoint, Communicator and Op are the API, whose methods are called
+// without the mutex. Each has a second type with the same fields (state, communicator, operation), whose methods are
+// called with the mutex held. Only lock makes one of the other. So the compiler finds a method that would wait for a mutex
+// that its goroutine holds. What belongs to a peer, a stall, a monitor or an inbox is reached only from the second types,
+// too. Package core says in which order locks are taken.
 
 // lock waits for the mutex.
 func (e *Endpoint) lock() *state {

@@ -13,7 +13,7 @@ func (p *Process) detach(w *World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.Heap.Detach(&p.memory)
-	p.users = append(p.users, w.Peers...)
+	p.attached = append(p.attached, w.Peers...)
 }
 
 // adopt gives w the memory of Alloc from the world before. The members of w have ended all operations there. But another process of that world
@@ -21,7 +21,7 @@ func (p *Process) detach(w *World) {
 func (p *Process) adopt(w *World) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	lives := slices.ContainsFunc(p.users, func(user core.Peer) bool {
+	lives := slices.ContainsFunc(p.attached, func(user core.Peer) bool {
 		return w.SharesMemory(user) && !slices.ContainsFunc(w.Peers, user.IsSameProcess) && !w.HasEnded(user)
 	})
 	if lives {
@@ -30,7 +30,7 @@ func (p *Process) adopt(w *World) error {
 		}
 	}
 	w.Heap.Adopt(&p.memory)
-	p.users = nil
+	p.attached = nil
 	return nil
 }
 

@@ -32,9 +32,9 @@ type Process struct {
 	failure   error    // the last failure of a call on this round's worlds, or of joining them; nil: there was none
 	other     error    // the last failure of a call on other worlds, or of joining them; nil: there was none
 
-	memory heap.Detached // memory of Alloc from worlds that the next round has closed; the next world adopts it
-	users  []core.Peer   // processes that may have attached that memory
-	rest   heap.Detached // memory of worlds that the program has closed: nobody uses it when the next round begins, and no world adopts it
+	memory   heap.Detached // memory of Alloc from worlds that the next round has closed; the next world adopts it
+	attached []core.Peer   // processes that may have attached that memory
+	rest     heap.Detached // memory of worlds that the program has closed: nobody uses it when the next round begins, and no world adopts it
 
 	progress, quit users
 	flights        flightFile

@@ -22,7 +22,7 @@ type World struct {
 	leave       []func()          // undo what Join has done besides
 	answers     bool              // the agent's questions are about w
 	round       *membership.Round // nil: this process cannot rejoin after this world
-	agentSpeaks sync.Once         // waits for that, but not for long
+	agentSpeaks sync.Once         // for withDeath, which waits once for what the agent says
 
 	mu     sync.Mutex
 	groups []*core.Group // those that are open
