@@ -47,9 +47,8 @@ static volatile int forked;
 
 static void in_child(void) { forked = 1; }
 
-static pthread_once_t watched = PTHREAD_ONCE_INIT;
-
-static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
+/* Go's runtime begins when the library is loaded, so forks before gorun_init count. */
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
 
 int may_enter(void)
 {
@@ -82,7 +81,6 @@ int gorun_init(const gorun_options *options, gorun_comm *world)
 {
 	NEEDS("init", world);
 	*world = 0;
-	pthread_once(&watched, watch_forks);
 	static const gorun_options none;
 	return ENTER(goInit((gorun_options *)(options ? options : &none), world));
 }
@@ -145,7 +143,16 @@ static pthread_t poller;
 
 int has_poll(void) { return poll != NULL; }
 
-int poll_now(void) { return poll != NULL && pthread_equal(poller, pthread_self()) ? poll() : 0; }
+int poll_now(void)
+{
+	static int within; /* a call that the function makes is not polled: it need not be able to call itself */
+	if (poll == NULL || !pthread_equal(poller, pthread_self()) || within)
+		return 0;
+	within = 1;
+	int stop = poll();
+	within = 0;
+	return stop;
+}
 
 int gorun_set_poll(int (*function)(void))
 {
@@ -162,7 +169,6 @@ int gorun_wait_for(gorun_work work, double seconds, int *done, gorun_status *sta
 	*done = 0;
 	return ENTER(goWait(work, seconds < 0 ? 0 : seconds, done, status));
 }
-
 
 int gorun_test(gorun_work work, int *done, gorun_status *status)
 {

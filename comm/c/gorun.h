@@ -7,8 +7,9 @@
  * until the call returns, or until the work that it has started has ended. Where a call takes an input and an output,
  * they may be the same buffer, or must not overlap.
  *
- * Calls may come from any thread. All members of a group make its collectives in the same order. Nothing happens
- * before gorun_init: no thread, no signal handler, no look at the environment. In a forked child every call fails.
+ * Calls may come from any thread. All members of a group make its collectives in the same order. Loading the library
+ * starts threads of Go's runtime, and handlers of SIGPIPE, SIGURG and the signals of crashes. Nothing else happens before
+ * gorun_init. In a child that is forked once the library is loaded, every call fails.
  *
  * Names that begin with gorun_i start an operation. gorun_wait or a gorun_test that finds it done ends its work.
  */
@@ -46,7 +47,7 @@ enum gorun_code {
 	GORUN_ERR_ROUND_OVER = -9,    /* gorun forms another round: call gorun_rejoin */
 	GORUN_ERR_NO_REJOIN = -10,    /* workers do not outlive a round here */
 	GORUN_ERR_MISSING_KEYS = -11, /* nobody has set a key of a store in time */
-	GORUN_ERR_FORKED = -12,       /* the process has been forked from one that has called gorun_init */
+	GORUN_ERR_FORKED = -12,       /* the process has been forked from one that has loaded the library */
 	GORUN_ERR_INTERRUPTED = -13,  /* the function of gorun_set_poll has ended the call */
 	GORUN_ERR_OTHER = -14
 };
@@ -128,7 +129,7 @@ int gorun_last_error(gorun_error *error); /* of the calling thread */
 int gorun_exit_code(void); /* with which the process should end because of its last error; gorun learns which rank is at fault */
 
 /* Before gorun_init: calls of this thread that wait for long call poll every 100 ms. If it does not return 0, the call
- * fails, and so does its group; in gorun_wait_for, only the wait ends. */
+ * fails, and so does its group; in gorun_wait_for, only the wait ends. Calls that poll makes do not call it. */
 int gorun_set_poll(int (*poll)(void));
 
 /* The world. gorun_init reads the environment as it is in C at that time. options may be NULL. */
@@ -201,7 +202,7 @@ int gorun_wait(gorun_work work, gorun_status *status);
 int gorun_test(gorun_work work, int *done, gorun_status *status);
 int gorun_wait_for(gorun_work work, double seconds, int *done, gorun_status *status); /* the operation goes on if it is not done */
 
-/* Memory that the ranks of a machine share: collectives on it copy nothing. */
+/* Memory that the ranks of a machine share: collectives on it copy nothing. It is gone when the world has been closed. */
 int gorun_alloc(gorun_comm comm, size_t bytes, void **memory);
 int gorun_free(void *memory);
 

@@ -4,9 +4,9 @@ package main
 import "C"
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"math"
 	"runtime/debug"
 	"time"
 	"unsafe"
@@ -84,12 +84,22 @@ func on[T comm.Element](g *comm.Group, c *C.struct_call) error {
 		}
 		op = ops[c.op-1]
 	}
+	in, out := unsafe.Pointer(c.in), c.out
 	ctx, started := context.Background(), c.work != nil
 	count, root, size := int(c.count), int(c.rank), g.Size()
-	if err := checkLists(c, cmp.Or(int(c.n), size)); err != nil {
+	length := count // of the longer buffer
+	switch c.kind {
+	case C.ALL_GATHER, C.GATHER, C.SCATTER, C.REDUCE_SCATTER, C.ALL_TO_ALL:
+		if length *= size; length/size != count {
+			length = -1
+		}
+	}
+	if !fits[T](in, length) || !fits[T](out, length) {
+		return refuse(names[c.kind], "%d elements are more than there can be", uint64(c.count))
+	}
+	if err := checkLists[T](c, size); err != nil {
 		return err
 	}
-	in, out := unsafe.Pointer(c.in), c.out
 	switch c.kind {
 	case C.ALL_REDUCE:
 		if started {
@@ -196,6 +206,13 @@ func slice[T comm.Element](p unsafe.Pointer, n int) []T {
 	return unsafe.Slice((*T)(p), n)
 }
 
+// fits reports whether n elements can begin at p.
+func fits[T comm.Element](p unsafe.Pointer, n int) bool {
+	var e T
+	size := uint64(unsafe.Sizeof(e))
+	return n >= 0 && uint64(n) <= min(math.MaxInt, math.MaxUint64-uint64(uintptr(p)))/size
+}
+
 // list is the buffers of a list of C.
 func list[T comm.Element](p *C.gorun_buffer, n int) [][]T {
 	if p == nil {
@@ -221,8 +238,9 @@ func counts(p *C.size_t, n int) (all []int, sum int) {
 	return all, sum
 }
 
-// checkLists returns an error if a list of C is not where its pointer says.
-func checkLists(c *C.struct_call, n int) (err error) {
+// checkLists returns an error if a list of C is not where its pointer says, or has more elements than there can be. It has
+// one entry for each of size ranks, or c.n.
+func checkLists[T comm.Element](c *C.struct_call, size int) (err error) {
 	if c.list == nil && c.in_counts == nil && c.out_counts == nil {
 		return nil
 	}
@@ -232,11 +250,30 @@ func checkLists(c *C.struct_call, n int) (err error) {
 			err = refuse(names[c.kind], "a list is not in memory of this process")
 		}
 	}()
-	if c.list != nil {
-		list[byte](c.list, n)
+	n := size
+	if c.kind == C.ALL_REDUCE_COALESCED {
+		if n = int(c.n); n < 0 {
+			return refuse(names[c.kind], "%d buffers", n)
+		}
 	}
-	counts(c.in_counts, n)
-	counts(c.out_counts, n)
+	if c.list != nil {
+		for i, b := range unsafe.Slice(c.list, n) {
+			if !fits[T](b.data, int(b.count)) {
+				return refuse(names[c.kind], "buffer %d of the list: %d elements are more than there can be", i, uint64(b.count))
+			}
+		}
+	}
+	for _, p := range []*C.size_t{c.in_counts, c.out_counts} {
+		if p == nil {
+			continue
+		}
+		sum := 0
+		for i, count := range unsafe.Slice(p, n) {
+			if sum += int(count); !fits[T](nil, int(count)) || !fits[T](nil, sum) {
+				return refuse(names[c.kind], "%d elements for rank %d are more than there can be", uint64(count), i)
+			}
+		}
+	}
 	return nil
 }
 
@@ -280,6 +317,11 @@ func within(seconds C.double) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), inTime(seconds))
 }
 
+// inTime returns so many seconds, or for ever, which is 36 years.
 func inTime(seconds C.double) time.Duration {
-	return time.Duration(float64(seconds) * float64(time.Second))
+	const ever = time.Duration(1 << 60)
+	if d := float64(seconds) * float64(time.Second); d < float64(ever) {
+		return time.Duration(d)
+	}
+	return ever
 }

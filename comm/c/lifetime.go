@@ -235,6 +235,6 @@ func goExplain(n C.gorun_comm, op *C.char, size C.size_t, text *C.char, room C.s
 func export(s string, text *C.char, room C.size_t, length *C.size_t) {
 	*length = C.size_t(len(s) + 1)
 	if text != nil && room > 0 {
-		copyText(unsafe.Slice(text, room), s)
+		copyText(unsafe.Slice(text, min(uint64(room), uint64(len(s)+1))), s)
 	}
 }

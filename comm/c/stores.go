@@ -61,6 +61,9 @@ func withStore(n C.gorun_store, timeout C.double, f func(ctx context.Context, s 
 //export goStoreSet
 func goStoreSet(n C.gorun_store, key *C.char, value unsafe.Pointer, length C.size_t) C.int {
 	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
+		if !fits[byte](value, int(length)) {
+			return refuse("Store", "a value of %d bytes is longer than there can be", uint64(length))
+		}
 		return s.Set(ctx, C.GoString(key), slice[byte](value, int(length)))
 	})
 }
@@ -70,7 +73,9 @@ func goStoreGet(n C.gorun_store, key *C.char, timeout C.double, value unsafe.Poi
 	return withStore(n, timeout, func(ctx context.Context, s comm.Store) error {
 		got, err := s.Get(ctx, C.GoString(key))
 		*length = C.size_t(len(got))
-		copy(slice[byte](value, int(room)), got)
+		if value != nil {
+			copy(unsafe.Slice((*byte)(value), min(uint64(room), uint64(len(got)))), got)
+		}
 		return err
 	})
 }

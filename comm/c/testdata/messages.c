@@ -1,6 +1,7 @@
 /* Messages, groups, stores and memory. */
 #include "check.h"
 #include <pthread.h>
+#include <unistd.h>
 
 static void test_messages(void)
 {
@@ -33,6 +34,12 @@ static void test_messages(void)
 		must(gorun_test(recv, &done, &st));
 	while (!done);
 	want(st.count == 3);
+	must(gorun_irecv(world, out, 4, GORUN_INT32, last, 9, &recv));
+	if (rank == 0)
+		usleep(100000);
+	must(gorun_send(world, in, 1, GORUN_INT32, next, 9));
+	must(gorun_wait_for(recv, 1e300, &done, NULL));
+	want(done);
 	must(gorun_send(world, in, 4, GORUN_INT32, next, 8));
 	wants_error(gorun_recv(world, out, 1, GORUN_INT32, last, 8, NULL), GORUN_ERR_TRUNCATED, "does not fit");
 }
