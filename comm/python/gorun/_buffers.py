@@ -8,20 +8,22 @@ from ._library import ArgumentError
 
 INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64 = range(1, 9)
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, FLOAT16, BFLOAT16 = range(9, 15)
+BOOL = UINT8 | 0x100  # travels as UINT8
+_SUMS = (1, 13)  # SUM and AVG
 
 # numpy's kinds and sizes
 _numpy: Dict[str, int] = {
     "i1": INT8, "i2": INT16, "i4": INT32, "i8": INT64, "u1": UINT8, "u2": UINT16, "u4": UINT32, "u8": UINT64,
-    "f2": FLOAT16, "f4": FLOAT32, "f8": FLOAT64, "c8": COMPLEX64, "c16": COMPLEX128, "b1": UINT8,
+    "f2": FLOAT16, "f4": FLOAT32, "f8": FLOAT64, "c8": COMPLEX64, "c16": COMPLEX128, "b1": BOOL,
 }  # fmt: skip
 # struct's formats; those of integers depend on the machine, so their sizes count
 _signed, _unsigned = "bhilqn", "BHILQN"
-_floats = {"e": FLOAT16, "f": FLOAT32, "d": FLOAT64, "Zf": COMPLEX64, "Zd": COMPLEX128, "?": UINT8, "c": UINT8}
+_floats = {"e": FLOAT16, "f": FLOAT32, "d": FLOAT64, "Zf": COMPLEX64, "Zd": COMPLEX128, "?": BOOL, "c": UINT8}
 _torch: Dict[str, int] = {
     "torch.int8": INT8, "torch.int16": INT16, "torch.int32": INT32, "torch.int64": INT64, "torch.uint8": UINT8,
     "torch.uint16": UINT16, "torch.uint32": UINT32, "torch.uint64": UINT64, "torch.float16": FLOAT16,
     "torch.float32": FLOAT32, "torch.float64": FLOAT64, "torch.complex64": COMPLEX64, "torch.complex128": COMPLEX128,
-    "torch.bfloat16": BFLOAT16, "torch.bool": UINT8,
+    "torch.bfloat16": BFLOAT16, "torch.bool": BOOL,
 }  # fmt: skip
 _native = "<" if sys.byteorder == "little" else ">"
 
@@ -43,8 +45,17 @@ class _PyBuffer(ctypes.Structure):
     ]  # fmt: skip
 
 
-def place(op: str, name: str, buffer: Any, writable: bool) -> Place:
+def place(op: str, name: str, buffer: Any, writable: bool, reduction: int = 0) -> Place:
     """Returns where buffer is. op and name are for errors."""
+    at = _place(op, name, buffer, writable)
+    if at.type != BOOL:
+        return at
+    if reduction in _SUMS:
+        raise _refuse(op, name, "is of bool, which has no sum: use LOR, or another type")
+    return at._replace(type=UINT8)
+
+
+def _place(op: str, name: str, buffer: Any, writable: bool) -> Place:
     for of in (_of_torch, _of_numpy):
         found = of(op, name, buffer, writable)
         if found is not None:
@@ -63,6 +74,8 @@ def _of_torch(op: str, name: str, t: Any, writable: bool) -> Optional[Place]:
         raise _refuse(op, name, "is on %s: move it to the CPU" % t.device)
     if not t.is_contiguous():
         raise _refuse(op, name, "is not contiguous: use contiguous()")
+    if t.is_conj() or t.is_neg():
+        raise _refuse(op, name, "is a view with other signs: use resolve_conj() or resolve_neg()")
     code = _torch.get(str(t.dtype))
     if code is None:
         raise _refuse(op, name, "has type %s, which gorun does not have" % t.dtype)
@@ -71,8 +84,8 @@ def _of_torch(op: str, name: str, t: Any, writable: bool) -> Optional[Place]:
 
 def _of_numpy(op: str, name: str, a: Any, writable: bool) -> Optional[Place]:
     of = getattr(a, "__array_interface__", None)
-    if not isinstance(of, dict) or of.get("data") is None:
-        return None
+    if not isinstance(of, dict) or not isinstance(of.get("data"), tuple) or "__ref" in of:
+        return None  # numpy's scalars, which have __ref, show a copy
     order, kind = of["typestr"][0], of["typestr"][1:]
     code = _numpy.get(kind)
     if kind == "V2" and str(getattr(a, "dtype", "")) == "bfloat16":  # of package ml_dtypes

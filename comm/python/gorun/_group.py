@@ -1,18 +1,23 @@
 """Groups, work, and their calls."""
 
+import collections
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint64
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _buffers, _objects
 from ._buffers import Place, pair, place
-from ._library import ArgumentError, Buffer, Status, library
+from ._library import ArgumentError, Buffer, Error, Int, Status, library
 
 # Reductions.
 SUM, PROD, MIN, MAX, BAND, BOR, BXOR, LAND, LOR, LXOR, MINLOC, MAXLOC, AVG = range(1, 14)
 
 ANY_SOURCE = -1
 ANY_TAG = -1
+
+
+def _ints(values: Sequence[int]) -> Any:
+    return (c_int * len(values))(*map(Int.from_param, values))
 
 
 class Received(NamedTuple):
@@ -27,11 +32,35 @@ def _received(status: Status) -> Received:
     return Received(status.source, status.tag, status.count)
 
 
+# What operations under way use, by the handle of their work: a program may drop a Work, or end. So this lives for ever.
+_kept: Dict[int, Any] = {}
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
+_dropped: Deque[int] = collections.deque()
+
+
+def _sweep() -> None:
+    """Ends work that the program has dropped and that is done."""
+    for _ in range(len(_dropped)):
+        handle, done = _dropped.popleft(), c_int(1)
+        try:
+            library().wait_for(handle, 0, byref(done), None)
+        except ArgumentError:
+            done.value = 1  # the call was wrong, or its work has ended
+        except Error:
+            pass  # nobody has asked
+        if done.value:
+            _kept.pop(handle, None)
+        else:
+            _dropped.append(handle)
+
+
 class Work:
-    """An operation under way. It keeps its buffers until it has ended."""
+    """An operation under way. Its buffers are kept until it has ended."""
 
     def __init__(self, handle: int, keeps: Any) -> None:
-        self._handle, self._keeps = handle, keeps
+        self._handle = handle
+        if handle:
+            _kept[handle] = keeps
         self._status: Optional[Received] = None
         self._error: Optional[BaseException] = None
 
@@ -70,7 +99,12 @@ class Work:
         return self._status
 
     def _end(self, status: Optional[Received], error: Optional[BaseException]) -> None:
-        self._handle, self._keeps, self._status, self._error = 0, None, status, error
+        _kept.pop(self._handle, None)
+        self._handle, self._status, self._error = 0, status, error
+
+    def __del__(self, dropped: Deque[int] = _dropped) -> None:
+        if self._handle:
+            dropped.append(self._handle)
 
 
 class Group:
@@ -113,13 +147,13 @@ class Group:
     def new_group(self, ranks: Sequence[int]) -> Optional["Group"]:
         """Makes a group of some ranks. All members of this one call it. Who is not in it gets None."""
         handle = c_uint64()
-        library().comm_create(self._handle, (c_int * len(ranks))(*ranks), len(ranks), byref(handle))
+        library().comm_create(self._handle, _ints(ranks), len(ranks), byref(handle))
         return Group(handle.value) if handle.value else None
 
     def group(self, ranks: Sequence[int], name: str) -> "Group":
         """Makes a group of some ranks, which alone call it. Names tell groups of the same ranks apart."""
         handle = c_uint64()
-        library().comm_create_group(self._handle, (c_int * len(ranks))(*ranks), len(ranks), name.encode(), byref(handle))
+        library().comm_create_group(self._handle, _ints(ranks), len(ranks), name.encode(), byref(handle))
         return Group(handle.value)
 
     def split(self, color: int, key: int = 0) -> Optional["Group"]:
@@ -130,27 +164,28 @@ class Group:
 
     # Collectives. Each has a started form, whose name begins with i.
 
-    def _do(self, name: str, *args: Any) -> None:
+    def _do(self, keeps: Any, name: str, *args: Any) -> None:
         getattr(library(), name)(self._handle, *args)
 
     def _start(self, keeps: Any, name: str, *args: Any) -> Work:
+        _sweep()
         handle = c_uint64()
         getattr(library(), "i" + name)(self._handle, *args, byref(handle))
         return Work(handle.value, keeps)
 
     def barrier(self) -> None:
         """Waits until all ranks have come."""
-        self._do("barrier")
+        self._do(None, "barrier")
 
     def ibarrier(self) -> Work:
         return self._start(None, "barrier")
 
     def monitored_barrier(self) -> None:
         """Is barrier, and names the ranks that do not come."""
-        self._do("monitored_barrier")
+        self._do(None, "monitored_barrier")
 
     def _reduction(self, op: str, buffer: Any, out: Any, *more: int) -> Tuple[Any, ...]:
-        src = place(op, "the buffer", buffer, out is None)
+        src = place(op, "the buffer", buffer, out is None, more[0])
         dst = src if out is None else pair(op, buffer, out)[1]
         if src.count != dst.count:
             raise ArgumentError("gorun: %s: the buffer has %d elements, and out %d" % (op, src.count, dst.count))
@@ -158,28 +193,28 @@ class Group:
 
     def all_reduce(self, buffer: Any, op: int = SUM, out: Any = None) -> None:
         """Combines the buffers of all ranks, in place or in out."""
-        self._do(*self._reduction("all_reduce", buffer, out, op)[1:])
+        self._do(*self._reduction("all_reduce", buffer, out, op))
 
     def iall_reduce(self, buffer: Any, op: int = SUM, out: Any = None) -> Work:
         return self._start(*self._reduction("all_reduce", buffer, out, op))
 
     def reduce(self, buffer: Any, root: int = 0, op: int = SUM, out: Any = None) -> None:
         """Combines the buffers of all ranks at root, in place or in out, which only root needs."""
-        self._do(*self._reduction("reduce", buffer, out, op, root)[1:])
+        self._do(*self._reduction("reduce", buffer, out, op, root))
 
     def ireduce(self, buffer: Any, root: int = 0, op: int = SUM, out: Any = None) -> Work:
         return self._start(*self._reduction("reduce", buffer, out, op, root))
 
     def scan(self, buffer: Any, op: int = SUM, out: Any = None) -> None:
         """Combines the buffers of this rank and those before it, in place or in out."""
-        self._do(*self._reduction("scan", buffer, out, op)[1:])
+        self._do(*self._reduction("scan", buffer, out, op))
 
     def iscan(self, buffer: Any, op: int = SUM, out: Any = None) -> Work:
         return self._start(*self._reduction("scan", buffer, out, op))
 
     def exscan(self, buffer: Any, op: int = SUM, out: Any = None) -> None:
         """Combines the buffers of the ranks before this one, in place or in out. Rank 0's is not changed."""
-        self._do(*self._reduction("exscan", buffer, out, op)[1:])
+        self._do(*self._reduction("exscan", buffer, out, op))
 
     def iexscan(self, buffer: Any, op: int = SUM, out: Any = None) -> Work:
         return self._start(*self._reduction("exscan", buffer, out, op))
@@ -190,7 +225,7 @@ class Group:
 
     def broadcast(self, buffer: Any, root: int = 0) -> None:
         """Copies root's buffer to all ranks."""
-        self._do(*self._broadcast(buffer, root)[1:])
+        self._do(*self._broadcast(buffer, root))
 
     def ibroadcast(self, buffer: Any, root: int = 0) -> Work:
         return self._start(*self._broadcast(buffer, root))
@@ -198,7 +233,8 @@ class Group:
     def _blocks(self, op: str, buffer: Any, out: Any, split: str, root: Optional[int], *more: int) -> Tuple[Any, ...]:
         """split says which buffer has a block for each rank: in, out or both. Only root needs it, if there is one."""
         here = root is None or root == self.rank
-        src = place(op, "the buffer", buffer, False) if buffer is not None else None
+        reduction = more[0] if op == "reduce_scatter" else 0
+        src = place(op, "the buffer", buffer, False, reduction) if buffer is not None else None
         dst = place(op, "out", out, True) if out is not None else None
         count, of = None, 0
         for at, name, is_split in ((src, "the buffer", split != "out"), (dst, "out", split != "in")):
@@ -218,43 +254,45 @@ class Group:
 
     def all_gather(self, buffer: Any, out: Any) -> None:
         """Collects the buffers of all ranks in out, in the order of ranks."""
-        self._do(*self._blocks("all_gather", buffer, out, "out", None)[1:])
+        self._do(*self._blocks("all_gather", buffer, out, "out", None))
 
     def iall_gather(self, buffer: Any, out: Any) -> Work:
         return self._start(*self._blocks("all_gather", buffer, out, "out", None))
 
     def gather(self, buffer: Any, out: Any = None, root: int = 0) -> None:
         """Collects the buffers of all ranks in root's out."""
-        self._do(*self._blocks("gather", buffer, out, "out", root, root)[1:])
+        self._do(*self._blocks("gather", buffer, out, "out", root, root))
 
     def igather(self, buffer: Any, out: Any = None, root: int = 0) -> Work:
         return self._start(*self._blocks("gather", buffer, out, "out", root, root))
 
     def scatter(self, buffer: Any, out: Any, root: int = 0) -> None:
         """Gives each rank its block of root's buffer."""
-        self._do(*self._blocks("scatter", buffer, out, "in", root, root)[1:])
+        self._do(*self._blocks("scatter", buffer, out, "in", root, root))
 
     def iscatter(self, buffer: Any, out: Any, root: int = 0) -> Work:
         return self._start(*self._blocks("scatter", buffer, out, "in", root, root))
 
     def reduce_scatter(self, buffer: Any, out: Any, op: int = SUM) -> None:
         """Combines the buffers of all ranks, and gives each rank its block."""
-        self._do(*self._blocks("reduce_scatter", buffer, out, "in", None, op)[1:])
+        self._do(*self._blocks("reduce_scatter", buffer, out, "in", None, op))
 
     def ireduce_scatter(self, buffer: Any, out: Any, op: int = SUM) -> Work:
         return self._start(*self._blocks("reduce_scatter", buffer, out, "in", None, op))
 
     def all_to_all(self, buffer: Any, out: Any) -> None:
         """Gives block r of the buffer to rank r, and collects in out what the ranks give to this one."""
-        self._do(*self._blocks("all_to_all", buffer, out, "both", None)[1:])
+        self._do(*self._blocks("all_to_all", buffer, out, "both", None))
 
     def iall_to_all(self, buffer: Any, out: Any) -> Work:
         return self._start(*self._blocks("all_to_all", buffer, out, "both", None))
 
     # With a list of buffers, one for each rank.
 
-    def _list(self, op: str, name: str, buffers: Sequence[Any], count: int, writable: bool) -> Tuple[Any, int, List[Any]]:
-        places = [place(op, "%s[%d]" % (name, i), b, writable) for i, b in enumerate(buffers)]
+    def _list(
+        self, op: str, name: str, buffers: Sequence[Any], count: int, writable: bool, reduction: int = 0
+    ) -> Tuple[Any, int, List[Any]]:
+        places = [place(op, "%s[%d]" % (name, i), b, writable, reduction) for i, b in enumerate(buffers)]
         if len(places) != count:
             raise ArgumentError("gorun: %s: %d buffers in %s: want %d" % (op, len(places), name, count))
         if len({p.type for p in places}) > 1:
@@ -266,7 +304,7 @@ class Group:
         src = place(op, "the buffer", buffer, False)
         made, of, owners = None, src.type, []  # type: Any, int, List[Any]
         if root is None or root == self.rank:
-            made, of, owners = self._list(op, "out", out or [], self.size, True)
+            made, of, owners = self._list(op, "out", [] if out is None else out, self.size, True)
         if of != src.type:
             raise ArgumentError("gorun: %s: the buffer and out have different types" % op)
         more = () if root is None else (root,)
@@ -274,14 +312,14 @@ class Group:
 
     def all_gatherv(self, buffer: Any, out: Sequence[Any]) -> None:
         """Is all_gather into a list of buffers, whose lengths may differ."""
-        self._do(*self._from_one("all_gatherv", buffer, out, None)[1:])
+        self._do(*self._from_one("all_gatherv", buffer, out, None))
 
     def iall_gatherv(self, buffer: Any, out: Sequence[Any]) -> Work:
         return self._start(*self._from_one("all_gatherv", buffer, out, None))
 
     def gatherv(self, buffer: Any, out: Optional[Sequence[Any]] = None, root: int = 0) -> None:
         """Is gather into a list of buffers, whose lengths may differ."""
-        self._do(*self._from_one("gatherv", buffer, out, root)[1:])
+        self._do(*self._from_one("gatherv", buffer, out, root))
 
     def igatherv(self, buffer: Any, out: Optional[Sequence[Any]] = None, root: int = 0) -> Work:
         return self._start(*self._from_one("gatherv", buffer, out, root))
@@ -290,21 +328,23 @@ class Group:
         dst = place(op, "out", out, True)
         made, of, owners = None, dst.type, []  # type: Any, int, List[Any]
         if root is None or root == self.rank:
-            made, of, owners = self._list(op, "the buffers", buffers or [], self.size, False)
+            made, of, owners = self._list(
+                op, "the buffers", [] if buffers is None else buffers, self.size, False, more[0] if op == "reduce_scatterv" else 0
+            )
         if of != dst.type:
             raise ArgumentError("gorun: %s: the buffers and out have different types" % op)
         return ((dst.owner, owners, made), op, made, dst.address, dst.count, of) + more
 
     def scatterv(self, buffers: Optional[Sequence[Any]], out: Any, root: int = 0) -> None:
         """Is scatter of a list of buffers, whose lengths may differ."""
-        self._do(*self._to_one("scatterv", buffers, out, root, root)[1:])
+        self._do(*self._to_one("scatterv", buffers, out, root, root))
 
     def iscatterv(self, buffers: Optional[Sequence[Any]], out: Any, root: int = 0) -> Work:
         return self._start(*self._to_one("scatterv", buffers, out, root, root))
 
     def reduce_scatterv(self, buffers: Sequence[Any], out: Any, op: int = SUM) -> None:
         """Is reduce_scatter of a list of buffers, whose lengths may differ."""
-        self._do(*self._to_one("reduce_scatterv", buffers, out, None, op)[1:])
+        self._do(*self._to_one("reduce_scatterv", buffers, out, None, op))
 
     def ireduce_scatterv(self, buffers: Sequence[Any], out: Any, op: int = SUM) -> Work:
         return self._start(*self._to_one("reduce_scatterv", buffers, out, None, op))
@@ -319,22 +359,22 @@ class Group:
 
     def all_to_allv(self, buffer: Any, counts: Sequence[int], out: Any, out_counts: Sequence[int]) -> None:
         """Is all_to_all with blocks of so many elements for, and from, each rank."""
-        self._do(*self._counts(buffer, counts, out, out_counts)[1:])
+        self._do(*self._counts(buffer, counts, out, out_counts))
 
     def iall_to_allv(self, buffer: Any, counts: Sequence[int], out: Any, out_counts: Sequence[int]) -> Work:
         return self._start(*self._counts(buffer, counts, out, out_counts))
 
     def _coalesced(self, buffers: Sequence[Any], op: int) -> Tuple[Any, ...]:
-        made, of, owners = self._list("all_reduce_coalesced", "the buffers", buffers, len(buffers), True)
+        made, of, owners = self._list("all_reduce_coalesced", "the buffers", buffers, len(buffers), True, op)
         return (owners, made), "all_reduce_coalesced", made, len(buffers), of, op
 
     def all_reduce_coalesced(self, buffers: Sequence[Any], op: int = SUM) -> None:
         """Is all_reduce of several buffers as if they were one."""
-        if buffers:
-            self._do(*self._coalesced(buffers, op)[1:])
+        if len(buffers):
+            self._do(*self._coalesced(buffers, op))
 
     def iall_reduce_coalesced(self, buffers: Sequence[Any], op: int = SUM) -> Work:
-        return self._start(*self._coalesced(buffers, op)) if buffers else Work(0, None)
+        return self._start(*self._coalesced(buffers, op)) if len(buffers) else Work(0, None)
 
     # Messages.
 
@@ -344,7 +384,7 @@ class Group:
     def send(self, buffer: Any, rank: int, tag: int = 0) -> None:
         """Sends the buffer to a rank."""
         at = self._message("send", buffer, False)
-        self._do("send", at.address, at.count, at.type, rank, tag)
+        self._do(at.owner, "send", at.address, at.count, at.type, rank, tag)
 
     def isend(self, buffer: Any, rank: int, tag: int = 0) -> Work:
         at = self._message("send", buffer, False)
@@ -353,7 +393,7 @@ class Group:
     def recv(self, buffer: Any, rank: int = ANY_SOURCE, tag: int = 0) -> Received:
         """Receives a message, which may be shorter than the buffer."""
         at, status = self._message("recv", buffer, True), Status()
-        self._do("recv", at.address, at.count, at.type, rank, tag, byref(status))
+        self._do(at.owner, "recv", at.address, at.count, at.type, rank, tag, byref(status))
         return _received(status)
 
     def irecv(self, buffer: Any, rank: int = ANY_SOURCE, tag: int = 0) -> Work:
@@ -370,13 +410,13 @@ class Group:
     def probe(self, rank: int = ANY_SOURCE, tag: int = ANY_TAG) -> Received:
         """Waits for a message, and leaves it where it is."""
         status = Status()
-        self._do("probe", rank, tag, byref(status))
+        self._do(None, "probe", rank, tag, byref(status))
         return _received(status)
 
     def iprobe(self, rank: int = ANY_SOURCE, tag: int = ANY_TAG) -> Optional[Received]:
         """Is probe without waiting: None if there is no message."""
         status, found = Status(), c_int()
-        self._do("iprobe", rank, tag, byref(found), byref(status))
+        self._do(None, "iprobe", rank, tag, byref(found), byref(status))
         return _received(status) if found.value else None
 
     # Objects travel as CBOR: None, bool, int, float, str, bytes, lists, tuples (as lists) and dicts.

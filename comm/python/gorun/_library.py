@@ -1,6 +1,7 @@
 """The C library: its functions, and its errors as exceptions."""
 
 import ctypes
+import operator
 import os
 from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, List, Optional
@@ -123,6 +124,17 @@ class Options(ctypes.Structure):
     ]
 
 
+class Int:
+    """An argument that is an int of C: ctypes would cut longer ones."""
+
+    @classmethod
+    def from_param(cls, value: Any) -> c_int:
+        n = operator.index(value)
+        if not -(1 << 31) <= n < 1 << 31:
+            raise ArgumentError("gorun: %d is out of range" % n)
+        return c_int(n)
+
+
 # The arguments of functions behind the group. A started form has the place of its work behind them.
 _IO = [c_void_p, c_void_p, c_size_t, c_int]  # in, out, count, type
 _IN_LIST = [c_void_p, c_size_t, POINTER(Buffer), c_int]  # in, count, list, type
@@ -133,19 +145,19 @@ _started = {
     "scan": _IO + [c_int],
     "exscan": _IO + [c_int],
     "reduce_scatter": _IO + [c_int],
-    "reduce": _IO + [c_int, c_int],
-    "broadcast": [c_void_p, c_size_t, c_int, c_int],
+    "reduce": _IO + [c_int, Int],
+    "broadcast": [c_void_p, c_size_t, c_int, Int],
     "all_gather": _IO,
     "all_to_all": _IO,
-    "gather": _IO + [c_int],
-    "scatter": _IO + [c_int],
+    "gather": _IO + [Int],
+    "scatter": _IO + [Int],
     "all_gatherv": _IN_LIST,
-    "gatherv": _IN_LIST + [c_int],
-    "scatterv": _LIST_OUT + [c_int],
+    "gatherv": _IN_LIST + [Int],
+    "scatterv": _LIST_OUT + [Int],
     "reduce_scatterv": _LIST_OUT + [c_int],
     "all_to_allv": [c_void_p, POINTER(c_size_t), c_void_p, POINTER(c_size_t), c_int],
     "all_reduce_coalesced": [POINTER(Buffer), c_int, c_int, c_int],
-    "send": [c_void_p, c_size_t, c_int, c_int, c_int],
+    "send": [c_void_p, c_size_t, c_int, Int, Int],
 }
 _others = {
     "init": [POINTER(Options), POINTER(c_uint64)],
@@ -157,12 +169,12 @@ _others = {
     "world_ranks": [c_uint64, POINTER(c_int)],
     "comm_create": [c_uint64, POINTER(c_int), c_int, POINTER(c_uint64)],
     "comm_create_group": [c_uint64, POINTER(c_int), c_int, c_char_p, POINTER(c_uint64)],
-    "comm_split": [c_uint64, c_int, c_int, POINTER(c_uint64)],
+    "comm_split": [c_uint64, Int, Int, POINTER(c_uint64)],
     "monitored_barrier": [c_uint64],
-    "recv": [c_uint64, c_void_p, c_size_t, c_int, c_int, c_int, POINTER(Status)],
-    "irecv": [c_uint64, c_void_p, c_size_t, c_int, c_int, c_int, POINTER(c_uint64)],
-    "probe": [c_uint64, c_int, c_int, POINTER(Status)],
-    "iprobe": [c_uint64, c_int, c_int, POINTER(c_int), POINTER(Status)],
+    "recv": [c_uint64, c_void_p, c_size_t, c_int, Int, Int, POINTER(Status)],
+    "irecv": [c_uint64, c_void_p, c_size_t, c_int, Int, Int, POINTER(c_uint64)],
+    "probe": [c_uint64, Int, Int, POINTER(Status)],
+    "iprobe": [c_uint64, Int, Int, POINTER(c_int), POINTER(Status)],
     "wait": [c_uint64, POINTER(Status)],
     "wait_for": [c_uint64, c_double, POINTER(c_int), POINTER(Status)],
     "alloc": [c_uint64, c_size_t, POINTER(c_void_p)],
@@ -189,8 +201,9 @@ class Library:
             self._c = ctypes.CDLL(path)
         except OSError as e:
             raise ImportError("gorun: cannot load the C library: %s (scripts/library builds it)" % e) from None
-        if self._c.gorun_abi() != ABI:
-            raise ImportError("gorun: %s is of another version: its ABI is %d, want %d" % (path, self._c.gorun_abi(), ABI))
+        abi = self._c.gorun_abi() if hasattr(self._c, "gorun_abi") else 0
+        if abi != ABI:
+            raise ImportError("gorun: %s is of another version: its ABI is %d, want %d" % (path, abi, ABI))
         self._c.gorun_version.restype = c_char_p
         self._raised: List[BaseException] = []
         for name, arguments in _started.items():
@@ -204,7 +217,10 @@ class Library:
         function.argtypes = arguments
 
         def call(*args: Any) -> None:
-            code = function(*args)
+            try:
+                code = function(*args)
+            except ctypes.ArgumentError as e:
+                raise ArgumentError("gorun: %s: %s" % (name, e)) from None
             if code:
                 self._fail(code)
 

@@ -3,10 +3,12 @@
 import array
 import os
 import signal
+import tempfile
 import threading
 import time
 
 import gorun
+import numpy
 
 
 def refused(text, function, *args):
@@ -61,6 +63,56 @@ refused("no rank", world.broadcast, one, size)
 refused("has no meaning", world.all_reduce, array.array("f", [0]), gorun.BAND)
 refused("buffers in out", world.all_gatherv, one, [one])
 refused("has a set", world.broadcast_object, {1}, rank)
+
+refused("read-only", world.all_reduce, numpy.float64(1))  # it could not change
+refused("no sum", world.all_reduce, numpy.zeros(1, bool))
+refused("out of range", world.send, one, rank, 1 << 32)
+refused("out of range", world.broadcast, one, 1 << 32)
+refused("cannot be interpreted", world.broadcast, one, "0")
+refused("out of range", world.group, [1 << 32], "long")
+
+# scalars are inputs, rows are lists, bools have other reductions, and lists may be made as they are read
+every = numpy.zeros((size, 1))
+world.all_gatherv(numpy.float64(rank), every)
+assert every.ravel().tolist() == list(range(size))
+flag, part = numpy.array([rank == 1, False]), numpy.zeros(1)
+world.all_reduce(flag, gorun.LOR)
+assert flag.tolist() == [True, False]
+world.reduce_scatterv((numpy.full(1, r + 1.0) for r in range(size)), part)
+assert part[0] == size * (rank + 1)
+
+# an operation keeps its buffers when its work has been dropped
+for _ in range(10):
+    if rank == 0:
+        time.sleep(0.02)
+    world.iall_reduce(numpy.ones(1 << 20))
+    other = numpy.full(1 << 20, 7.0)
+    world.barrier()
+    assert (other == 7).all()
+world.ibarrier().wait(float("inf"))
+assert len(gorun._group._kept) < 10
+
+# an array of a world that has been closed does not free that of another
+with tempfile.TemporaryDirectory() as folder:
+    with gorun.init("file://" + folder + "/1", 0, 1) as alone:
+        before = gorun.empty(alone, 1 << 20)
+    alone = gorun.init("file://" + folder + "/2", 0, 1)
+    after = gorun.empty(alone, 1 << 20)
+    after[:] = 1
+    del before
+    assert after.all()
+    del after
+    alone.close()
+
+# a signal handler may make calls that wait, while a call waits
+pair = world.new_group(range(size))
+signal.signal(signal.SIGTERM, lambda *_: pair.barrier())
+if rank == 0:
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
+else:
+    time.sleep(0.6)
+    pair.barrier()
+world.barrier()
 
 # a fork
 child = os.fork()
