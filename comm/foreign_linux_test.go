@@ -49,7 +49,7 @@ func TestForeignBuffers(t *testing.T) {
 				AllReduceTo(ctx, g, out, in, Sum), Reduce(ctx, g, at(!root), Sum, 0), Broadcast(ctx, g, at(root), 0),
 				AllGather(ctx, g, out, in[:n/2]), Gather(ctx, g, at(!root), in[:n/2], 0), Scatter(ctx, g, out[:n/2], in, 0),
 				AllToAll(ctx, g, out, in), ScatterV(ctx, g, out[:n/2], parts, 0),
-				IScanTo(g, out, in, Sum).Wait(ctx), Send(ctx, g, in, g.Rank()))
+				IScanTo(g, out, in, Sum).Wait(ctx), ExScan(ctx, g, at(root), Sum), ExScanTo(ctx, g, out, in, Sum), Send(ctx, g, in, g.Rank()))
 			if _, received := Recv(ctx, g, out, g.Rank()); errors.Join(err, received) != nil || out[n-1] != n-1 {
 				return fmt.Errorf("got %d: %w, %w", out[n-1], err, received)
 			}

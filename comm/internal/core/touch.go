@@ -54,7 +54,7 @@ func (a *Args) touch(g *Group, b *Blocks) error {
 func (a *Args) touchWith(t *toucher, g *Group, b *Blocks) {
 	root := g.rank == a.Root
 	switch {
-	case a.Kind == call.KindBroadcast && root, a.Kind == call.KindReduce && !root:
+	case a.Kind == call.KindBroadcast && root, a.Kind == call.KindReduce && !root, a.Kind == call.KindExScan && g.rank == 0:
 		t.read("buf", a.Out)
 	case a.Kind != call.KindGather || root:
 		t.write("out", a.Out)
