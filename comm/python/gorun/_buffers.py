@@ -8,6 +8,7 @@ from ._library import ArgumentError
 
 INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64 = range(1, 9)
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, FLOAT16, BFLOAT16 = range(9, 15)
+SIZES = (0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16, 2, 2)  # bytes of an element, by type
 BOOL = UINT8 | 0x100  # travels as UINT8
 _SUMS = (1, 13)  # SUM and AVG
 

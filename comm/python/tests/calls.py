@@ -65,6 +65,8 @@ refused("buffers in out", world.all_gatherv, one, [one])
 refused("has a set", world.broadcast_object, {1}, rank)
 
 refused("read-only", world.all_reduce, numpy.float64(1))  # it could not change
+ten = numpy.zeros(10)
+refused("overlap", world.all_reduce, ten[1:], gorun.SUM, ten[:-1])
 refused("no sum", world.all_reduce, numpy.zeros(1, bool))
 refused("out of range", world.send, one, rank, 1 << 32)
 refused("out of range", world.broadcast, one, 1 << 32)
