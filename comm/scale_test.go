@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/gorun/gorun/env/testing/testkit"
@@ -66,6 +67,37 @@ func TestStreamsGrowWithPeers(t *testing.T) {
 			w.close()
 		}
 	})
+}
+
+// TestBuffersOfOthers: what ranks other than the root pass for its buffer is neither read nor written to, also where
+// blocks travel up and down a tree.
+func TestBuffersOfOthers(t *testing.T) {
+	testkit.WithoutRace(t)
+	const size, root = 20, 5
+	for _, n := range []int{1, 3} {
+		w := worldOver(t, "mem", size)
+		w.run(func(ctx context.Context, g *Group) error {
+			all, one := slices.Repeat([]int{-1}, size*n), slices.Repeat([]int{g.Rank()}, n)
+			if err := Gather(ctx, g, all, one, root); err != nil {
+				return err
+			}
+			for i, got := range all {
+				if want := i / n; g.Rank() == root && got != want || g.Rank() != root && got != -1 {
+					return fmt.Errorf("Gather: element %d is %d", i, got)
+				}
+			}
+			if err := Scatter(ctx, g, one, all, root); err != nil {
+				return err
+			}
+			for i, got := range one {
+				if got != g.Rank() {
+					return fmt.Errorf("Scatter: element %d is %d", i, got)
+				}
+			}
+			return nil
+		})
+		w.close()
+	}
 }
 
 // Groups that have been closed leave nothing behind: no stream, goroutine, or memory.

@@ -65,10 +65,12 @@ func (a *Args) checkLengths(g *Group, b *Blocks) (err error) {
 		if me == a.Root {
 			return a.wantBlocks(g, "out", a.Out, "in")
 		}
+		a.Out = nil // whatever the caller has passed, it is not for this rank
 	case call.KindScatter:
 		if me == a.Root {
 			return a.wantBlocks(g, "in", a.In, "out")
 		}
+		a.In = nil
 	case call.KindAllGatherV:
 		return a.wantBufs(g, "out", b.Outs, "in")
 	case call.KindReduceScatterV:
