@@ -20,11 +20,18 @@ func (g *Gang) run() {
 			g.haveSuspended()
 			g.endGuard(its)
 		}
-		for _, w := range g.leaveUnguarded() {
+		workers := g.leaveUnguarded()
+		deaths := make([]death.Death, len(workers)) // all before the agent learns of the first one, and stops the others
+		for i, w := range workers {
+			if deaths[i] = unreported(w); lost {
+				deaths[i].Cause = death.GuardLost
+			}
+		}
+		for i, w := range workers {
 			select {
 			case <-w.gone:
 			default:
-				g.end(w, lost)
+				g.end(w, deaths[i])
 			}
 		}
 		g.release(its)
@@ -53,7 +60,8 @@ func (g *Gang) follow(its *guard.Guard) bool {
 			g.report(g.workers[e.Exit.Worker].Load(), deathOf(e.Exit))
 		case e.Ended != nil:
 			for _, local := range e.Ended {
-				g.end(g.workers[local].Load(), false)
+				w := g.workers[local].Load()
+				g.end(w, unreported(w))
 			}
 		case e.Denied != nil:
 			g.warnDenied(e.Denied)
@@ -91,15 +99,16 @@ func (w *worker) pass(e guard.Event) {
 	}
 }
 
-// end ends what is here of a worker of which nothing is left. The guard has not reported its exit if it died first or
-// may not kill the worker.
-func (g *Gang) end(w *worker, guardLost bool) {
+// unreported returns the death of a worker whose exit the guard has not reported, because it died first or may not kill
+// the worker.
+func unreported(w *worker) death.Death {
+	return death.Death{ExitCode: -int(syscall.SIGKILL), At: time.Now(), Stopped: w.stopping.Load()}
+}
+
+// end ends what is here of a worker of which nothing is left. d is its death if the guard has not reported its exit.
+func (g *Gang) end(w *worker, d death.Death) {
 	g.hasEnded(w)
 	if !w.reported {
-		d := death.Death{ExitCode: -int(syscall.SIGKILL), At: time.Now(), Stopped: w.stopping.Load()}
-		if guardLost {
-			d.Cause = death.GuardLost
-		}
 		g.report(w, d)
 	}
 	for _, s := range []*stream{w.out, w.err} {

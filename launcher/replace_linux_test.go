@@ -185,16 +185,17 @@ func TestHiddenProcessOfStopping(t *testing.T) {
 func TestGuardDies(t *testing.T) {
 	kill := func(its *guard.Guard) { _ = syscall.Kill(its.Pid(), syscall.SIGKILL) }
 	suspended := func(its *guard.Guard) { _ = syscall.Kill(its.Pid(), syscall.SIGSTOP) } // so it starts nobody
+	const n = 16
 	for step, its := range map[string]struct{ before, meanwhile, after func(*guard.Guard) }{
 		"before": {before: kill}, "meanwhile": {before: suspended, meanwhile: kill}, "after": {after: kill},
 	} {
 		for _, apart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, apart=%v", step, apart), func(t *testing.T) {
-				ahead, err := guard.Start(2)
+				ahead, err := guard.Start(n)
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, _ := spec(t, 2, "wait")
+				s, _ := spec(t, n, "wait")
 				s.Guard, s.Apart = ahead, apart
 				if its.before != nil {
 					its.before(ahead)
@@ -206,7 +207,12 @@ func TestGuardDies(t *testing.T) {
 				if its.after != nil {
 					its.after(ahead)
 				}
-				allDieWithGuard(t, g, 2)
+				for range n {
+					if x, ok := nextExit(t, g); !ok || x.Cause != death.GuardLost || !x.Failed() || x.Stopped {
+						t.Errorf("%+v, %v", x, ok)
+					}
+					g.Stop(syscall.SIGTERM) // as an agent does after the first death; it is not why the others die
+				}
 				g.Finish()
 				if more := exits(t, g); len(more) > 0 {
 					t.Errorf("and %+v", more)
