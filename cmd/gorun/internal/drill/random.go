@@ -14,7 +14,7 @@ func Random(seed uint64, length time.Duration) *Scenario {
 	return &Scenario{
 		Name:   "random",
 		About:  fmt.Sprintf("random faults for %v, one after the other and two at once (--seed=%d)", length, seed),
-		length: length,
+		length: length + recoveryLimit, // the last fault may take as long
 		job: job{
 			etcd: 3, network: true, enough: 2, ttl: randomLease, lastCall: randomCall,
 			flags: []string{"--max-restarts=1048576", "--max-restart-backoff=0"},
