@@ -157,7 +157,7 @@ func (g *Group) Fail(local int, why string, now time.Time) {
 	w := g.workers[local]
 	w.failed = true
 	g.gang.Fail(local, why, false)
-	if w.left != nil {
+	if w.left != nil || !slices.Contains(g.newest(), w) {
 		return
 	}
 	g.notifyOver("", w.death(now, -int(syscall.SIGKILL), death.Hang, why))

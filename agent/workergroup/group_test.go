@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -117,6 +118,41 @@ func TestDeathsBetweenRounds(t *testing.T) {
 	}
 	if r := next(t, second[1].connect(t)); !r.Over || r.Round != 2 || len(r.Died) != 1 || r.Died[0].Rank != 12 { // though it connects late
 		t.Errorf("told of %+v", r)
+	}
+	gang.Kill()
+	for range gang.Exits() {
+	}
+}
+
+// TestDeathWhileReplaced: a worker that is replaced, because it has gone silent, dies before the one in its place
+// runs. That is no failure of the next round.
+func TestDeathWhileReplaced(t *testing.T) {
+	b := newTestbed(t, 2)
+	gang, first := b.mustBegin(1)
+	lives, dies := first[0].connect(t), first[1].connect(t)
+	gang.Revoke(syscall.SIGTERM, "", nil)
+	await(t, gang.Revoked())
+	next(t, lives)
+	next(t, dies)
+	first[1].stubborn = true
+	b.do(func() { b.group.Fail(1, "it is silent", time.Now()) })
+	next(t, lives)
+	go func() {
+		for !first[1].has("stop terminated") {
+			runtime.Gosched()
+		}
+		first[1].end(death.Death{ExitCode: -int(syscall.SIGKILL)})
+	}()
+	gang, second := b.mustBegin(2)
+	if second[0] != nil || second[1] == nil {
+		t.Fatalf("%v were started", second)
+	}
+	if r := next(t, lives); r.Round != 2 || r.Over {
+		t.Errorf("told of %+v", r)
+	}
+	gang.Revoke(syscall.SIGTERM, "the end of the test", nil)
+	if r := next(t, lives); r.Round != 2 || r.Why != "the end of the test" || len(r.Died) > 0 {
+		t.Errorf("told of %+v, want nothing before", r)
 	}
 	gang.Kill()
 	for range gang.Exits() {

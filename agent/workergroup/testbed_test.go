@@ -42,10 +42,17 @@ func (w *fakeWorker) say(what string) {
 	w.said = append(w.said, what)
 }
 
+// has reports whether something has been done to it.
+func (w *fakeWorker) has(what string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.said, what)
+}
+
 // end ends the worker, unless it has ended.
 func (w *fakeWorker) end(x death.Death) {
 	w.once.Do(func() {
-		x.LocalRank, x.Rank, x.Host = w.local, w.spec.Rank, "here"
+		x.LocalRank, x.Rank, x.Host, x.Pid = w.local, w.spec.Rank, "here", w.pid
 		w.bed.exits <- x
 		close(w.ended)
 	})

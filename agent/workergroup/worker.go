@@ -93,7 +93,7 @@ func (w *worker) exited() {
 	if slices.Contains(g.workers, w) {
 		g.events = append(g.events, Event{Exit: &x})
 	}
-	if x.Failed() && !x.Stopped && !g.stopping {
+	if x.Failed() && !x.Stopped && !g.stopping && slices.Contains(g.newest(), w) { // or another is being started in its place
 		g.notifyOver("", x)
 	}
 	w.finish()
