@@ -61,7 +61,7 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			args := append(strings.Fields(c.flags), "--no-python", compile(t, prefix, c.name))
+			args := append(strings.Fields(c.flags), "--log-dir="+t.TempDir(), "--no-python", compile(t, prefix, c.name))
 			cmd := exec.CommandContext(t.Context(), gorun, args...)
 			cmd.Env = append(os.Environ(), "STORE="+t.TempDir())
 			out, _ := cmd.CombinedOutput()

@@ -45,7 +45,6 @@ func TestPrograms(t *testing.T) {
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {
-				t.Parallel()
 				args := append([]string{"--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks)}, c.flags...)
 				cmd := exec.CommandContext(t.Context(), gorun, append(args, filepath.Join("tests", c.program))...)
 				cmd.Env = append(os.Environ(), "PYTHON_EXEC="+path, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1",
