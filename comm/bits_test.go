@@ -22,7 +22,7 @@ func TestMovesKeepEveryBit(t *testing.T) {
 	})
 }
 
-// kept checks that v gets from rank 1 to every other as it is.
+// kept checks that every rank gets v from rank 1, unchanged.
 func kept[T Element](ctx context.Context, g *Group, v []T) error {
 	buf, all := make([]T, len(v)), make([]T, g.Size()*len(v))
 	if g.Rank() == 1 {

@@ -251,18 +251,6 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 // FailedRank is Rank.
 func (e *ObjectError) FailedRank() int { return e.Rank }
 
-// An abandonedError says that a group has been closed before operations had ended that nobody has waited for.
-type abandonedError struct{ names []string }
-
-func (e *abandonedError) Error() string {
-	const most = 8
-	names, more := e.names, ""
-	if len(names) > most {
-		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return fmt.Sprintf("comm: Close: nobody has waited for %s%s, which had not ended: call Work.Wait before Close", strings.Join(names, ", "), more)
-}
-
 func badArgument(op, format string, args ...any) error {
 	return &ArgumentError{Op: op, Err: fmt.Errorf(format, args...)}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/testing/transporttest"
 	"github.com/gorun/gorun/comm/internal/transport"
 	"github.com/gorun/gorun/comm/internal/transport/tcp"
+	"github.com/gorun/gorun/comm/internal/worker"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -200,7 +201,7 @@ func (w *testWorld) close() {
 		wg.Go(func() {
 			err := g.Close()
 			_, differs := errors.AsType[*MismatchError](err)
-			_, gaveUp := errors.AsType[*abandonedError](err) // after an error of another group
+			_, gaveUp := errors.AsType[*worker.AbandonedError](err) // after an error of another group
 			if err != nil && (!w.odd || !differs && !gaveUp) {
 				w.t.Errorf("rank %d: close: %v", r, err)
 			}

@@ -73,7 +73,7 @@ func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
 	return made(g, err, world)
 }
 
-// takeEnvironment makes the environment that C has now that of Go, which has that with which the process began.
+// takeEnvironment copies the environment of C to Go, which knows only that with which the process began.
 func takeEnvironment() {
 	now := make(map[string]bool)
 	for _, kv := range unsafe.Slice(C.environ, lengthOf(C.environ)) {

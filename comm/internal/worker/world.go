@@ -93,7 +93,7 @@ func (w *World) Close(g *core.Group) (differ []error, err error) {
 		other.Release()
 	}
 	if len(abandoned) > 0 {
-		err = errors.Join(err, &abandonedError{abandoned})
+		err = errors.Join(err, &AbandonedError{abandoned})
 	}
 	return differ, err
 }
@@ -111,10 +111,10 @@ func (w *World) end() error {
 	return err
 }
 
-// An abandonedError says that a group has been closed before operations had ended that nobody has waited for.
-type abandonedError struct{ names []string }
+// An AbandonedError says that a group has been closed before operations had ended that nobody has waited for.
+type AbandonedError struct{ names []string }
 
-func (e *abandonedError) Error() string {
+func (e *AbandonedError) Error() string {
 	const most = 8
 	names, more := e.names, ""
 	if len(names) > most {
