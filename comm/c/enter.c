@@ -202,6 +202,19 @@ int gorun_store_file(const char *path, gorun_store *store)
 	return ENTER(goStoreFile((char *)path, store));
 }
 
+int gorun_store_custom(const gorun_store_functions *functions, gorun_store *store)
+{
+	NEEDS("store_custom", functions);
+	NEEDS("store_custom", store);
+	NEEDS("store_custom", functions->set);
+	NEEDS("store_custom", functions->get);
+	NEEDS("store_custom", functions->add);
+	NEEDS("store_custom", functions->compare_and_swap);
+	NEEDS("store_custom", functions->delete_key);
+	*store = 0;
+	return ENTER(goStoreCustom((gorun_store_functions *)functions, store));
+}
+
 int gorun_store_close(gorun_store store) { return ENTER(goStoreClose(store)); }
 
 int gorun_store_set(gorun_store store, const char *key, const void *value, size_t length)

@@ -111,6 +111,21 @@ typedef struct gorun_buffer {
 	size_t count; /* elements */
 } gorun_buffer;
 
+/* A store that is elsewhere, such as another library's: ranks can meet in it. Any thread calls these functions, with
+ * context, until the store has been closed and calls on it have ended. They return 0 or a code of gorun_code. length is that
+ * of the whole value, and room may be less. get waits until the key is there, and returns GORUN_ERR_MISSING_KEYS after so
+ * many seconds: it is called again. compare_and_swap sets the key to value if it has old, or if it is missing and old is
+ * empty, and its now is what the key has afterwards. */
+typedef struct gorun_store_functions {
+	void *context;
+	int (*set)(void *context, const char *key, const void *value, size_t length);
+	int (*get)(void *context, const char *key, double seconds, void *value, size_t room, size_t *length);
+	int (*add)(void *context, const char *key, int64_t amount, int64_t *sum);
+	int (*compare_and_swap)(void *context, const char *key, const void *old, size_t old_length, const void *value,
+		size_t value_length, void *now, size_t room, size_t *now_length);
+	int (*delete_key)(void *context, const char *key, int *was_set);
+} gorun_store_functions;
+
 /* How to join; zeros are the defaults. */
 typedef struct gorun_options {
 	const char *init_method; /* env://, tcp://host:port or file:///path; NULL: env:// */
@@ -209,6 +224,7 @@ int gorun_free(void *memory);
 /* The store in which ranks can leave each other small values. Keys end with a zero byte. */
 int gorun_store_tcp(const char *address, const char *token, double timeout, gorun_store *store);
 int gorun_store_file(const char *path, gorun_store *store);
+int gorun_store_custom(const gorun_store_functions *functions, gorun_store *store); /* which are copied */
 int gorun_store_close(gorun_store store);
 int gorun_store_set(gorun_store store, const char *key, const void *value, size_t length);
 int gorun_store_get(gorun_store store, const char *key, double timeout, void *value, size_t room, size_t *length);

@@ -7,7 +7,7 @@
 //
 //   - groups.go: calls on groups. A struct call says which, and one switch for each element type carries it out.
 //   - lifetime.go: the world, groups, work, memory
-//   - stores.go: stores
+//   - stores.go: stores; customstore.go: those whose functions the caller has
 //   - errors.go: how an error of Go gets to the thread that has called
 //   - handles.go: what C has instead of pointers to Go's memory
 package main

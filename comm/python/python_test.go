@@ -15,21 +15,21 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// python returns a Python that has numpy.
-func python(t *testing.T) string {
+// python returns a Python that has a module, such as numpy.
+func python(t *testing.T, module string) string {
 	t.Helper()
 	for _, path := range []string{cmp.Or(os.Getenv("PYTHON_EXEC"), "python3"), "/usr/bin/python3"} {
-		if exec.CommandContext(t.Context(), path, "-c", "import numpy").Run() == nil {
+		if exec.CommandContext(t.Context(), path, "-c", "import "+module).Run() == nil {
 			return path
 		}
 	}
-	testkit.Cannot(t, "no Python has numpy")
+	testkit.Cannot(t, "no Python has %s", module)
 	return ""
 }
 
 // TestPrograms runs the programs of folder tests under gorun, on so many ranks.
 func TestPrograms(t *testing.T) {
-	path, prefix := python(t), testkit.Library(t, "../..")
+	path, prefix := python(t, "numpy"), testkit.Library(t, "../..")
 	gorun, err := testkit.Gorun(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestPrograms(t *testing.T) {
 
 // TestWheel installs the wheel in a fresh environment, and runs a program with its gorun.
 func TestWheel(t *testing.T) {
-	path, dist, venv := python(t), t.TempDir(), filepath.Join(t.TempDir(), "venv")
+	path, dist, venv := python(t, "numpy"), t.TempDir(), filepath.Join(t.TempDir(), "venv")
 	bin := filepath.Join(venv, "bin")
 	program := filepath.Join(t.TempDir(), "mean.py")
 	if err := os.WriteFile(program, []byte(mean), 0o600); err != nil {

@@ -59,11 +59,16 @@ def rejoin() -> Group:
     return _joined(lambda handle: library().rejoin(byref(handle)))
 
 
+_world: Optional[Group] = None  # the last that init or rejoin has returned
+
+
 def _joined(join: Any) -> Group:
+    global _world
     handle = c_uint64()
     join(handle)
     _take_environment()
-    return Group(handle.value)
+    _world = Group(handle.value)
+    return _world
 
 
 def _take_environment() -> None:

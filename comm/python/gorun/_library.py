@@ -3,13 +3,13 @@
 import ctypes
 import operator
 import os
-from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, List, Optional
 
 ABI = 1
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """A call has failed. Which one, and because of which rank, is in its fields."""
 
     op: str = ""  # the call, such as AllReduce
@@ -124,6 +124,26 @@ class Options(ctypes.Structure):
     ]
 
 
+_SET = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_size_t)
+_GET = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_void_p, c_size_t, POINTER(c_size_t))
+_ADD = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int64, POINTER(c_int64))
+_SWAP = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_size_t, POINTER(c_size_t))
+_DELETE = CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(c_int))
+
+
+class StoreFunctions(ctypes.Structure):
+    """A store that is elsewhere."""
+
+    _fields_ = [
+        ("context", c_void_p),
+        ("set", _SET),
+        ("get", _GET),
+        ("add", _ADD),
+        ("compare_and_swap", _SWAP),
+        ("delete_key", _DELETE),
+    ]
+
+
 class Int:
     """An argument that is an int of C: ctypes would cut longer ones."""
 
@@ -181,6 +201,7 @@ _others = {
     "free": [c_void_p],
     "store_tcp": [c_char_p, c_char_p, c_double, POINTER(c_uint64)],
     "store_file": [c_char_p, POINTER(c_uint64)],
+    "store_custom": [POINTER(StoreFunctions), POINTER(c_uint64)],
     "store_close": [c_uint64],
     "store_set": [c_uint64, c_char_p, c_char_p, c_size_t],
     "store_get": [c_uint64, c_char_p, c_double, c_char_p, c_size_t, POINTER(c_size_t)],

@@ -1,0 +1,179 @@
+"""How the ranks of a process group meet, and which group of gorun's they are.
+
+The default group is a world. Under gorun it is that of the round, which ranks can follow by gorun.rejoin; elsewhere its ranks
+meet in torch's store. Its groups are made by their members alone.
+"""
+
+import ctypes
+import json
+import os
+import secrets
+import threading
+import time
+import weakref
+from ctypes import byref, c_int, c_uint64
+from typing import Any, List, Optional
+
+import gorun
+
+from .._group import Group
+from .._library import ArgumentError, Error, MissingRanksError, Options, StoreFunctions, library
+
+_NONE = b"\0"  # no key has this value
+_MISSING_KEYS, _OTHER = -11, -14
+
+
+def _value(store: Any, key: str, seconds: float) -> Optional[bytes]:
+    """Returns what a key has, or None if nobody sets it in time.
+
+    A get of torch's cannot be ended, and keeps others of the same store waiting.
+    """
+    deadline, delay = time.monotonic() + seconds, 0.001
+    while True:
+        value = store.compare_set(key, "\0", "\0")
+        if value != _NONE:
+            return bytes(value)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        time.sleep(min(delay, left))
+        delay = min(2 * delay, 0.02)
+
+
+class _Store:
+    """A store of torch as one of gorun's."""
+
+    def __init__(self, store: Any) -> None:
+        self._store, self.error = store, None  # type: Any, Optional[BaseException]
+        kinds = dict(StoreFunctions._fields_)
+        names = ("set", "get", "add", "compare_and_swap", "delete_key")
+        self._functions = StoreFunctions(None, *[kinds[name](self._safe(getattr(self, "_" + name))) for name in names])
+        handle = c_uint64()
+        library().store_custom(byref(self._functions), byref(handle))
+        self.handle = handle.value
+
+    def _safe(self, function: Any) -> Any:
+        def call(_: Any, key: bytes, *args: Any) -> int:
+            try:
+                return int(function(key.decode(), *args) or 0)
+            except BaseException as e:  # C cannot raise it
+                self.error = e
+                return _OTHER
+
+        return call
+
+    def _set(self, key: str, value: int, length: int) -> None:
+        self._store.set(key, ctypes.string_at(value, length))
+
+    def _get(self, key: str, seconds: float, to: int, room: int, length: Any) -> int:
+        value = _value(self._store, key, seconds)
+        if value is None:
+            return _MISSING_KEYS
+        length[0] = len(value)
+        ctypes.memmove(to, value, min(room, len(value)))
+        return 0
+
+    def _add(self, key: str, amount: int, total: Any) -> None:
+        total[0] = self._store.add(key, amount)
+
+    def _compare_and_swap(self, key: str, old: int, old_length: int, value: int, length: int, to: int, room: int, now: Any) -> None:
+        before, after = ctypes.string_at(old or 0, old_length) if old_length else b"", ctypes.string_at(value, length) if length else b""
+        found = bytes(self._store.compare_set(key, before, after))
+        now[0] = len(found)
+        ctypes.memmove(to, found, min(room, len(found)))
+
+    def _delete_key(self, key: str, was_set: Any) -> None:
+        was_set[0] = int(self._store.delete_key(key))
+
+
+class Member:
+    """This process in a group, and how long one call on it may take. close leaves it, and ends what listens to it."""
+
+    _open: "List[weakref.ref[Member]]" = []
+
+    def __init__(self, group: Group, seconds: float, inherited: float, listener: Any, owned: bool = True) -> None:
+        self.group, self.listener, self._owned = group, listener, owned
+        self.seconds, self.limit = seconds, seconds if seconds != inherited else -1.0
+        self._lock = threading.Lock()
+        Member._open.append(weakref.ref(self))
+
+    def close(self) -> None:
+        with self._lock:
+            group, self._owned = self.group if self._owned else None, False
+        if group is not None:
+            try:
+                group.close()
+            except Error:
+                pass  # its world has been closed
+        self.listener.end()
+
+
+def close_all() -> None:
+    """Leaves all groups: at exit, no thread may be in C any more."""
+    for ref in reversed(Member._open):
+        member = ref()
+        if member is not None:
+            member.close()
+    Member._open.clear()
+
+
+_default: "Optional[weakref.ref[Member]]" = None
+_worlds = 0  # default groups that this process has made
+
+
+def join(options: Any, listener: Any) -> Member:
+    """Joins the group of torch's options."""
+    global _default, _worlds
+    seconds, ranks = options.timeout.total_seconds(), list(options.global_ranks_in_group)
+    parent = _default() if _default is not None else None
+    if ranks and parent is not None:
+        name = "torch/%d/%s" % (_worlds, options.group_id)
+        return Member(parent.group.group(ranks, name), seconds, parent.seconds, listener)
+    if not ranks:
+        close_all()  # those that somebody still has: torch has no group any more
+    found = _world(options, seconds, is_default=not ranks)
+    member = Member(found, seconds, seconds, listener, owned=found is not gorun._world)
+    if not ranks:
+        _default, _worlds = weakref.ref(member), _worlds + 1
+    return member
+
+
+def _world(options: Any, seconds: float, is_default: bool) -> Group:
+    store, rank, size = options.store, options.group_rank, options.group_size
+    if rank == 0:
+        of_round = is_default and "GORUN_ROUND" in os.environ and os.environ.get("WORLD_SIZE") == str(size)
+        token = None if os.environ.get("GORUN_TOKEN") else secrets.token_hex(16)
+        store.set("gorun", json.dumps({"of_round": of_round, "token": token}))
+    text = _value(store, "gorun", seconds)
+    if text is None:
+        raise MissingRanksError("gorun: init_process_group: rank 0 has not come in %gs: Timed out" % seconds)
+    how = json.loads(text)
+    if how["of_round"]:
+        if os.environ.get("RANK") != str(rank):
+            raise ArgumentError("gorun: init_process_group: rank is %d, and RANK %s: want the same" % (rank, os.environ.get("RANK")))
+        return _open_world(size) or gorun.init(timeout=seconds)
+    meeting = _Store(store)
+    world = c_uint64()
+    token = how["token"].encode() if how["token"] else None
+    try:
+        if threading.current_thread() is threading.main_thread():
+            library().watch_signals()
+        library().init(byref(Options(None, rank, size, meeting.handle, None, token, seconds, 0)), byref(world))
+    except Error as e:
+        raise e from meeting.error
+    finally:
+        library().store_close(meeting.handle)
+    return Group(world.value)
+
+
+def _open_world(size: int) -> Optional[Group]:
+    """Returns the world that the program has joined by gorun.init or gorun.rejoin, if it is still open."""
+    if gorun._world is None:
+        return None
+    try:
+        library().rank(gorun._world._handle, byref(c_int()))
+    except ArgumentError:
+        return None
+    if gorun._world.size != size:
+        raise ArgumentError("gorun: init_process_group: the world of gorun.init has %d ranks: want %d" % (gorun._world.size, size))
+    return gorun._world

@@ -1,0 +1,111 @@
+"""Where the elements of tensors are, and what torch's reductions are called."""
+
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+
+from .. import _buffers as types
+from .. import _group as ops
+from .._library import ArgumentError, Buffer
+
+_TYPES = {getattr(torch, name[6:]): code for name, code in types._torch.items() if hasattr(torch, name[6:])}
+_BOOL = types.BOOL
+_BY_SIZE = {1: types.UINT8, 2: types.UINT16, 4: types.UINT32, 8: types.UINT64}  # how other types travel
+
+# torch's reductions, by their hash, which is their number
+_OPS = {
+    hash(getattr(dist.ReduceOp, torchs)): (getattr(ops, ours), torchs)
+    for torchs, ours in dict(SUM="SUM", AVG="AVG", PRODUCT="PROD", MIN="MIN", MAX="MAX", BAND="BAND", BOR="BOR", BXOR="BXOR").items()
+}
+# on bool, as in NCCL: a sum says whether one of them is true
+_BOOL_OPS = {ops.SUM: ops.LOR, ops.MAX: ops.LOR, ops.BOR: ops.LOR, ops.PROD: ops.LAND, ops.MIN: ops.LAND, ops.BAND: ops.LAND, ops.BXOR: ops.LXOR}
+_BITS = (ops.BAND, ops.BOR, ops.BXOR)
+_FLOATS = (types.FLOAT16, types.BFLOAT16, types.FLOAT32, types.FLOAT64, types.COMPLEX64, types.COMPLEX128)
+
+
+class Place(NamedTuple):
+    """Where the elements of a tensor are. tensor is a contiguous copy if that of the caller is not contiguous."""
+
+    tensor: Any
+    address: int
+    count: int
+    type: int
+
+
+class Copies(List[Tuple[Any, Any]]):
+    """What to copy from a contiguous tensor to the caller's, once a call has ended."""
+
+    def run(self) -> None:
+        with torch.no_grad():
+            for to, of in self:
+                to.copy_(of)
+
+
+def refuse(op: str, why: str) -> ArgumentError:
+    return ArgumentError("gorun: %s: %s" % (op, why))
+
+
+def one(op: str, tensors: Any) -> Any:
+    """Returns the tensor of a list that has one."""
+    if isinstance(tensors, torch.Tensor):
+        return tensors
+    if len(tensors) != 1:
+        raise refuse(op, "%d tensors: want one for each rank" % len(tensors))
+    return tensors[0]
+
+
+def place(op: str, t: Any, out: Optional[Copies] = None) -> Place:
+    """Returns where t is. If the call writes to t, and t is not contiguous, out gets what is to be copied to it afterwards."""
+    if not t.is_cpu:
+        raise refuse(op, 'a tensor is on %s: backend gorun has those on the CPU only: init_process_group("cpu:gorun,cuda:nccl")' % t.device)
+    if t.layout is not torch.strided:
+        raise refuse(op, "a tensor is sparse, which only all_reduce can be: use to_dense()")
+    code = _TYPES.get(t.dtype)
+    if code is None:
+        code = _BY_SIZE.get(t.element_size(), 0)
+        if not code:
+            raise refuse(op, "a tensor has type %s, which gorun does not have" % t.dtype)
+    elif code == _BOOL:
+        code = types.UINT8
+    if t.is_contiguous() and not t.is_neg() and not t.is_conj():
+        return Place(t, t.data_ptr(), t.numel(), code)
+    flat = torch.empty(t.shape, dtype=t.dtype)
+    with torch.no_grad():
+        flat.copy_(t)
+    if out is not None:
+        out.append((t, flat))
+    return Place(flat, flat.data_ptr(), flat.numel(), code)
+
+
+def places(op: str, tensors: Sequence[Any], size: int, out: Optional[Copies] = None) -> Tuple[Any, List[Place]]:
+    """Returns a list of C with where size tensors of one type are."""
+    if len(tensors) != size:
+        raise refuse(op, "%d tensors in a list: want one for each of %d ranks" % (len(tensors), size))
+    found = [place(op, t, out) for t in tensors]
+    if any(p.type != found[0].type for p in found):
+        raise refuse(op, "the tensors of a list have different types")
+    return (Buffer * size)(*[(p.address, p.count) for p in found]), found
+
+
+def same_type(op: str, a: Place, b: Place) -> None:
+    if a.tensor.dtype != b.tensor.dtype:
+        raise refuse(op, "the input has type %s, and the output %s" % (a.tensor.dtype, b.tensor.dtype))
+
+
+def reduction(name: str, t: Any, op: Any) -> int:
+    """Returns gorun's reduction for torch's op on elements of t."""
+    found = _OPS.get(hash(op))
+    if found is None:
+        raise refuse(name, "backend gorun does not have this reduction: want SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR")
+    ours, torchs = found
+    code = _TYPES.get(t.dtype)
+    if code is None:
+        raise refuse(name, "a tensor has type %s, which cannot be reduced" % t.dtype)
+    if code == _BOOL:
+        if ours not in _BOOL_OPS:
+            raise refuse(name, "Cannot use ReduceOp.%s with Boolean inputs" % torchs)
+        return _BOOL_OPS[ours]
+    if ours in _BITS and code in _FLOATS:
+        raise refuse(name, "Cannot use ReduceOp.%s with non-integral dtype: a tensor has %s" % (torchs, t.dtype))
+    return int(ours)

@@ -1,0 +1,213 @@
+"""Operations under way, as torch wants them, and the threads that wait for them."""
+
+import datetime
+import inspect
+import queue
+import sys
+import threading
+from ctypes import byref, c_int
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import torch
+import torch.distributed as dist
+
+from .._library import Error, Status, library
+from ._tensors import Copies
+
+Base: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
+
+
+class TimedOut(Error):
+    """A call has not ended in time."""
+
+
+# Work that torch may have in C++ only, where the half in Python would be gone.
+_alive: Dict[int, "Work"] = {}
+
+
+class Work(Base):  # type: ignore[misc]
+    """An operation under way, or several."""
+
+    def __init__(self, op: str, handles: List[int], result: Sequence[Any], keeps: Any, copies: Copies, listen: Callable[["Work"], None]) -> None:
+        super().__init__()
+        self._op = op
+        self._handles, self._result, self._keeps, self._copies, self._listen = handles, result, keeps, copies, listen
+        self._lock = threading.Lock()  # of the thread that waits
+        self._error: Optional[BaseException] = None
+        self._source = -1
+        self._future: Any = None
+        if handles:
+            _alive[id(self)] = self
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits until the operation has ended, and raises its error. One that has not ended in time is an error, too."""
+        limit = -1.0 if not timeout else timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout / 1e3
+        if not self._settled(limit if limit > 0 else -1):
+            raise TimedOut("gorun: %s: Timed out waiting %gs: the operation goes on" % (self._op, limit))
+        _alive.pop(id(self), None)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _settled(self, limit: float) -> bool:
+        """Waits so long, or for ever, and reports whether the operation has ended."""
+        if not self._handles:
+            return True
+        if not self._lock.acquire(timeout=limit):
+            return False
+        try:
+            while self._handles:
+                if not self._end_one(limit):
+                    return False
+        finally:
+            self._lock.release()
+        return True
+
+    def _end_one(self, limit: float) -> bool:
+        status, done = Status(), c_int(1)
+        try:
+            if limit < 0:
+                library().wait(self._handles[0], byref(status))
+            else:
+                library().wait_for(self._handles[0], limit, byref(done), byref(status))
+        except BaseException as e:
+            if limit >= 0 and not done.value:
+                raise  # only the wait has ended
+            self._error = self._error or e
+        if not done.value:
+            return False
+        if len(self._handles) == 1:
+            self._source = status.source
+            if self._error is None:
+                self._copies.run()
+            self._keeps = None
+        self._handles.pop(0)
+        return True
+
+    def forget(self) -> None:
+        """Leaves the operation to other work."""
+        self._handles = []
+        _alive.pop(id(self), None)
+
+    def is_completed(self) -> bool:
+        return self._settled(0)
+
+    def is_success(self) -> bool:
+        return self._settled(0) and self._error is None
+
+    def exception(self) -> Optional[BaseException]:
+        return self._error if self._settled(0) else None
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def result(self) -> List[Any]:
+        self.wait()
+        return list(self._result)
+
+    def source_rank(self) -> int:
+        self.wait()
+        return self._source
+
+    _source_rank = source_rank
+
+    def get_future(self) -> Any:
+        """Returns a future that has the tensors. An error is raised within then: only so does C++ see it as one."""
+        if self._future is None:
+            self._ended: Any = torch.futures.Future()
+            self._future = self._ended.then(self._outcome)
+            if self._handles:
+                self._listen(self)
+            else:
+                self.deliver()
+        return self._future
+
+    getFuture = get_future  # as C++ calls it
+
+    def _outcome(self, _: Any) -> List[Any]:
+        if self._error is not None:
+            raise self._error
+        return list(self._result)
+
+    def deliver(self) -> None:
+        """Completes the future."""
+        self._settled(-1)
+        self._ended.set_result(None)
+        _alive.pop(id(self), None)
+
+
+class _Done(Work):
+    """Work of all calls that have waited themselves. It lives for ever, so it is never one that torch has in C++ only."""
+
+    def __init__(self) -> None:
+        super().__init__("", [], [], None, Copies(), lambda _: None)
+
+    def get_future(self) -> Any:
+        raise Error("gorun: the call has waited, and has no future: call it with async_op=True")
+
+    getFuture = get_future
+
+
+DONE = _Done()
+
+
+class Listener:
+    """A thread that waits for the works of a group in their order, and completes their futures.
+
+    Messages end in any order, so each that has a future has a thread of its own.
+    """
+
+    def __init__(self) -> None:
+        self._queue: Any = queue.SimpleQueue()
+        self._threads: List[threading.Thread] = []
+        self._runs = False
+
+    def collective(self, work: Work) -> None:
+        if not self._runs:
+            self._runs = True
+            self._begin(self._run)
+        self._queue.put(work)
+
+    def message(self, work: Work) -> None:
+        self._begin(work.deliver)
+
+    def _begin(self, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name="gorun", daemon=True)
+        thread.start()
+        self._threads = [t for t in self._threads if t.is_alive()] + [thread]
+
+    def _run(self) -> None:
+        while True:
+            work = self._queue.get()
+            if work is None:
+                return
+            work.deliver()
+            del work  # which may be all that keeps the group
+
+    def end(self) -> None:
+        """Ends the threads, once the group has been closed."""
+        self._queue.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+
+_WAITS = {"send": True, "recv": True, "isend": False, "irecv": False}
+_callers: Dict[Any, Optional[bool]] = {}  # functions of torch, by their code: do they wait? None: async_op says so
+for _name, _function in vars(dist.distributed_c10d).items():
+    _code = getattr(inspect.unwrap(_function) if callable(_function) else None, "__code__", None)
+    if _code is not None and (_name in _WAITS or "async_op" in _code.co_varnames):
+        _callers[_code] = _WAITS.get(_name)
+
+
+def waits(options: Any) -> bool:
+    """Reports whether the caller of the method that calls this waits at once.
+
+    torch 2.7 and newer say so. Before, the function of torch that has called the method knows.
+    """
+    asynchronous = getattr(options, "asyncOp", None)
+    if asynchronous is not None:
+        return not asynchronous
+    frame = sys._getframe(2).f_back
+    known = _callers.get(frame.f_code, False) if frame else False
+    return not frame.f_locals["async_op"] if known is None else known
