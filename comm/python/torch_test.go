@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gorun/gorun/env/testing/testkit"
@@ -23,18 +25,65 @@ func TestTorch(t *testing.T) {
 		ranks   []int
 	}{
 		{"torch_calls.py", testkit.UnlessShort([]int{2, 3, 4}, []int{3})},
+		{"torch_train.py", testkit.UnlessShort([]int{2, 3}, []int{2})},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {
-				cmd := exec.CommandContext(t.Context(), gorun, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks), "--log-dir="+t.TempDir(),
-					filepath.Join("tests", c.program), filepath.Join(t.TempDir(), "store"))
-				cmd.Env = append(os.Environ(), "PYTHON_EXEC="+path, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "USE_LIBUV=0",
-					"GORUN_LIBRARY="+filepath.Join(prefix, "lib", "libgorun.so.1"))
-				out, err := cmd.CombinedOutput()
+				out, err := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks),
+					"--log-dir="+t.TempDir(), filepath.Join("tests", c.program), filepath.Join(t.TempDir(), "store")).CombinedOutput()
 				if n := bytes.Count(out, []byte("all of it")); err != nil || n != ranks {
 					t.Errorf("%v, %d of %d ranks have done all of it:\n%s", err, n, ranks, out)
 				}
 			})
 		}
 	}
+}
+
+// TestTorchDeath: if a rank dies while others are in backward, their errors name it.
+func TestTorchDeath(t *testing.T) {
+	testkit.Nightly(t, "the errors of the C library are tested there")
+	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--nproc-per-node=3", "--log-dir="+t.TempDir(), "tests/torch_train.py",
+		"", "dies").CombinedOutput()
+	if n := bytes.Count(out, []byte("all of it")); n != 2 {
+		t.Errorf("%d of 2 ranks name the one that has died:\n%s", n, out)
+	}
+}
+
+// TestTorchSuite runs torch's own tests with gloo and with gorun. Every case that passes with gloo passes with gorun.
+func TestTorchSuite(t *testing.T) {
+	testkit.Nightly(t, "torch's own tests take two minutes")
+	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
+	passed := map[string][]string{}
+	for _, backend := range []string{"gloo", "gorun"} {
+		out, err := ofPackage(t, prefix, path, path, "tests/torch_suite.py", backend, t.TempDir()).Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", backend, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if name, ok := strings.CutPrefix(line, "passed "); ok {
+				passed[backend] = append(passed[backend], strings.TrimSpace(name))
+			}
+		}
+	}
+	if len(passed["gloo"]) < 80 {
+		t.Errorf("with gloo, %d cases pass: want at least 80", len(passed["gloo"]))
+	}
+	for _, name := range passed["gloo"] {
+		if !slices.Contains(passed["gorun"], name) {
+			t.Errorf("%s passes with gloo, and not with gorun", name)
+		}
+	}
+}
+
+// ofPackage returns a command that finds the package, the library and Python at path.
+func ofPackage(t *testing.T, prefix, path, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env = append(os.Environ(), "PYTHON_EXEC="+path, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "USE_LIBUV=0",
+		"GORUN_LIBRARY="+filepath.Join(prefix, "lib", "libgorun.so.1"))
+	return cmd
 }

@@ -32,7 +32,7 @@ def all_reduce_sparse(group: Group, t: Any, op: Any) -> None:
         values = [torch.empty([n] + list(mine.shape[mine.sparse_dim() :]), dtype=t.dtype) for n in counts]
         group.all_gatherv(mine.indices().contiguous(), indices)
         group.all_gatherv(mine.values().contiguous(), values)
-        total = torch.sparse_coo_tensor(torch.cat(indices, 1), torch.cat(values), t.shape)
+        total = torch._sparse_coo_tensor_unsafe(torch.cat(indices, 1), torch.cat(values), t.shape)
         t.copy_(total.coalesce())
 
 
@@ -55,6 +55,8 @@ def monitored_barrier(group: Group, seconds: float, wait_all_ranks: bool) -> Non
             "gorun: monitored_barrier: Rank %d successfully reached monitoredBarrier, but received errors while waiting for send/recv "
             "from rank 0 (Timed out after %d ms). Please check rank 0 logs for faulty rank." % (group.rank, seconds * 1000)
         ) from why
+    if seconds == 0:
+        raise TimedOut("gorun: Rank 0 timed out in monitoredBarrier after 0 ms: give it a timeout")
     missing: List[int] = []
     cause: Optional[Error] = None
     waiting = [(rank, group.irecv(bytearray(), rank, _TAG)) for rank in range(1, group.size)]

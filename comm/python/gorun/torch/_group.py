@@ -234,8 +234,8 @@ class Group(_Base):  # type: ignore[misc]
         return self._do(opts, [("barrier",)], [])
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        seconds = timeout.total_seconds() if timeout is not None else 0.0
-        seconds = seconds if seconds > 0 else self._member.seconds
+        seconds = -1.0 if timeout is None else timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
+        seconds = seconds if seconds >= 0 else self._member.seconds
         _composed.monitored_barrier(self._member.group, seconds, wait_all_ranks)
 
     # Messages.

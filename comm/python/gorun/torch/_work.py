@@ -36,8 +36,7 @@ class Work(Base):  # type: ignore[misc]
         self._error: Optional[BaseException] = None
         self._source = -1
         self._future: Any = None
-        if handles:
-            _alive[id(self)] = self
+        _alive[id(self)] = self
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits until the operation has ended, and raises its error. One that has not ended in time is an error, too."""
