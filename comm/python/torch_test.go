@@ -23,14 +23,17 @@ func TestTorch(t *testing.T) {
 	for _, c := range []struct {
 		program string
 		ranks   []int
+		flags   []string
 	}{
-		{"torch_calls.py", testkit.UnlessShort([]int{2, 3, 4}, []int{3})},
-		{"torch_train.py", testkit.UnlessShort([]int{2, 3}, []int{2})},
+		{"torch_calls.py", testkit.UnlessShort([]int{2, 3, 4}, []int{3}), nil},
+		{"torch_train.py", testkit.UnlessShort([]int{2, 3}, []int{2}), nil},
+		{"torch_rejoin.py", testkit.UnlessShort([]int{2, 3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {
-				out, err := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks),
-					"--log-dir="+t.TempDir(), filepath.Join("tests", c.program), filepath.Join(t.TempDir(), "store")).CombinedOutput()
+				args := append(c.flags, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks), "--log-dir="+t.TempDir(),
+					filepath.Join("tests", c.program), filepath.Join(t.TempDir(), "store"))
+				out, err := ofPackage(t, prefix, path, gorun, args...).CombinedOutput()
 				if n := bytes.Count(out, []byte("all of it")); err != nil || n != ranks {
 					t.Errorf("%v, %d of %d ranks have done all of it:\n%s", err, n, ranks, out)
 				}
@@ -83,7 +86,7 @@ func TestTorchSuite(t *testing.T) {
 // ofPackage returns a command that finds the package, the library and Python at path.
 func ofPackage(t *testing.T, prefix, path, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Env = append(os.Environ(), "PYTHON_EXEC="+path, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "USE_LIBUV=0",
+	cmd.Env = append(os.Environ(), "PYTHON_EXEC="+path, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "USE_LIBUV=0", "TMPDIR="+t.TempDir(),
 		"GORUN_LIBRARY="+filepath.Join(prefix, "lib", "libgorun.so.1"))
 	return cmd
 }

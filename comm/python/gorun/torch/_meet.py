@@ -1,6 +1,6 @@
 """How the ranks of a process group meet, and which group of gorun's they are.
 
-The default group is a world. Under gorun it is that of the round, which ranks can follow by gorun.rejoin; elsewhere its ranks
+The default group is a world: one that the program has joined already, or under gorun that of the round, or else one whose ranks
 meet in torch's store. Its groups are made by their members alone.
 """
 
@@ -12,7 +12,9 @@ import threading
 import time
 import weakref
 from ctypes import byref, c_int, c_uint64
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
+
+import torch.distributed as dist
 
 import gorun
 
@@ -131,15 +133,22 @@ def join(options: Any, listener: Any) -> Member:
         return Member(parent.group.group(ranks, name), seconds, parent.seconds, listener)
     if not ranks:
         close_all()  # those that somebody still has: torch has no group any more
-    found = _world(options, seconds, is_default=not ranks)
-    member = Member(found, seconds, seconds, listener, owned=found is not gorun._world)
+    found, owned = _world(options, seconds, is_default=not ranks)
+    member = Member(found, seconds, seconds, listener, owned)
     if not ranks:
         _default, _worlds = weakref.ref(member), _worlds + 1
     return member
 
 
-def _world(options: Any, seconds: float, is_default: bool) -> Group:
+def _world(options: Any, seconds: float, is_default: bool) -> Tuple[Group, bool]:
+    """Returns the world of a group's ranks, and whether it ends with the group."""
+    global _met
     store, rank, size = options.store, options.group_rank, options.group_size
+    if is_default and _met is not None:
+        (found, owned), _met = _met, None
+        if (found.rank, found.size) != (rank, size):
+            raise ArgumentError("gorun: init_process_group: rank %d of %d: it is %d of %d in the world" % (rank, size, found.rank, found.size))
+        return found, owned
     if rank == 0:
         of_round = is_default and "GORUN_ROUND" in os.environ and os.environ.get("WORLD_SIZE") == str(size)
         token = None if os.environ.get("GORUN_TOKEN") else secrets.token_hex(16)
@@ -151,7 +160,7 @@ def _world(options: Any, seconds: float, is_default: bool) -> Group:
     if how["of_round"]:
         if os.environ.get("RANK") != str(rank):
             raise ArgumentError("gorun: init_process_group: rank is %d, and RANK %s: want the same" % (rank, os.environ.get("RANK")))
-        return _open_world(size) or gorun.init(timeout=seconds)
+        return _round_world(seconds)
     meeting = _Store(store)
     world = c_uint64()
     token = how["token"].encode() if how["token"] else None
@@ -163,17 +172,37 @@ def _world(options: Any, seconds: float, is_default: bool) -> Group:
         raise e from meeting.error
     finally:
         library().store_close(meeting.handle)
-    return Group(world.value)
+    return Group(world.value), True
 
 
-def _open_world(size: int) -> Optional[Group]:
-    """Returns the world that the program has joined by gorun.init or gorun.rejoin, if it is still open."""
-    if gorun._world is None:
-        return None
-    try:
-        library().rank(gorun._world._handle, byref(c_int()))
-    except ArgumentError:
-        return None
-    if gorun._world.size != size:
-        raise ArgumentError("gorun: init_process_group: the world of gorun.init has %d ranks: want %d" % (gorun._world.size, size))
-    return gorun._world
+def _round_world(seconds: float) -> Tuple[Group, bool]:
+    """Returns the world that the program has joined by gorun.init or gorun.rejoin, if it is still open, or joins it."""
+    if gorun._world is not None:
+        try:
+            library().rank(gorun._world._handle, byref(c_int()))
+            return gorun._world, False
+        except ArgumentError:
+            pass  # it has been closed
+    world = gorun.init(timeout=seconds)
+    gorun._world = None  # it is not the program's
+    return world, True
+
+
+_met: Optional[Tuple[Group, bool]] = None  # the world of rendezvous, for the default group that follows
+
+
+def rendezvous(timeout: Any) -> Tuple[Any, int, int]:
+    """Returns a store of torch for the ranks of the world, this rank, and how many there are."""
+    global _met
+    close_all()
+    _met = world, _ = _round_world(timeout.total_seconds() if timeout else 0)
+    more: Any = {"timeout": timeout} if timeout else {}
+    if "use_libuv" in (dist.TCPStore.__init__.__doc__ or ""):
+        more["use_libuv"] = False  # which not every build has
+    host = os.environ.get("MASTER_ADDR", "127.0.0.1")
+    if world.rank == 0:
+        store = dist.TCPStore(host, 0, None, True, wait_for_workers=False, **more)
+        world.broadcast_object(store.port)
+    else:
+        store = dist.TCPStore(host, world.broadcast_object(), None, False, wait_for_workers=False, **more)
+    return store, world.rank, world.size

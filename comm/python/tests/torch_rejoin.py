@@ -1,0 +1,28 @@
+"""Survivors of a failure go on in the same process: gorun --on-failure=replace --max-restarts=1."""
+
+import os
+
+import torch
+import torch.distributed as dist
+
+import gorun.torch  # noqa: F401
+
+
+def train():
+    dist.init_process_group("gorun", init_method="gorun://")
+    for step in range(20):
+        t = torch.ones(3)
+        dist.all_reduce(t)
+        if os.environ["GORUN_ROUND"] == "1" and dist.get_rank() == 1 and step == 5:
+            os._exit(9)
+    dist.barrier()
+
+
+try:
+    train()
+except gorun.PeerError as e:
+    assert e.rank == 1 and e.exit_code == 9, (e, e.exit_code)
+    dist.destroy_process_group()
+    gorun.rejoin()
+    train()
+print("round %s: all of it" % os.environ["GORUN_ROUND"])
