@@ -32,6 +32,9 @@ func (p *Packed) SetDetail(d uint32) { p.What = uint64(uint32(p.What)) | uint64(
 // Kind returns the kind of the call.
 func (p Packed) Kind() Kind { return Kind(p.What) }
 
+// Type returns the element type of the call.
+func (p Packed) Type() uint8 { return uint8(p.What >> 8) }
+
 // Root returns the root of the call.
 func (p Packed) Root() int { return int(int32(uint32(p.RootAndBefore))) }
 

@@ -120,9 +120,9 @@ func (m *PointToPoint) now() (n int, ok bool) {
 	switch {
 	case m.err != nil:
 	case m.Kind == call.KindSend:
-		return 0, m.g.Comm.SendNow(m.g.Ranks[m.peer], m.tag, messageCall(m.Kind, m.typ), m.buf)
+		return 0, m.g.Comm.SendNow(m.g.Ranks[m.peer], m.tag, call.Pack(m.Kind, uint8(m.typ), 0, 0), m.buf)
 	case m.Kind == call.KindRecv && m.peer != AnySource && m.tag != AnyTag:
-		return m.g.Comm.RecvNow(m.g.Ranks[m.peer], m.tag, messageCall(m.Kind, m.typ), m.buf)
+		return m.g.Comm.RecvNow(m.g.Ranks[m.peer], m.tag, call.Pack(m.Kind, uint8(m.typ), 0, 0), m.buf)
 	}
 	return 0, false
 }

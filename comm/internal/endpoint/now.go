@@ -24,7 +24,7 @@ func (c *communicator) isClear(p *peer) bool {
 }
 
 // SendNow sends buf to dst, point to point, if that can be done at once, and reports whether it has.
-func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
+func (c *Communicator) SendNow(dst, tag int, what call.Packed, buf []byte) bool {
 	in := c.lock()
 	defer in.unlock()
 	e := in.ep
@@ -37,7 +37,7 @@ func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
 			return false
 		}
 	}
-	h := wire.Header{Kind: wire.Eager, Tag: int32(tag), Context: c.id, Size: uint64(len(buf)), Fingerprint: call.Fingerprint{Call: what}}
+	h := wire.Header{Kind: wire.Eager, Tag: int32(tag), Context: c.id, Size: uint64(len(buf)), Fingerprint: call.Fingerprint{Call: what.Call()}}
 	if !p.link.Memory.Put(h.Append(p.out.Head()), buf) {
 		return false
 	}
@@ -47,7 +47,7 @@ func (c *Communicator) SendNow(dst, tag int, what call.Call, buf []byte) bool {
 }
 
 // RecvNow receives a message of n bytes from src, point to point, if it comes at once, and reports whether it has.
-func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int, ok bool) {
+func (c *Communicator) RecvNow(src, tag int, what call.Packed, buf []byte) (n int, ok bool) {
 	in := c.lock()
 	defer in.unlock()
 	e := in.ep
@@ -64,7 +64,7 @@ func (c *Communicator) RecvNow(src, tag int, what call.Call, buf []byte) (n int,
 		if len(b) < wire.HeaderSize {
 			break
 		}
-		n := wire.MatchEager(b, c.id, tag, what.Type)
+		n := wire.MatchEager(b, c.id, tag, what.Type())
 		if n < 0 { // something else comes first
 			e.pull(p)
 			continue

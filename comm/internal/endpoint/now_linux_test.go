@@ -89,7 +89,7 @@ func TestShortCutsKeepTheOrderOfMessages(t *testing.T) {
 					close(begin)
 				}
 				b := messages[tag][sent[tag]]
-				if sent[tag]++; len(b) > nowLimit || !comms[0].SendNow(1, tag, what, b) {
+				if sent[tag]++; len(b) > nowLimit || !comms[0].SendNow(1, tag, what.Pack(), b) {
 					ops = append(ops, comms[0].Send(1, tag, 0, what, b))
 				}
 			}
@@ -111,7 +111,7 @@ func TestShortCutsKeepTheOrderOfMessages(t *testing.T) {
 				want := messages[tag][got[tag]]
 				got[tag]++
 				b := make([]byte, len(want))
-				n, now := comms[1].RecvNow(0, tag, what, b)
+				n, now := comms[1].RecvNow(0, tag, what.Pack(), b)
 				var err error
 				if !now {
 					n, err = len(b), comms[1].Recv(0, tag, 0, what, b).Wait(t.Context(), minute)
@@ -135,10 +135,10 @@ func TestShortCutsGiveCreditBack(t *testing.T) {
 	for i := range 10_000 {
 		b, got := []byte{byte(i)}, make([]byte, 1)
 		var ops []*Op
-		if !comms[0].SendNow(1, 0, what, b) { // the ring is full as far as its writer knows
+		if !comms[0].SendNow(1, 0, what.Pack(), b) { // the ring is full as far as its writer knows
 			ops = append(ops, comms[0].Send(1, 0, 0, what, b))
 		}
-		if _, ok := comms[1].RecvNow(0, 0, what, got); !ok {
+		if _, ok := comms[1].RecvNow(0, 0, what.Pack(), got); !ok {
 			ops = append(ops, comms[1].Recv(0, 0, 0, what, got))
 		}
 		must(t, ops...)

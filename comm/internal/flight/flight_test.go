@@ -125,7 +125,7 @@ func TestTransferFromAny(t *testing.T) {
 // What is over at once is numbered with what is not.
 func TestNoteTransfer(t *testing.T) {
 	var r Recorder
-	r.NoteTransfer(cpu.Now(), call.Call{Kind: call.KindSend}, 3, 4, 5, 0)
+	r.NoteTransfer(cpu.Now(), call.Pack(call.KindSend, 0, 0, 0), 3, 4, 5, 0)
 	seq := r.Next() // of a probe, of which there is no record
 	if n := r.At(1); n == nil || n.IsUnderWay() || n.Peer != 3 || n.Tag != 4 || n.Sent != 5 ||
 		n.Call != (call.Call{Kind: call.KindSend}) || seq != 2 || r.At(seq) != nil || r.Latest() != nil {

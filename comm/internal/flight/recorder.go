@@ -70,7 +70,9 @@ func (r *Recorder) Begin(f call.Fingerprint) {
 
 // BeginTransfer records that send or receive seq has begun.
 func (r *Recorder) BeginTransfer(seq uint64, c call.Call, peer, tag int) {
-	r.begin(seq, transfer(c, peer, tag))
+	w := c.Pack()
+	w.RootAndBefore = peerAndTag(peer, tag)
+	r.begin(seq, w)
 }
 
 func (r *Recorder) begin(seq uint64, w call.Packed) {
@@ -78,12 +80,8 @@ func (r *Recorder) begin(seq uint64, w call.Packed) {
 	r.entries[seq%Length] = entry{seq, w.What, w.RootAndBefore, w.Count, uint64(now())}
 }
 
-// transfer packs a send or receive: where a collective has its root and the history before it, this has peer and tag.
-func transfer(c call.Call, peer, tag int) call.Packed {
-	w := c.Pack()
-	w.RootAndBefore = uint64(uint32(peer)) | uint64(uint32(tag))<<32
-	return w
-}
+// peerAndTag are what a send or receive has where a collective has its root and the history before it.
+func peerAndTag(peer, tag int) uint64 { return uint64(uint32(peer)) | uint64(uint32(tag))<<32 }
 
 // Moved counts bytes of operation seq.
 func (r *Recorder) Moved(seq, sent, received uint64) {
@@ -103,12 +101,13 @@ func (r *Recorder) End(seq uint64, err error) {
 	}
 }
 
-// NoteTransfer records the next operation, a send or receive that is over at once.
-func (r *Recorder) NoteTransfer(at cpu.Stamp, c call.Call, peer, tag, sent, received int) {
-	seq, w := r.Next(), transfer(c, peer, tag)
-	r.entries[seq%Length] = entry{
-		seq, w.What, w.RootAndBefore, w.Count, uint64(at), uint64(sent), uint64(received), uint64(at),
-	}
+// NoteTransfer records the next operation, a send or receive that is over at once. Its call is packed: a struct of small
+// fields is stored by the field and loaded as a whole, and the load waits until all stores before it are in the cache,
+// those into memory of other ranks too.
+func (r *Recorder) NoteTransfer(at cpu.Stamp, w call.Packed, peer, tag, sent, received int) {
+	n := &r.entries[r.Next()%Length]
+	n[wordSeq], n[wordCall], n[wordCall+1], n[wordCall+2] = r.last, w.What, peerAndTag(peer, tag), w.Count
+	n[wordBegan], n[wordSent], n[wordReceived], n[wordEnded] = uint64(at), uint64(sent), uint64(received), uint64(at)
 }
 
 // BeginShort records that collective seq begins with the call that consists of w.
