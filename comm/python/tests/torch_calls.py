@@ -9,7 +9,8 @@ import torch
 import torch.distributed as dist
 
 import gorun
-import gorun.torch  # noqa: F401
+import gorun.torch
+from gorun.torch._group import Group
 
 warnings.filterwarnings("ignore")
 NUMBERS = [
@@ -147,7 +148,9 @@ def messages(rank, size):
     dist.recv(t, left, tag=4)
     work.wait()
     assert t.tolist() == [left] * 3
-    if rank == 0:
+    if not issubclass(Group, dist.ProcessGroup):
+        pass  # torch 2.13 and newer do not learn who has sent a message
+    elif rank == 0:
         came = sorted(dist.recv(torch.empty(2), tag=9) for _ in range(size - 1))
         assert came == list(range(1, size)), came
     else:
@@ -201,7 +204,8 @@ def sparse(rank, size):
 
 def wrong(rank, size):
     """Bad input is an error, and the group goes on."""
-    fails(ValueError, "on meta", lambda: dist.all_reduce(torch.empty(2, device="meta")))
+    if issubclass(Group, dist.ProcessGroup):  # with a backend, torch itself does nothing with such tensors
+        fails(ValueError, "on meta", lambda: dist.all_reduce(torch.empty(2, device="meta")))
     fails(ValueError, "Boolean", lambda: dist.all_reduce(torch.ones(2, dtype=torch.bool), dist.ReduceOp.AVG))
     fails(RuntimeError, "non-integral", lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND))
     fails(RuntimeError, "sparse", lambda: dist.broadcast(torch.ones(2).to_sparse(), 0))

@@ -11,6 +11,8 @@ from .._library import Error, PeerError
 from ._tensors import refuse
 from ._work import TimedOut
 
+# torch 2 warns if nobody says whether indices are checked. These are those of tensors.
+_UNCHECKED = {"check_invariants": False} if "check_invariants" in (torch.sparse_coo_tensor.__doc__ or "") else {}
 _TAG = (1 << 31) - 17  # of messages of monitored_barrier
 
 
@@ -32,7 +34,7 @@ def all_reduce_sparse(group: Group, t: Any, op: Any) -> None:
         values = [torch.empty([n] + list(mine.shape[mine.sparse_dim() :]), dtype=t.dtype) for n in counts]
         group.all_gatherv(mine.indices().contiguous(), indices)
         group.all_gatherv(mine.values().contiguous(), values)
-        total = torch._sparse_coo_tensor_unsafe(torch.cat(indices, 1), torch.cat(values), t.shape)
+        total = torch.sparse_coo_tensor(torch.cat(indices, 1), torch.cat(values), t.shape, **_UNCHECKED)
         t.copy_(total.coalesce())
 
 

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from .._library import library
 from . import _composed, _meet
 from ._tensors import Copies, Place, one, place, places, reduction, refuse, same_type
-from ._work import DONE, Listener, TimedOut, Work, waits
+from ._work import DONE, Listener, TimedOut, Work, message_waits, waits
 
 
 def _base() -> Any:
@@ -256,7 +256,7 @@ class Group(_Base):  # type: ignore[misc]
         return self._start([("recv", p.address, p.count, p.type, -1, tag)], [t], p, copies, False, message=True)
 
     def _message(self, name: str, args: _Call, result: List[Any], p: Place, copies: Optional[Copies] = None) -> Work:
-        wait = waits(None)
+        wait = message_waits()
         if not wait or self._limit >= 0:
             return self._start([(name,) + args], result, p, copies, wait, message=True)
         getattr(library(), name)(self._handle, *args, *(() if copies is None else (None,)))

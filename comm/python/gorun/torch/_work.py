@@ -191,22 +191,37 @@ class Listener:
                 thread.join()
 
 
-_WAITS = {"send": True, "recv": True, "isend": False, "irecv": False}
+_OPTIONS_SAY = hasattr(dist.AllreduceOptions, "asyncOp")  # torch 2.6 has it in some options, and does not set it
+_messages = {"send": True, "recv": True, "isend": False, "irecv": False}
 _callers: Dict[Any, Optional[bool]] = {}  # functions of torch, by their code: do they wait? None: async_op says so
 for _name, _function in vars(dist.distributed_c10d).items():
     _code = getattr(inspect.unwrap(_function) if callable(_function) else None, "__code__", None)
-    if _code is not None and (_name in _WAITS or "async_op" in _code.co_varnames):
-        _callers[_code] = _WAITS.get(_name)
+    if _code is not None and (_name in _messages or "async_op" in _code.co_varnames):
+        _callers[_code] = _messages.get(_name)
 
 
 def waits(options: Any) -> bool:
     """Reports whether the caller of the method that calls this waits at once.
 
-    torch 2.7 and newer say so. Before, the function of torch that has called the method knows.
+    torch 2.7 and newer say so, but not of messages. Else the function of torch that has called the method knows.
     """
-    asynchronous = getattr(options, "asyncOp", None)
-    if asynchronous is not None:
-        return not asynchronous
+    if _OPTIONS_SAY and options is not None:
+        return not getattr(options, "asyncOp", True)
     frame = sys._getframe(2).f_back
     known = _callers.get(frame.f_code, False) if frame else False
     return not frame.f_locals["async_op"] if known is None else known
+
+
+def message_waits() -> bool:
+    """Is waits, of a message. send of torch 2 calls isend, with a wrapper between them."""
+    frame, of_torch = sys._getframe(2).f_back, False
+    for _ in range(3):
+        if frame is None:
+            return False
+        known = _callers.get(frame.f_code)
+        if known:
+            return True
+        if known is None and not of_torch:
+            return False
+        frame, of_torch = frame.f_back, True
+    return False
