@@ -204,11 +204,11 @@ def sparse(rank, size):
 
 def wrong(rank, size):
     """Bad input is an error, and the group goes on."""
-    if issubclass(Group, dist.ProcessGroup):  # with a backend, torch itself does nothing with such tensors
+    if issubclass(Group, dist.ProcessGroup):  # with a backend, torch itself decides about such tensors
+        fails(RuntimeError, "sparse", lambda: dist.broadcast(torch.ones(2).to_sparse(), 0))
         fails(ValueError, "on meta", lambda: dist.all_reduce(torch.empty(2, device="meta")))
     fails(ValueError, "Boolean", lambda: dist.all_reduce(torch.ones(2, dtype=torch.bool), dist.ReduceOp.AVG))
     fails(RuntimeError, "non-integral", lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND))
-    fails(RuntimeError, "sparse", lambda: dist.broadcast(torch.ones(2).to_sparse(), 0))
     fails(Exception, "type", lambda: dist._all_gather_base(torch.ones(2 * size), torch.ones(2).int()))
     fails(Exception, "Split sizes", lambda: dist.all_to_all_single(torch.ones(size), torch.ones(size), [2] * size, [1] * size))
     group = dist.new_group(list(range(size)))

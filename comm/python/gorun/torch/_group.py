@@ -234,6 +234,7 @@ class Group(_Base):  # type: ignore[misc]
         return self._do(opts, [("barrier",)], [])
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        timeout = getattr(timeout, "timeout", timeout)  # of options, from torch 2.13 on
         seconds = -1.0 if timeout is None else timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else float(timeout)
         seconds = seconds if seconds >= 0 else self._member.seconds
         _composed.monitored_barrier(self._member.group, seconds, wait_all_ranks)
