@@ -55,6 +55,7 @@ func TestPrograms(t *testing.T) {
 		{"collectives", "--nproc-per-node=3", 0, nil},
 		{"collectives", "--nproc-per-node=2 --env=GORUN_COMM_CONNECTIONS=2", 0, nil},
 		{"messages", "--nproc-per-node=3", 0, nil},
+		{"customstore", "--nproc-per-node=3", 0, nil},
 		{"errors", "--nproc-per-node=3", 3, []string{"[0] comm: Barrier #3: ", "[2] comm: Barrier #3: ", "rank 1 (pid "}},
 		{"interrupt", "--nproc-per-node=2", 0, []string{"[0] interrupted\n", "[1] interrupted\n"}},
 		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1", 0, []string{"[0] round 2\n", "[1] round 2\n", "[2] round 2\n"}},
