@@ -42,6 +42,30 @@ func TestTorch(t *testing.T) {
 	}
 }
 
+// TestTorch2 runs the programs with torch 2, which is in a folder of scripts/torch2.
+func TestTorch2(t *testing.T) {
+	testkit.Nightly(t, "torch 2 has to be downloaded")
+	folder := os.Getenv("TORCH2")
+	if folder == "" || os.Getuid() != 0 {
+		testkit.Cannot(t, "TORCH2 names no folder of scripts/torch2, or this is not root")
+	}
+	prefix := testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"torch_calls.py", "torch_train.py", "torch_rejoin.py", "torch_new.py"} {
+		t.Run(program, func(t *testing.T) {
+			cmd := ofPackage(t, prefix, "/usr/bin/python3", "../../scripts/torch2", folder, gorun, "--omp-num-threads=1", "--nproc-per-node=3",
+				"--on-failure=replace", "--max-restarts=1", filepath.Join("tests", program), filepath.Join(t.TempDir(), "store"))
+			cmd.Env = append(cmd.Env, "TMPDIR="+os.TempDir()) // in which all of this is
+			if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("all of it")) != 3 {
+				t.Errorf("%v: want that 3 ranks have done all of it:\n%s", err, out)
+			}
+		})
+	}
+}
+
 // TestTorchExample: the example prints what is in its expected.txt.
 func TestTorchExample(t *testing.T) {
 	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
