@@ -62,7 +62,8 @@ def main():
     dist.init_process_group("gorun")
     groups = {"gorun": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
     say = print if dist.get_rank() == 0 else lambda *_, **__: None
-    say("torch %s, %d ranks\n\n| call | %s |" % (torch.__version__, dist.get_world_size(), " | ".join("%s: gloo | gorun | times" % ("8 B", "256 KiB", "25 MiB")[i] for i in range(3))))
+    say("torch %s, %d ranks" % (torch.__version__, dist.get_world_size()))
+    say("| call | %s |" % " | ".join(size + ": gloo | gorun | times" for size in ("8 B", "256 KiB", "25 MiB")))
     rows = {}
     for n, times in SIZES:
         for (name, ours), (_, gloos) in zip(calls(groups["gorun"], n // 4), calls(groups["gloo"], n // 4)):

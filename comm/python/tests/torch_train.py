@@ -16,8 +16,9 @@ import gorun.torch  # noqa: F401
 def model():
     torch.manual_seed(3)
     return torch.nn.Sequential(
-        torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), *[torch.nn.Linear(64, 64) for _ in range(8)], torch.nn.Linear(64, 4)
-    )
+        torch.nn.Linear(32, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(),
+        *[torch.nn.Linear(64, 64) for _ in range(8)], torch.nn.Linear(64, 4),
+    )  # fmt: skip
 
 
 def train(group, steps=6, hook=None, zero=False, uneven=False, **options):

@@ -59,7 +59,9 @@ class Group(_Base):  # type: ignore[misc]
             return DONE
         return self._start(calls, result, keeps, copies, waits(options))
 
-    def _start(self, calls: List[_Call], result: Sequence[Any], keeps: Any, copies: Optional[Copies], wait: bool, message: bool = False) -> Work:
+    def _start(
+        self, calls: List[_Call], result: Sequence[Any], keeps: Any, copies: Optional[Copies], wait: bool, message: bool = False
+    ) -> Work:
         handles = []
         for name, *args in calls:
             handle = c_uint64()
@@ -138,7 +140,8 @@ class Group(_Base):  # type: ignore[misc]
         p, q = place("all_gather_into_tensor", input), place("all_gather_into_tensor", output, copies)
         same_type("all_gather_into_tensor", p, q)
         if q.count != p.count * self._size:
-            raise refuse("all_gather_into_tensor", "output tensor size must be equal to world_size times input tensor size: %d elements, want %d times %d" % (q.count, self._size, p.count))  # fmt: skip
+            why = "output tensor size must be equal to world_size times input tensor size: %d elements, want %d times %d"
+            raise refuse("all_gather_into_tensor", why % (q.count, self._size, p.count))
         return ("all_gather", p.address, q.address, p.count, p.type), (p, q)
 
     def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> Work:
@@ -168,7 +171,8 @@ class Group(_Base):  # type: ignore[misc]
         t, copies, root = one("scatter", output_tensors), Copies(), _root(opts)
         p, made, found = place("scatter", t, copies), None, []  # type: Place, Any, List[Place]
         if root == self._rank:
-            made, found = places("scatter", input_tensors if isinstance(output_tensors, torch.Tensor) else one("scatter", input_tensors), self._size)
+            inputs = input_tensors if isinstance(output_tensors, torch.Tensor) else one("scatter", input_tensors)
+            made, found = places("scatter", inputs, self._size)
             same_type("scatter", found[0], p)
         return self._do(opts, [("scatterv", made, p.address, p.count, p.type, root)], [t], (p, made, found), copies)
 
@@ -185,7 +189,8 @@ class Group(_Base):  # type: ignore[misc]
         p, q = place("reduce_scatter_tensor", input), place("reduce_scatter_tensor", output, copies)
         same_type("reduce_scatter_tensor", p, q)
         if p.count != q.count * self._size:
-            raise refuse("reduce_scatter_tensor", "input tensor must be the same size as output size times world size: %d elements, want %d times %d" % (p.count, self._size, q.count))  # fmt: skip
+            why = "input tensor must be the same size as output size times world size: %d elements, want %d times %d"
+            raise refuse("reduce_scatter_tensor", why % (p.count, self._size, q.count))
         return ("reduce_scatter", p.address, q.address, q.count, p.type, how), (p, q)
 
     def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> Work:

@@ -97,7 +97,7 @@ class Member:
         self.group, self.listener, self._owned = group, listener, owned
         self.seconds, self.limit = seconds, seconds if seconds != inherited else -1.0
         self._lock = threading.Lock()
-        Member._open.append(weakref.ref(self))
+        Member._open[:] = [ref for ref in Member._open if ref() is not None] + [weakref.ref(self)]
 
     def close(self) -> None:
         with self._lock:
@@ -147,7 +147,8 @@ def _world(options: Any, seconds: float, is_default: bool) -> Tuple[Group, bool]
     if is_default and _met is not None:
         (found, owned), _met = _met, None
         if (found.rank, found.size) != (rank, size):
-            raise ArgumentError("gorun: init_process_group: rank %d of %d: it is %d of %d in the world" % (rank, size, found.rank, found.size))
+            why = "gorun: init_process_group: rank %d of %d: it is %d of %d in the world"
+            raise ArgumentError(why % (rank, size, found.rank, found.size))
         return found, owned
     if rank == 0:
         of_round = is_default and "GORUN_ROUND" in os.environ and os.environ.get("WORLD_SIZE") == str(size)

@@ -19,7 +19,9 @@ _OPS = {
     for torchs, ours in dict(SUM="SUM", AVG="AVG", PRODUCT="PROD", MIN="MIN", MAX="MAX", BAND="BAND", BOR="BOR", BXOR="BXOR").items()
 }
 # on bool, as in NCCL: a sum says whether one of them is true
-_BOOL_OPS = {ops.SUM: ops.LOR, ops.MAX: ops.LOR, ops.BOR: ops.LOR, ops.PROD: ops.LAND, ops.MIN: ops.LAND, ops.BAND: ops.LAND, ops.BXOR: ops.LXOR}
+_BOOL_OPS = {
+    ops.SUM: ops.LOR, ops.MAX: ops.LOR, ops.BOR: ops.LOR, ops.PROD: ops.LAND, ops.MIN: ops.LAND, ops.BAND: ops.LAND, ops.BXOR: ops.LXOR,
+}  # fmt: skip
 _BITS = (ops.BAND, ops.BOR, ops.BXOR)
 _FLOATS = (types.FLOAT16, types.BFLOAT16, types.FLOAT32, types.FLOAT64, types.COMPLEX64, types.COMPLEX128)
 

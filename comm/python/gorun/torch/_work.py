@@ -28,7 +28,9 @@ _alive: Dict[int, "Work"] = {}
 class Work(Base):  # type: ignore[misc]
     """An operation under way, or several."""
 
-    def __init__(self, op: str, handles: List[int], result: Sequence[Any], keeps: Any, copies: Copies, listen: Callable[["Work"], None]) -> None:
+    def __init__(
+        self, op: str, handles: List[int], result: Sequence[Any], keeps: Any, copies: Copies, listen: Callable[["Work"], None]
+    ) -> None:
         super().__init__()
         self._op = op
         self._handles, self._result, self._keeps, self._copies, self._listen = handles, result, keeps, copies, listen
