@@ -24,7 +24,7 @@ func (l *loop) complete(err error) {
 // completeFailure adds what this node knows about its failed workers. The exit code of a job on several nodes remains that of the
 // reported failure, so that all nodes agree, even if this node finds that another worker is the root cause.
 func (l *loop) completeFailure(w *WorkerError) {
-	w.Program, w.Host = l.Program, l.Node.Host
+	w.Program, w.Python, w.Host = l.Program, l.Python, l.Node.Host
 	if l.round == nil {
 		w.SummaryHost = w.summaryHost(nil, nil)
 		return

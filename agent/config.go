@@ -32,6 +32,7 @@ type Gang interface {
 // Config describes the job on this node. Fields must be set unless their comments say otherwise.
 type Config struct {
 	Program       string          // as the user named it, for messages
+	Python        string          // that runs it; empty: none
 	RunID         string          // optional
 	Node          rendezvous.Node // this node
 	WorkerTLS     bool            // workers encrypt what they send from machine to machine

@@ -24,7 +24,7 @@ type diagnosis struct {
 const (
 	// spreadDelay is how long a node waits before it kills a worker that hangs, so that the other nodes learn of the hang first.
 	spreadDelay = time.Second
-	// quitTimeout is how long a node waits for the end of a Go program that has got SIGQUIT. The launcher kills it after one second.
+	// quitTimeout is how long a node waits for the end of a program that prints its stacks. The launcher kills it after one second.
 	quitTimeout = 2 * time.Second
 )
 
@@ -67,8 +67,8 @@ func (l *loop) diagnose(hung *death.Death) {
 			case <-l.startCtx.Done():
 			}
 		}
-		if hung != nil && report.IsGo[hung.LocalRank] {
-			gang.Fail(hung.LocalRank, hung.Why, true)
+		if hung != nil && report.Dump[hung.LocalRank] != 0 {
+			gang.Fail(hung.LocalRank, hung.Why, report.Dump[hung.LocalRank])
 			hang.AwaitEnd(l.startCtx, hung.Pid, quitTimeout)
 		}
 		found <- d

@@ -66,6 +66,7 @@ type WorkerError struct {
 	Restarts    int                 // used before
 	MaxRestarts int                 // 0 as well if it is not known how many were used
 	Program     string              // as the user named it
+	Python      string              // that runs it; empty: it is no Python program
 	Host        string              // of this node
 	SummaryHost string              // who prints the summary, if not this node, where Brief is enough
 }

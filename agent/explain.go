@@ -88,8 +88,11 @@ var outOfMemoryTexts = []struct{ said, note string }{
 
 const outOfMemory = "it reports that memory ran out: fewer workers, or more memory for the container, may help"
 
+// noModule is what Python says of a module that is not installed.
+var noModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([\w.]+)'`)
+
 // note returns what gorun knows about the cause, in addition to what the worker said; empty: nothing.
-func note(x death.Death, r ErrorFile) string {
+func (e *WorkerError) note(x death.Death, r ErrorFile) string {
 	switch {
 	case x.Cause == death.Fault && x.Signal() == 0:
 		return "it " + x.Why
@@ -111,6 +114,9 @@ func note(x death.Death, r ErrorFile) string {
 		if strings.Contains(said, w.said) {
 			return w.note
 		}
+	}
+	if missing := noModule.FindStringSubmatch(said); missing != nil && e.Python != "" {
+		return fmt.Sprintf("%s has no module %s: install it for that Python, or name another one with --python", e.Python, missing[1])
 	}
 	if x.OutOfMemory {
 		return "the kernel's out-of-memory killer has ended a process on this node since the workers started, perhaps a child of this worker " +

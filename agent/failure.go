@@ -21,7 +21,7 @@ const (
 func failureOf(c Config, round *rendezvous.Round, x death.Death) *rendezvous.Failure {
 	e := WorkerError{Root: x, ErrorFiles: readErrorFiles(c, round, everyone(round))}
 	lines := e.explanation(x, rootLines)
-	if note := note(x, e.ErrorFiles[x.Rank]); note != "" {
+	if note := e.note(x, e.ErrorFiles[x.Rank]); note != "" {
 		lines = append([]string{note}, lines...)
 	}
 	x.Why, x.Stderr = cut(Printable(x.Why)), lastOf(slices.Clone(x.Stderr), maxStderr)

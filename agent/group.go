@@ -43,6 +43,6 @@ func (e *WorkerError) grouped() (root group, others []group) {
 func (e *WorkerError) look(x death.Death) string {
 	x.Pid = 0
 	r := e.ErrorFiles[x.Rank]
-	text := append([]string{fmt.Sprint(x.Stopped), exitText(x), note(x, r)}, e.explanation(x, rootLines)...)
+	text := append([]string{fmt.Sprint(x.Stopped), exitText(x), e.note(x, r)}, e.explanation(x, rootLines)...)
 	return strings.ReplaceAll(strings.Join(text, "\n"), fmt.Sprintf("[rank%d]:", x.Rank), "[rank]:")
 }

@@ -97,7 +97,7 @@ func (e *WorkerError) writeOthers(line func(string, ...any), others []group) {
 // writeFailure writes one failure, with the last lines of each text.
 func (e *WorkerError) writeFailure(line func(string, ...any), index int, x group, lines int) {
 	r, left := e.ErrorFiles[x.Rank]
-	host, note := e.Host, note(x.Death, r)
+	host, note := e.Host, e.note(x.Death, r)
 	if e.Elsewhere != nil && x.Rank == e.Root.Rank {
 		host, note = e.Elsewhere.Host, "" // its text has one
 		x.At = x.At.Local()

@@ -58,7 +58,7 @@ func (g *fakeGang) Signal(sig syscall.Signal) { g.record("signal " + sig.String(
 
 func (g *fakeGang) Pids() []int     { return make([]int, g.size) }
 func (g *fakeGang) IsBlocked() bool { return false }
-func (g *fakeGang) Fail(local int, why string, quit bool) {
+func (g *fakeGang) Fail(local int, why string, dump syscall.Signal) {
 	g.record(fmt.Sprintf("fail %d: %s", local, why))
 	close(g.failed[local])
 }

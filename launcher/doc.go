@@ -5,7 +5,7 @@
 // A program uses it in three steps. The guard is the same binary, executed again: there, main never runs (see package guard).
 //
 //	func main() {
-//		program, err := launcher.Resolve("./train", args)
+//		program, err := launcher.Python("").Resolve("./train", args)
 //		err = program.Build(ctx, dir, os.Stderr) // if it is Go source; removing dir is up to you
 //		gang, err := launcher.Start(ctx, launcher.Spec{Argv: program.Argv, Workers: workers, ...})
 //		for exit := range gang.Exits() { // gang.Stop, gang.Kill, gang.Signal at any time

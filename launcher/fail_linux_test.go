@@ -20,8 +20,8 @@ func TestFail(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		g.Fail(1, "it made no progress for 5s", false)
-		g.Fail(1, "and again", false) // the first counts
+		g.Fail(1, "it made no progress for 5s", 0)
+		g.Fail(1, "and again", 0) // the first counts
 		if stopped {
 			g.Stop(syscall.SIGTERM)
 		}
@@ -35,7 +35,7 @@ func TestFail(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}
-		g.Fail(0, "it has ended", false) // nothing
+		g.Fail(0, "it has ended", 0) // nothing
 	}
 }
 
@@ -44,7 +44,7 @@ func TestFailQuits(t *testing.T) {
 	s, con := spec(t, 1, "wait")
 	g := start(t, s)
 	con.wait(t, "ready", 1)
-	g.Fail(0, "it hangs", true)
+	g.Fail(0, "it hangs", syscall.SIGQUIT)
 	e := exits(t, g)[0]
 	if e.Code() != 2 || e.Why != "it hangs" || e.Cause != death.Hang || e.Stopped || !strings.Contains(con.String(), "goroutine 1 ") {
 		t.Errorf("%+v\n%s", e, con)
@@ -55,7 +55,7 @@ func TestFailQuits(t *testing.T) {
 	s.Warn = warned.add
 	g = start(t, s)
 	con.wait(t, "ready", 1)
-	g.Fail(0, "it hangs", true)
+	g.Fail(0, "it hangs", syscall.SIGQUIT)
 	if e := exits(t, g)[0]; e.Signal() != syscall.SIGKILL || e.Why != "it hangs" || e.Cause != death.Hang {
 		t.Errorf("%+v", e)
 	}

@@ -177,19 +177,19 @@ func (g *Gang) SetPrefix(local, rank int, prefix string) {
 }
 
 // Fail kills one worker, by its local rank, that does not do as it should. Its death says why, and counts as its own
-// failure, also if a Stop follows. If Spec.Apart is set, all that it has started ends with it. If quit is true, the
-// worker gets SIGQUIT first, on which programs print their stacks, and a second to end. Fail does not wait.
-func (g *Gang) Fail(local int, why string, quit bool) {
+// failure, also if a Stop follows. If Spec.Apart is set, all that it has started ends with it. If dump is not 0, the
+// worker gets this signal first, on which it prints its stacks, and a second to end. Fail does not wait.
+func (g *Gang) Fail(local int, why string, dump syscall.Signal) {
 	w := g.workers[local].Load()
 	w.hung.CompareAndSwap(nil, &why)
-	if !quit {
+	if dump == 0 {
 		g.signalWorker(w, syscall.SIGKILL)
 		if g.spec.Apart {
 			g.Kill(local)
 		}
 		return
 	}
-	g.signalWorker(w, syscall.SIGQUIT)
+	g.signalWorker(w, dump)
 	time.AfterFunc(stacksTimeout, func() { g.signalWorker(w, syscall.SIGKILL) })
 }
 

@@ -48,7 +48,7 @@ func TestSharedMemoryIsRemoved(t *testing.T) {
 		{"exit", "alone", func(*Gang) {}, ""},
 		{"exit beside a loader", "loader", func(*Gang) {}, killed},
 		{"crash", "deaf", func(g *Gang) { _ = syscall.Kill(g.Pids()[0], syscall.SIGKILL) }, killed},
-		{"hang", "deaf", func(g *Gang) { g.Fail(0, "it hangs", false); g.Kill() }, either},
+		{"hang", "deaf", func(g *Gang) { g.Fail(0, "it hangs", 0); g.Kill() }, either},
 		{"stop", "deaf", func(g *Gang) { g.Stop(syscall.SIGTERM) }, ""},
 		{"kill", "deaf", func(g *Gang) { g.Kill() }, ""},
 	} {

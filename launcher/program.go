@@ -23,6 +23,14 @@ type Program struct {
 	Python bool
 }
 
+// Interpreter returns the interpreter of Python that runs p; empty: p needs none.
+func (p *Program) Interpreter() string {
+	if !p.Python {
+		return ""
+	}
+	return p.Argv[0]
+}
+
 // NotFoundError says that there is no such program (exit code 127).
 type NotFoundError struct {
 	Path string
@@ -54,18 +62,18 @@ func (e *NotExecutableError) Error() string {
 //   - an import path such as example.com/module/cmd/train, if the current directory is in a module or workspace, and there is no such
 //     file: Go source too, of that module or of one that it requires;
 //   - a file whose first line is #! and an interpreter of Python: for that interpreter, unbuffered, whether
-//     the file is executable or not; $PYTHON_EXEC takes the place of the interpreter and its options;
+//     the file is executable or not; p takes the place of the interpreter and its options;
 //   - anything else: an executable.
 //
 // A name without a slash that is none of the first three is looked for in PATH.
 //
 // Errors are *NotFoundError and *NotExecutableError.
-func Resolve(target string, args []string) (*Program, error) {
+func (p Python) Resolve(target string, args []string) (*Program, error) {
 	info, err := os.Stat(target)
 	isDir := err == nil && info.IsDir()
 	switch {
 	case isDir && isPath(target):
-		return resolveDir(target, args)
+		return p.resolveDir(target, args)
 	case filepath.Ext(target) == ".go" && !isDir:
 		if err != nil {
 			return nil, statError(target, err)
@@ -75,12 +83,12 @@ func Resolve(target string, args []string) (*Program, error) {
 		if err != nil {
 			return nil, statError(target, err)
 		}
-		return python(target, []string{target}, args)
+		return p.program(target, []string{target}, args)
 	}
 	path, err := lookPath(target)
 	_, missing := errors.AsType[*NotFoundError](err)
 	if missing && isDir {
-		return resolveDir(target, args)
+		return p.resolveDir(target, args)
 	}
 	if missing && isImportPath(target) && inModule() {
 		return importPath(target, args)
@@ -91,7 +99,7 @@ func Resolve(target string, args []string) (*Program, error) {
 	if err == nil {
 		target = path
 	}
-	if line := shebang(target); line != nil {
+	if line := p.shebang(target); line != nil {
 		return pythonBy(line, target, []string{target}, args)
 	}
 	if err != nil {
@@ -114,7 +122,7 @@ func isPath(target string) bool {
 	return strings.ContainsRune(target, filepath.Separator) || target == "." || target == ".."
 }
 
-func resolveDir(dir string, args []string) (*Program, error) {
+func (p Python) resolveDir(dir string, args []string) (*Program, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, statError(dir, err)
@@ -123,7 +131,7 @@ func resolveDir(dir string, args []string) (*Program, error) {
 		return source(dir, args), nil
 	}
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "__main__.py" }) {
-		return python(dir, []string{dir}, args)
+		return p.program(dir, []string{dir}, args)
 	}
 	return nil, &NotExecutableError{Path: dir, Reason: "it is a directory without Go files or __main__.py"}
 }

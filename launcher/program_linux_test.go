@@ -37,7 +37,6 @@ func TestResolveExecutables(t *testing.T) {
 		"bin/tool": "#!/bin/sh\n", "bin/plain": "text", "here": "#!/bin/sh\n", "x.py": "", "empty/readme": "", "bin/tool2/main.go": "",
 	})
 	t.Setenv("PATH", filepath.Join(dir, "bin"))
-	t.Setenv("PYTHON_EXEC", "tool")
 	args := []string{"a b", "", "--flag"}
 	for _, tt := range []struct {
 		target string
@@ -61,7 +60,7 @@ func TestResolveExecutables(t *testing.T) {
 		{"./bin/tool2", []string{"./bin/tool2"}, ""}, // Go source: not built
 		{"", nil, ": no such program: it is not in PATH"},
 	} {
-		p, err := Resolve(tt.target, args)
+		p, err := Python("tool").Resolve(tt.target, args)
 		if tt.err != "" {
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("Resolve(%q): error %v, want %s", tt.target, err, tt.err)
@@ -75,21 +74,20 @@ func TestResolveExecutables(t *testing.T) {
 	if p, err := ResolveExecutable("x.py", nil); err == nil {
 		t.Errorf("ResolveExecutable(x.py) = %+v", p)
 	}
-	t.Setenv("PYTHON_EXEC", "python9")
-	_, err := Resolve("x.py", nil)
+	_, err := Python("python9").Resolve("x.py", nil)
 	if _, ok := errors.AsType[*NotFoundError](err); !ok ||
-		err.Error() != "python9: no such program: it is not in PATH (it runs x.py; PYTHON_EXEC names another)" {
+		err.Error() != "python9: no such program: it is not in PATH (it runs x.py; --python and PYTHON_EXEC name another)" {
 		t.Errorf("no interpreter: %v", err)
 	}
 }
 
 func TestResolvedErrorsHaveTheirTypes(t *testing.T) {
 	tree(t, map[string]string{"plain": "text"})
-	_, err := Resolve("./nope", nil)
+	_, err := Python("").Resolve("./nope", nil)
 	if _, ok := errors.AsType[*NotFoundError](err); !ok {
 		t.Errorf("%T", err)
 	}
-	_, err = Resolve("./plain", nil)
+	_, err = Python("").Resolve("./plain", nil)
 	if _, ok := errors.AsType[*NotExecutableError](err); !ok {
 		t.Errorf("%T", err)
 	}
@@ -97,7 +95,7 @@ func TestResolvedErrorsHaveTheirTypes(t *testing.T) {
 
 func mustResolve(t *testing.T, target string, args ...string) *Program {
 	t.Helper()
-	p, err := Resolve(target, args)
+	p, err := Python("").Resolve(target, args)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,13 @@ var pythonFiles = []string{".py", ".pyc", ".pyz"}
 // runPath runs argv[1] as the main program, with argv[1] and what follows as its sys.argv.
 const runPath = `import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name="__main__")`
 
+// Python is the interpreter of Python that runs programs: its path, or its name in PATH. Empty: that of the virtual
+// environment which is active, or python3.
+type Python string
+
 // ResolveModule returns a program that runs the Python module called name (python -m), unbuffered. Only the
 // interpreter finds out whether the module exists. Errors are *NotFoundError and *NotExecutableError.
-func ResolveModule(name string, args []string) (*Program, error) {
+func (p Python) ResolveModule(name string, args []string) (*Program, error) {
 	if !moduleName(name) {
 		e := &NotFoundError{Path: name, Hint: "a module's name is wanted, like pkg.train"}
 		if _, err := os.Stat(name); err == nil && name != "" {
@@ -31,37 +35,42 @@ func ResolveModule(name string, args []string) (*Program, error) {
 			return nil, &NotFoundError{Path: name, Hint: "it is a file; the module in it is called " + module}
 		}
 	}
-	return python(name, []string{"-m", name}, args)
+	return p.program(name, []string{"-m", name}, args)
 }
 
 // ResolveRunPath returns a program that runs a Python script with runpy.run_path in a new interpreter,
 // unbuffered: __name__ is "__main__", and sys.argv is script and args. The script may also be a directory or a
 // zip file with __main__.py. Errors are *NotFoundError and *NotExecutableError.
-func ResolveRunPath(script string, args []string) (*Program, error) {
+func (p Python) ResolveRunPath(script string, args []string) (*Program, error) {
 	if _, err := os.Stat(script); err != nil {
 		return nil, statError(script, err)
 	}
-	return python(script, []string{"-c", runPath, script}, args)
+	return p.program(script, []string{"-c", runPath, script}, args)
 }
 
-// Python returns the Python interpreter: $PYTHON_EXEC, or python3.
-func Python() string {
-	if interpreter := os.Getenv("PYTHON_EXEC"); interpreter != "" {
-		return interpreter
+// interpreter returns what p stands for.
+func (p Python) interpreter() string {
+	if p != "" {
+		return string(p)
+	}
+	if venv := os.Getenv("VIRTUAL_ENV"); venv != "" { // it may be missing in PATH
+		if path, err := lookPath(filepath.Join(venv, "bin", "python3")); err == nil {
+			return path
+		}
 	}
 	return "python3"
 }
 
-// python returns a program that runs the Python interpreter with run and args. Errors name target.
-func python(target string, run, args []string) (*Program, error) {
-	return pythonBy([]string{Python()}, target, run, args)
+// program returns a program that runs the interpreter with run and args. Errors name target.
+func (p Python) program(target string, run, args []string) (*Program, error) {
+	return pythonBy([]string{p.interpreter()}, target, run, args)
 }
 
-// pythonBy is like python, with the interpreter and options in line.
+// pythonBy is like program, with the interpreter and options in line.
 func pythonBy(line []string, target string, run, args []string) (*Program, error) {
 	interpreter, err := lookPath(line[0])
 	if err != nil {
-		return nil, fmt.Errorf("%w (it runs %s; PYTHON_EXEC names another)", err, target)
+		return nil, fmt.Errorf("%w (it runs %s; --python and PYTHON_EXEC name another)", err, target)
 	}
 	argv := append([]string{interpreter}, line[1:]...)
 	argv = append(argv, "-u")
@@ -82,8 +91,8 @@ func moduleName(name string) bool {
 const maxShebang = 256
 
 // shebang returns the Python interpreter in the first line of the file at path, with its options, or nil if
-// there is none or the file cannot be read. $PYTHON_EXEC overrides it.
-func shebang(path string) []string {
+// there is none or the file cannot be read. p overrides it.
+func (p Python) shebang(path string) []string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil // to open a named pipe would wait for its writer
 	}
@@ -98,8 +107,8 @@ func shebang(path string) []string {
 		return nil
 	}
 	line := pythonShebang(head[:n], err != nil)
-	if line != nil && os.Getenv("PYTHON_EXEC") != "" {
-		return []string{Python()}
+	if line != nil && p != "" {
+		return []string{string(p)}
 	}
 	return line
 }

@@ -85,9 +85,10 @@ func TestResolveScripts(t *testing.T) {
 	}
 	t.Setenv("PATH", filepath.Join(dir, "bin")) // env's, too
 	for _, tt := range []struct {
-		python, target string
-		argv           []string
-		err            string
+		python Python
+		target string
+		argv   []string
+		err    string
 	}{
 		{"", "x.pyc", []string{dir + "/bin/python3", "-u", "x.pyc"}, ""},
 		{"other", "x.pyz", []string{dir + "/bin/other", "-u", "x.pyz"}, ""},
@@ -100,14 +101,13 @@ func TestResolveScripts(t *testing.T) {
 		{"", "./long", []string{"./long"}, ""},
 		{"", "own/script", []string{dir + "/own/bin/python3.11", "-E", "-u", "own/script"}, ""},
 		{"other", "own/script", []string{dir + "/bin/other", "-u", "own/script"}, ""},
-		{"", "own/lost", nil, "/nowhere/python3: no such program (it runs own/lost; PYTHON_EXEC names another)"},
+		{"", "own/lost", nil, "/nowhere/python3: no such program (it runs own/lost; --python and PYTHON_EXEC name another)"},
 		{"", "own/shell", nil, "own/shell cannot be executed: it is not an executable file (chmod +x makes it one; a Python script is named x.py)"},
 		{"", "./pipe", nil, "./pipe cannot be executed: it is not an executable file (chmod +x makes it one; a Python script is named x.py)"},
 		{"", "train", nil, "train: no such program: it is not in PATH; did you mean train.py?"},
 		{"", "./train", nil, "./train: no such program: did you mean ./train.py?"},
 	} {
-		t.Setenv("PYTHON_EXEC", tt.python)
-		p, err := Resolve(tt.target, []string{"--x", ""})
+		p, err := Python(tt.python).Resolve(tt.target, []string{"--x", ""})
 		switch {
 		case tt.err != "":
 			if err == nil || err.Error() != tt.err {
@@ -121,11 +121,17 @@ func TestResolveScripts(t *testing.T) {
 	if err != nil || !slices.Equal(p.Argv, []string{dir + "/bin/cli"}) {
 		t.Errorf("ResolveExecutable(cli) = %+v, %v", p, err)
 	}
+	t.Setenv("PATH", filepath.Join(dir, "own", "bin"))
+	t.Setenv("VIRTUAL_ENV", dir)
+	for python, want := range map[Python]string{"": dir + "/bin/python3", "python3.11": dir + "/own/bin/python3.11"} {
+		if p, err := python.Resolve("x.pyc", nil); err != nil || p.Argv[0] != want {
+			t.Errorf("in a virtual environment, %q is %+v, %v; want %s", python, p, err, want)
+		}
+	}
 }
 
 func TestResolveModuleErrors(t *testing.T) {
 	tree(t, map[string]string{"pkg/train.py": "", "train.py": ""})
-	t.Setenv("PYTHON_EXEC", "/bin/sh")
 	for name, want := range map[string]string{
 		"":             ": no such program: a module's name is wanted, like pkg.train",
 		"pkg/train":    "pkg/train: no such program: a module's name is wanted, like pkg.train",
@@ -133,16 +139,16 @@ func TestResolveModuleErrors(t *testing.T) {
 		"train.py":     "train.py: no such program: it is a file; the module in it is called train",
 		"pkg..train":   "pkg..train: no such program: a module's name is wanted, like pkg.train",
 	} {
-		_, err := ResolveModule(name, nil)
+		_, err := Python("/bin/sh").ResolveModule(name, nil)
 		if _, ok := errors.AsType[*NotFoundError](err); !ok || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", name, err, want)
 		}
 	}
-	p, err := ResolveModule("x.py", []string{"a"}) // module py of package x
+	p, err := Python("/bin/sh").ResolveModule("x.py", []string{"a"}) // module py of package x
 	if err != nil || !slices.Equal(p.Argv, []string{"/bin/sh", "-u", "-m", "x.py", "a"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := ResolveRunPath("nope.py", nil); err == nil || err.Error() != "nope.py: no such program" {
+	if _, err := Python("/bin/sh").ResolveRunPath("nope.py", nil); err == nil || err.Error() != "nope.py: no such program" {
 		t.Error(err)
 	}
 }
@@ -159,8 +165,8 @@ func TestRunPython(t *testing.T) {
 		target  string
 		argv0   string
 	}{
-		{Resolve, "x.py", "x.py"}, {Resolve, "./app", "./app"}, {Resolve, "./cli", "./cli"},
-		{ResolveModule, "pkg.train", "pkg/train.py"}, {ResolveRunPath, "x.py", "x.py"}, {ResolveRunPath, "app", "app"},
+		{Python("").Resolve, "x.py", "x.py"}, {Python("").Resolve, "./app", "./app"}, {Python("").Resolve, "./cli", "./cli"},
+		{Python("").ResolveModule, "pkg.train", "pkg/train.py"}, {Python("").ResolveRunPath, "x.py", "x.py"}, {Python("").ResolveRunPath, "app", "app"},
 	} {
 		p, err := tt.resolve(tt.target, []string{"-c", "a b"})
 		if err != nil {

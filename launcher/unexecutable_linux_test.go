@@ -67,7 +67,7 @@ func TestNoexec(t *testing.T) {
 		t.Setenv("PATH", dir)
 		const want = "/program cannot be executed: its file system is mounted with noexec"
 		for _, target := range []string{program, "program"} {
-			if _, err := Resolve(target, nil); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := Python("").Resolve(target, nil); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", target, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/env/progress"
@@ -20,7 +21,8 @@ type Report struct {
 	Doing []string // by worker, as the end of a sentence about it: "it was in main.step (train.go:42)"
 	Stack []string // by worker, if it is known: the program's functions, "step (train.py:42) < main (train.py:50)"
 	Hint  []string // by worker: how to see its stacks; empty: they are there, or there is no way
-	IsGo  []bool   // by worker: it is a Go program that does not tell its stacks, and can print them on SIGQUIT
+	// Dump is, by worker, the signal on which the program prints its stacks and ends; 0: it has none, or they are known.
+	Dump []syscall.Signal
 }
 
 // FirstHint says how to see stacks that are missing; empty: none is, or there is no way.
@@ -56,7 +58,7 @@ func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) 
 	var report Report
 	for _, f := range found {
 		report.Doing, report.Stack = append(report.Doing, f.doing), append(report.Stack, f.stack)
-		report.Hint, report.IsGo = append(report.Hint, f.hint), append(report.IsGo, f.isGo)
+		report.Hint, report.Dump = append(report.Hint, f.hint), append(report.Dump, f.dump)
 	}
 	if dir == "" {
 		return report, nil
@@ -77,7 +79,7 @@ type finding struct {
 	doing   string
 	stack   string
 	hint    string
-	isGo    bool
+	dump    syscall.Signal
 	flights []json.RawMessage
 }
 
@@ -102,7 +104,7 @@ func look(ctx context.Context, w Worker) finding {
 	case isSilent:
 		section("It does not answer", "")
 	}
-	if status == nil {
+	if status == nil || programOf(programPid(w)) == programPython { // there, comm knows Go's stacks only
 		f.lookInside(ctx, w, section)
 	}
 	section("Threads, as the kernel sees them", threads)
@@ -123,6 +125,9 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	pid := programPid(w)
 	switch programOf(pid) {
 	case programPython:
+		if pid == w.Pid && !isSuspended(pid) && handles(pid, syscall.SIGABRT) {
+			f.dump = syscall.SIGABRT // of faulthandler
+		}
 		if err == nil { // otherwise the program has the two lines of the hint already
 			f.hint = pythonHint
 		}
@@ -134,7 +139,9 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 		}
 	case programGo:
 		f.hint = goHint
-		f.isGo = pid == w.Pid && !isSuspended(pid) // or it prints nothing
+		if pid == w.Pid && !isSuspended(pid) { // or it prints nothing
+			f.dump = syscall.SIGQUIT
+		}
 	case programOther:
 	}
 }

@@ -185,7 +185,7 @@ func TestSuspended(t *testing.T) {
 	defer m.Close()
 	h := <-m.Hangs()
 	report, err := Collect(t.Context(), workers, t.TempDir())
-	if err != nil || h.Reason != "it does not answer gorun" || report.Doing[0] != "it was stopped by a signal (state T (stopped))" || report.IsGo[0] {
+	if err != nil || h.Reason != "it does not answer gorun" || report.Doing[0] != "it was stopped by a signal (state T (stopped))" || report.Dump[0] != 0 {
 		t.Errorf("%+v, %+v, %v", h, report, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -230,7 +230,7 @@ func TestDebuggerStopsWorker(t *testing.T) {
 func TestCollectOfNobody(t *testing.T) {
 	workers := newWorkers(t, 1)
 	workers[0].Pid = 1 << 30
-	if report, err := Collect(t.Context(), workers, t.TempDir()); err != nil || report.IsGo[0] {
+	if report, err := Collect(t.Context(), workers, t.TempDir()); err != nil || report.Dump[0] != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	AwaitEnd(t.Context(), workers[0].Pid, patience)

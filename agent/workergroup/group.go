@@ -15,7 +15,7 @@ type Gang interface {
 	SetPrefix(local, rank int, prefix string)
 	Stop(sig syscall.Signal, locals ...int)
 	Kill(locals ...int)
-	Fail(local int, why string, quit bool)
+	Fail(local int, why string, dump syscall.Signal)
 }
 
 // Config is what a Group needs.
@@ -156,7 +156,7 @@ func (g *Group) locals(which func(*worker) bool) []int {
 func (g *Group) Fail(local int, why string, now time.Time) {
 	w := g.workers[local]
 	w.failed = true
-	g.gang.Fail(local, why, false)
+	g.gang.Fail(local, why, 0)
 	if w.left != nil || !slices.Contains(g.newest(), w) {
 		return
 	}

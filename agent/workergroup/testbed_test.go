@@ -225,7 +225,7 @@ func (b *testbed) endSlot(local, code int) {
 	}
 }
 
-func (b *testbed) Fail(local int, why string, _ bool) { b.slots[local].say("fail: " + why) }
+func (b *testbed) Fail(local int, why string, _ syscall.Signal) { b.slots[local].say("fail: " + why) }
 
 // gang is what an agent learns of a round, and does to it.
 type gang struct {

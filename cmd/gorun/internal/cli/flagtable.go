@@ -56,6 +56,10 @@ var table = []flag{
 	{group: groupProgram, name: "module", often: 15, short: "m",
 		help: "run the program as a Python module: python -u -m program",
 		set:  setSwitch(func(o *flags) *bool { return &o.module })},
+	{group: groupProgram, name: "python", perNode: true, value: "PATH", own: true,
+		set: setText("a Python", func(o *flags) *string { return &o.python }),
+		help: "Python that runs .py files and modules: its path, or its name in PATH (default: $PYTHON_EXEC, or what a " +
+			"script's first line names, or that of the active virtual environment, or python3)"},
 	{group: groupProgram, name: "no-python", help: "run the program as an executable, whatever its name",
 		set: setSwitch(func(o *flags) *bool { return &o.noPython })},
 	{group: groupProgram, name: "wdir", perNode: true, value: "DIR", own: true,

@@ -19,6 +19,7 @@ var refused = map[string][]string{
 	"env-file":                 {"testdata", "testdata/none"},
 	"module":                   {"", "maybe"},
 	"no-python":                {"", "yes please"},
+	"python":                   {"", "a\nb"},
 	"run-path":                 {"", "path"},
 	"use-env":                  {"", "env"},
 	"standalone":               {"", "on and off"},

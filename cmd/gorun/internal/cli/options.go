@@ -25,6 +25,7 @@ type flags struct {
 	role, localAddr, runID       string
 
 	module, noPython, runPath bool
+	python                    string // the interpreter; empty: not given
 	workDir                   string
 	variables                 []string // of the workers, "NAME=VALUE"; later ones win
 	useEnv                    bool     // false: --local-rank=R goes before the program's arguments

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"strings"
@@ -26,7 +27,7 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 	}
 	p := &job.Plan{
 		Agent: agent.Config{
-			Program: command[0], RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
+			Program: command[0], Python: program.Interpreter(), RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
 			ReportTimeout: o.joinTimeout(), ExitBarrier: o.exitBarrier, MaxBackoff: o.maxBackoff,
 			HangTimeout: o.hangTimeout, Cooldown: o.healthCooldown,
 			Environ: o.environ(os.Environ(), procs.threads), Prefix: o.prefix, Show: o.show,
@@ -112,12 +113,14 @@ func (o *options) warnings(environ []string) (list []string) {
 
 // find finds the program. It builds nothing.
 func (o *flags) find(command []string) (*launcher.Program, error) {
-	resolve := launcher.Resolve
+	named, _ := o.host.lookup("PYTHON_EXEC")
+	python := launcher.Python(cmp.Or(o.python, named))
+	resolve := python.Resolve
 	switch {
 	case o.runPath:
-		resolve = launcher.ResolveRunPath
+		resolve = python.ResolveRunPath
 	case o.module:
-		return launcher.ResolveModule(command[0], command[1:])
+		return python.ResolveModule(command[0], command[1:])
 	case o.noPython:
 		resolve = launcher.ResolveExecutable
 	}

@@ -117,12 +117,15 @@ func (o *flags) lookup(name string) (string, bool) {
 	return o.host.lookup(name)
 }
 
-const numThreads = "OMP_NUM_THREADS"
+const (
+	numThreads   = "OMP_NUM_THREADS"
+	faultHandler = "PYTHONFAULTHANDLER"
+)
 
 // environ returns the environment that workers inherit: own, which is gorun's, and what the user has added. Several workers that each start a
 // thread for every core slow each other down, so, as in torchrun, each gets one thread. If the user has given the address at which others
 // reach the workers, they get it, also if it is not an address of this machine: then comm.Init fails, and a program without comm does not
-// need it.
+// need it. Python prints the stacks of a worker that crashes, or that hangs and gets SIGABRT.
 func (o *flags) environ(own []string, threads int) []string {
 	environ := env.Merge(systemd.WithoutVariables(own), o.variables)
 	unset := func(name string) {
@@ -132,11 +135,16 @@ func (o *flags) environ(own []string, threads int) []string {
 	if o.localAddr != "" && o.nnodes > 1 {
 		environ = append(environ, commAddr+"="+o.localAddr)
 	}
-	isSet := slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, numThreads+"=") })
+	isSet := func(name string) bool {
+		return slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	}
+	if !isSet(faultHandler) {
+		environ = append(environ, faultHandler+"=1")
+	}
 	switch {
 	case threads > 0:
 		unset(numThreads)
-	case o.nproc == 1 || isSet:
+	case o.nproc == 1 || isSet(numThreads):
 		return environ
 	default:
 		threads = 1

@@ -66,8 +66,11 @@ func TestVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := o.environ([]string{"A=0", "Z=9", "OMP_NUM_THREADS=1"}, 0)
-	if want := []string{"Z=9", "B=", "A=2", "OMP_NUM_THREADS=7"}; !slices.Equal(got, want) {
+	if want := []string{"Z=9", "B=", "A=2", "OMP_NUM_THREADS=7", "PYTHONFAULTHANDLER=1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if got := o.environ([]string{"PYTHONFAULTHANDLER="}, 0); !slices.Contains(got, "PYTHONFAULTHANDLER=") || slices.Contains(got, "PYTHONFAULTHANDLER=1") {
+		t.Errorf("%q: the user has switched it off", got)
 	}
 	if o, _, err = parse(t, "x"); err != nil || !slices.Equal(o.variables, []string{"A=old", "C=3"}) {
 		t.Errorf("PET_ENV: %q, %v", o.variables, err)
