@@ -42,6 +42,7 @@ func TestPrograms(t *testing.T) {
 		{"grid.py", "the same", testkit.UnlessShort([]int{1, 2, 3, 4}, []int{1, 3}), nil},
 		{"grid.py", "the same", []int{2}, []string{"--env=TRANSPORT=tcp"}},
 		{"calls.py", "all of it", []int{2, 3}, nil},
+		{"parts.py", "all of it", []int{1, 3}, nil},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {

@@ -22,12 +22,15 @@ from ._library import (
     AbortError, ArgumentError, ClosedError, DeadlockError, Error, ForkedError, MismatchError, MissingKeysError, MissingRanksError,
     NoRejoinError, Options, PeerError, RoundOverError, TruncateError, library,
 )  # fmt: skip
+from ._mesh import Mesh
+from ._progress import progress
+from ._store import Store
 
 __all__ = [
     "ANY_SOURCE", "ANY_TAG", "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD", "SUM",
-    "AbortError", "ArgumentError", "ClosedError", "DeadlockError", "Error", "ForkedError", "Group", "MismatchError",
-    "MissingKeysError", "MissingRanksError", "NoRejoinError", "PeerError", "Received", "RoundOverError", "TruncateError", "Work",
-    "empty", "exit_code", "flight", "init", "rejoin",
+    "AbortError", "ArgumentError", "ClosedError", "DeadlockError", "Error", "ForkedError", "Group", "Mesh", "MismatchError",
+    "MissingKeysError", "MissingRanksError", "NoRejoinError", "PeerError", "Received", "RoundOverError", "Store",
+    "TruncateError", "Work", "empty", "exit_code", "flight", "init", "progress", "rejoin",
 ]  # fmt: skip
 
 
@@ -38,18 +41,19 @@ def init(
     transport: Optional[str] = None,
     token: Optional[str] = None,
     timeout: float = 0,
+    store: Optional[Store] = None,
 ) -> Group:
     """Joins the world and returns it, once every rank has come.
 
     Without arguments it takes rank and size from the environment that gorun, torchrun or a resource manager sets. timeout
-    limits one operation, and init itself, in seconds; 0 is 30 minutes. In the main thread, calls that wait run Python's
+    limits one operation, and init itself, in seconds; 0 is 30 minutes. With a store, rank and size, ranks meet in it. In the main thread, calls that wait run Python's
     signal handlers, so Ctrl-C ends them.
     """
     lib = library()
     if threading.current_thread() is threading.main_thread():
         lib.watch_signals()
     options = Options(
-        _text(init_method), rank, size, 0, _text(transport), _text(token), timeout, 0
+        _text(init_method), rank, size, store._handle if store else 0, _text(transport), _text(token), timeout, 0
     )
     return _joined(lambda handle: lib.init(byref(options), byref(handle)))
 

@@ -1,9 +1,10 @@
-"""Where the elements of a buffer are: of numpy, torch, or anything that has Python's buffer protocol."""
+"""Where the elements of a buffer are: of numpy, torch, or anything that has Python's buffer protocol or DLPack."""
 
 import ctypes
 import sys
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from . import _dlpack
 from ._library import ArgumentError
 
 INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64 = range(1, 9)
@@ -57,7 +58,7 @@ def place(op: str, name: str, buffer: Any, writable: bool, reduction: int = 0) -
 
 
 def _place(op: str, name: str, buffer: Any, writable: bool) -> Place:
-    for of in (_of_torch, _of_numpy):
+    for of in (_of_numpy, _of_torch):
         found = of(op, name, buffer, writable)
         if found is not None:
             return found
@@ -109,7 +110,10 @@ def _of_numpy(op: str, name: str, a: Any, writable: bool) -> Optional[Place]:
 def _of_protocol(op: str, name: str, buffer: Any, writable: bool) -> Place:
     try:
         view = memoryview(buffer)
-    except TypeError:
+    except (TypeError, BufferError):
+        found = _of_dlpack(op, name, buffer, writable)
+        if found is not None:
+            return found
         raise _refuse(op, name, "is %s: want an array of numpy or torch, or another buffer" % type(buffer).__name__) from None
     if not view.c_contiguous:
         raise _refuse(op, name, "is not contiguous")
@@ -125,6 +129,24 @@ def _of_protocol(op: str, name: str, buffer: Any, writable: bool) -> Place:
     address = c.buf
     ctypes.pythonapi.PyBuffer_Release(ctypes.byref(c))
     return Place(address, view.nbytes // view.itemsize, code, view)  # the view keeps the memory where it is
+
+
+def _of_dlpack(op: str, name: str, buffer: Any, writable: bool) -> Optional[Place]:
+    try:
+        a = _dlpack.array(buffer)
+    except (ValueError, BufferError) as e:
+        raise _refuse(op, name, str(e)) from None
+    if a is None:
+        return None
+    code = BFLOAT16 if a.kind == "bf2" else _numpy.get(a.kind)
+    if code is None:
+        raise _refuse(op, name, "has type %s, which gorun does not have" % a.kind)
+    if a.readonly and writable:
+        raise _refuse(op, name, "is read-only, and would be written to")
+    count = 1
+    for n in a.shape:
+        count *= n
+    return Place(a.address, count, code, a.capsule)
 
 
 def _of_format(text: str, size: int) -> Optional[int]:

@@ -4,7 +4,7 @@ import ctypes
 import operator
 import os
 from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
 ABI = 1
 
@@ -246,6 +246,20 @@ class Library:
                 self._fail(code)
 
         setattr(self, name, call)
+
+    def bind(self, keeps: Any, name: str, *args: Any) -> Callable[[], None]:
+        """Returns a function that makes this call. It has the arguments as C takes them, and keeps the buffers."""
+        getattr(self, name)  # a name that there is
+        types = getattr(self._c, "gorun_" + name).argtypes
+        function = self._c["gorun_" + name]  # another object, which converts nothing
+        made = tuple(a if isinstance(a, ctypes.Array) else c_int(a) if t is Int else t(a) for t, a in zip(types, args))
+
+        def call(kept: Any = keeps) -> None:
+            code = function(*made)
+            if code:
+                self._fail(code)
+
+        return call
 
     def _fail(self, code: int) -> None:
         if code == _INTERRUPTED and self._raised:
