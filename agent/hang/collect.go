@@ -94,17 +94,20 @@ func look(ctx context.Context, w Worker) finding {
 	section(fmt.Sprintf("rank %d (local rank %d), process %d, at %s", w.Rank, w.LocalRank, w.Pid, time.Now().Format("2006-01-02 15:04:05.000")), "")
 	asking, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
+	program := programOf(programPid(w))
 	status, isSilent := ask(asking, w, true)
 	switch {
 	case status != nil:
 		f.flights = status.Flights
 		section("What it waits for (package comm)", describe(status))
 		section("Stacks of goroutines", status.Stacks)
-		f.set(goFrame(status.Stacks))
+		if program != programPython { // there, comm knows the stacks of its own goroutines only
+			f.set(goFrame(status.Stacks))
+		}
 	case isSilent:
 		section("It does not answer", "")
 	}
-	if status == nil || programOf(programPid(w)) == programPython { // there, comm knows Go's stacks only
+	if status == nil || program == programPython {
 		f.lookInside(ctx, w, section)
 	}
 	section("Threads, as the kernel sees them", threads)

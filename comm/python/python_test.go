@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,4 +102,30 @@ func run(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %s: %v\n%s", name, args, err, out)
 	}
 	return string(out)
+}
+
+// TestHang: gorun names the rank that hangs outside of its calls, for which the others wait, and shows where it is.
+func TestHang(t *testing.T) {
+	prefix := testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for backend, module := range map[string]string{"gorun": "numpy", "gloo": "torch"} {
+		path := python(t, module)
+		for rank := range testkit.UnlessShort(3, 1) {
+			if backend == "gloo" && testing.Short() {
+				continue
+			}
+			out, _ := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--nproc-per-node=3", "--hang-timeout=1", "--log-dir="+t.TempDir(),
+				filepath.Join("tests", "hang.py"), fmt.Sprint(rank), backend).CombinedOutput()
+			named := fmt.Sprintf(`\[ERROR\] gorun: rank %d \(.* hangs: it made no progress for .*; it was in the system call `, rank)
+			shown := fmt.Sprintf(`\[%d\]   File ".*hang\.py", line \d+ in load\n`, rank)
+			for _, want := range []string{named, shown} {
+				if !regexp.MustCompile(want).Match(out) {
+					t.Errorf("rank %d hangs, %s: no %q in\n%s", rank, backend, want, out)
+				}
+			}
+		}
+	}
 }
