@@ -129,3 +129,30 @@ func TestHang(t *testing.T) {
 		}
 	}
 }
+
+// TestExamples: the examples print what is in their expected.txt.
+func TestExamples(t *testing.T) {
+	prefix := testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, module string
+		ranks        int
+	}{{"torch_ddp", "torch", 2}, {"numpy_heat", "numpy", 4}} {
+		folder := filepath.Join("../../docs/examples", c.name)
+		want, err := os.ReadFile(filepath.Join(folder, "expected.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := ofPackage(t, prefix, python(t, c.module), gorun, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", c.ranks),
+			"--log-dir="+t.TempDir(), filepath.Join(folder, "main.py"))
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if got := slices.Sorted(strings.Lines(string(out))); err != nil || strings.Join(got, "") != string(want) {
+			t.Errorf("%s: %v: %s\n%s", c.name, err, got, &stderr)
+		}
+	}
+}

@@ -66,27 +66,6 @@ func TestTorch2(t *testing.T) {
 	}
 }
 
-// TestTorchExample: the example prints what is in its expected.txt.
-func TestTorchExample(t *testing.T) {
-	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
-	gorun, err := testkit.Gorun(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	const example = "../../docs/examples/torch_ddp/"
-	want, err := os.ReadFile(example + "expected.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--nproc-per-node=2", "--log-dir="+t.TempDir(), example+"main.py")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if got := slices.Sorted(strings.Lines(string(out))); err != nil || strings.Join(got, "") != string(want) {
-		t.Errorf("%v: %s\n%s", err, got, &stderr)
-	}
-}
-
 // TestTorchDeath: if a rank dies while others are in backward, their errors name it.
 func TestTorchDeath(t *testing.T) {
 	testkit.Nightly(t, "the errors of the C library are tested there")
