@@ -135,6 +135,8 @@ typedef struct gorun_options {
 	const char *token;       /* NULL: GORUN_TOKEN */
 	double timeout;          /* seconds of one operation, and of gorun_init; 0: 30 minutes */
 	int quiet;               /* log nothing to stderr */
+	const char *binding;     /* what runs only on the processors that gorun sets aside for this rank: auto (NULL), all
+	                            threads; call, a thread in a blocking call; or none */
 } gorun_options;
 
 /* About the library and the last error. */

@@ -32,6 +32,8 @@ var version = sync.OnceValue(func() *C.char {
 //export goVersion
 func goVersion() *C.char { return version() }
 
+var bindings = map[string]comm.Binding{"auto": comm.BindAuto, "call": comm.BindCall, "none": comm.BindNone}
+
 //export goInit
 func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
 	takeEnvironment()
@@ -51,6 +53,13 @@ func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
 	}
 	if o.transport != nil {
 		opts = append(opts, comm.WithTransport(comm.Transport(C.GoString(o.transport))))
+	}
+	if o.binding != nil {
+		b, ok := bindings[C.GoString(o.binding)]
+		if !ok {
+			return fail(refuse("Init", "binding %q: want auto, call or none", C.GoString(o.binding)))
+		}
+		opts = append(opts, comm.WithBinding(b))
 	}
 	if o.token != nil {
 		opts = append(opts, comm.WithToken(C.GoString(o.token)))

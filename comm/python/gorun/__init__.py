@@ -42,18 +42,22 @@ def init(
     token: Optional[str] = None,
     timeout: float = 0,
     store: Optional[Store] = None,
+    binding: Optional[str] = None,
 ) -> Group:
     """Joins the world and returns it, once every rank has come.
 
     Without arguments it takes rank and size from the environment that gorun, torchrun or a resource manager sets. timeout
-    limits one operation, and init itself, in seconds; 0 is 30 minutes. With a store, rank and size, ranks meet in it. In the main thread, calls that wait run Python's
-    signal handlers, so Ctrl-C ends them.
+    limits one operation, and init itself, in seconds; 0 is 30 minutes. With a store, rank and size, ranks meet in it. In
+    the main thread, calls that wait run Python's signal handlers, so Ctrl-C ends them.
+
+    binding says what runs only on the processors that gorun sets aside for this rank: "auto", the threads that there are
+    and what they start, such as OpenMP's threads and forked children; "call", a thread in a call that waits; or "none".
     """
     lib = library()
     if threading.current_thread() is threading.main_thread():
         lib.watch_signals()
     options = Options(
-        _text(init_method), rank, size, store._handle if store else 0, _text(transport), _text(token), timeout, 0
+        _text(init_method), rank, size, store._handle if store else 0, _text(transport), _text(token), timeout, 0, _text(binding)
     )
     return _joined(lambda handle: lib.init(byref(options), byref(handle)))
 

@@ -121,6 +121,7 @@ class Options(ctypes.Structure):
         ("token", c_char_p),
         ("timeout", c_double),
         ("quiet", c_int),
+        ("binding", c_char_p),
     ]
 
 

@@ -16,7 +16,10 @@ def refused(text, function, *args):
         raise AssertionError("no error: " + text)
 
 
-world = gorun.init()
+refused("want auto, call or none", lambda: gorun.init(binding="all"))
+cpus = os.sched_getaffinity(0)
+world = gorun.init(binding="none")
+assert os.sched_getaffinity(0) == cpus
 rank, size = world.rank, world.size
 
 # bound calls, each against the call itself
