@@ -91,7 +91,7 @@ type Error struct {
 // Error returns one line, whatever the value contains.
 func (e *Error) Error() string {
 	if e.Missing {
-		return fmt.Sprintf("env: %s is not set: want %s; was this program started by gorun?", e.Name, e.Want)
+		return fmt.Sprintf("env: %s is not set: want %s; start the program with gorun --nproc-per-node N PROGRAM", e.Name, e.Want)
 	}
 	value := e.Value
 	if len(value) > maxShown {

@@ -126,10 +126,10 @@ func TestParseByHand(t *testing.T) {
 
 func TestParseMissing(t *testing.T) {
 	for name, text := range map[string]string{
-		"RANK":        "env: RANK is not set: want an integer from 0 to WORLD_SIZE-1; was this program started by gorun?",
-		"WORLD_SIZE":  "env: WORLD_SIZE is not set: want an integer of at least 1; was this program started by gorun?",
-		"MASTER_ADDR": "env: MASTER_ADDR is not set: want a host name or an IP address; was this program started by gorun?",
-		"MASTER_PORT": "env: MASTER_PORT is not set: want an integer from 1 to 65535; was this program started by gorun?",
+		"RANK":        "env: RANK is not set: want an integer from 0 to WORLD_SIZE-1; start the program with gorun --nproc-per-node N PROGRAM",
+		"WORLD_SIZE":  "env: WORLD_SIZE is not set: want an integer of at least 1; start the program with gorun --nproc-per-node N PROGRAM",
+		"MASTER_ADDR": "env: MASTER_ADDR is not set: want a host name or an IP address; start the program with gorun --nproc-per-node N PROGRAM",
+		"MASTER_PORT": "env: MASTER_PORT is not set: want an integer from 1 to 65535; start the program with gorun --nproc-per-node N PROGRAM",
 	} {
 		values := maps.Clone(required)
 		delete(values, name)

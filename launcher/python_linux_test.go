@@ -107,7 +107,7 @@ func TestResolveScripts(t *testing.T) {
 		{"", "train", nil, "train: no such program: it is not in PATH; did you mean train.py?"},
 		{"", "./train", nil, "./train: no such program: did you mean ./train.py?"},
 	} {
-		p, err := Python(tt.python).Resolve(tt.target, []string{"--x", ""})
+		p, err := tt.python.Resolve(tt.target, []string{"--x", ""})
 		switch {
 		case tt.err != "":
 			if err == nil || err.Error() != tt.err {

@@ -5,6 +5,7 @@ package hang
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 )
 
@@ -19,6 +20,8 @@ func activityOf(context.Context, Worker, time.Duration) activity { return waits 
 func anyTraced([]Worker) bool { return false }
 
 func isSuspended(int) bool { return false }
+
+func handles(int, syscall.Signal) bool { return false }
 
 func dumped(context.Context, Worker) (string, error) { return "", nil }
 

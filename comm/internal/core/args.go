@@ -39,10 +39,14 @@ func (a *Args) check(g *Group, b *Blocks) error {
 	if g == NoGroup {
 		return ErrNoGroup
 	}
-	if err := a.checkLengths(g, b); err != nil || !g.World.CheckBuffers {
-		return err
+	err := a.checkLengths(g, b)
+	if err == nil && g.World.CheckBuffers {
+		err = a.touch(g, b)
 	}
-	return a.touch(g, b)
+	if err == nil {
+		err = a.checkOverlap(g, b)
+	}
+	return err
 }
 
 func (a *Args) checkLengths(g *Group, b *Blocks) (err error) {

@@ -207,8 +207,6 @@ class Group:
             raise ArgumentError("gorun: %s: the buffer and out have different types" % op)
         if src.count != dst.count:
             raise ArgumentError("gorun: %s: the buffer has %d elements, and out %d" % (op, src.count, dst.count))
-        if src.address and dst.address and 0 < abs(src.address - dst.address) < src.count * _buffers.SIZES[src.type]:
-            raise ArgumentError("gorun: %s: the buffer and out overlap" % op)
         return ((src.owner, dst.owner), op, src.address, dst.address, src.count, src.type) + more
 
     def all_reduce(self, buffer: Any, op: int = SUM, out: Any = None) -> None:
