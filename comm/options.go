@@ -104,6 +104,7 @@ func WithPoll(poll func() error) Option { return option(func(c *config) { c.Poll
 // WithBufferCheck makes every call refuse a buffer that is not memory of this process, or that it may not write to where
 // the call does: the error is an [ArgumentError], and nothing is sent. Without it, such a buffer ends the process. Slices
 // of Go are always memory: this is for programs in other languages. It looks at the first and the last byte of a buffer.
+// Memory of [Alloc] then stays until [MemFree], also if its world has been closed.
 func WithBufferCheck() Option { return option(func(c *config) { c.CheckBuffers = true }) }
 
 // A Binding says which threads of this process run only on the processors that gorun has set aside for it, if several

@@ -219,7 +219,8 @@ int gorun_wait(gorun_work work, gorun_status *status);
 int gorun_test(gorun_work work, int *done, gorun_status *status);
 int gorun_wait_for(gorun_work work, double seconds, int *done, gorun_status *status); /* the operation goes on if it is not done */
 
-/* Memory that the ranks of a machine share: collectives on it copy nothing. It is gone when the world has been closed. */
+/* Memory that the ranks of a machine share: collectives on it copy nothing. It stays until gorun_free, also if the
+ * world has been closed. */
 int gorun_alloc(gorun_comm comm, size_t bytes, void **memory);
 int gorun_free(void *memory);
 

@@ -34,7 +34,8 @@ func (p *Process) adopt(w *World) error {
 	return nil
 }
 
-// Free frees the buffer of Alloc that begins at start, and reports whether there was one: in an open world, or in one that Next has closed.
+// Free frees the buffer of Alloc that begins at start, and reports whether there was one: in an open world, or in one that has been closed and
+// whose memory is kept.
 func (p *Process) Free(start unsafe.Pointer) bool {
-	return p.memory.Free(start) || slices.ContainsFunc(p.open(), func(w *World) bool { return w.Heap.Free(start) })
+	return p.memory.Free(start) || p.unfreed.Free(start) || slices.ContainsFunc(p.open(), func(w *World) bool { return w.Heap.Free(start) })
 }

@@ -92,7 +92,7 @@ func (p *Process) await(ctx context.Context, cfg *Config, reason func(error) (st
 		w.onFinal()           // or Close might come first, and tell the others that this rank leaves
 		_, _ = w.Close(w.All) // it has failed, and its errors are known
 	}
-	for _, m := range []*heap.Detached{&p.memory, &p.rest} {
+	for _, m := range []*heap.Detached{&p.memory, &p.rest, &p.unfreed} {
 		if err := m.Await(ctx); err != nil {
 			return fmt.Errorf("a call on a group of the round before has not returned: %w", err)
 		}

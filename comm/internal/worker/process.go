@@ -35,6 +35,7 @@ type Process struct {
 	memory   heap.Detached // memory of Alloc from worlds that the next round has closed; the next world adopts it
 	attached []core.Peer   // processes that may have attached that memory
 	rest     heap.Detached // memory of worlds that the program has closed: nobody uses it when the next round begins, and no world adopts it
+	unfreed  heap.Detached // the same of worlds with CheckBuffers: the program uses it until it frees it
 
 	progress, quit users
 	flights        flightFile
@@ -42,7 +43,7 @@ type Process struct {
 
 // New returns the Process of a program that has not joined a world.
 func New(flight func(*core.Group) any) *Process {
-	return &Process{flight: flight, rest: heap.Detached{Discards: true}}
+	return &Process{flight: flight, rest: heap.Detached{Discards: true}, unfreed: heap.Detached{UntilFreed: true}}
 }
 
 // Note records err, the failure of a call on a world, or of joining one. ofRound says that the world is one of the round.

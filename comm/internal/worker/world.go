@@ -71,7 +71,10 @@ func (w *World) remove(g *core.Group) (removed []*core.Group) {
 func (w *World) Close(g *core.Group) (differ []error, err error) {
 	whole := g == w.All
 	closed := w.remove(g)
-	if whole && w.round != nil {
+	switch {
+	case whole && w.CheckBuffers:
+		w.Heap.Detach(&w.process.unfreed)
+	case whole && w.round != nil:
 		w.Heap.Detach(&w.process.rest)
 	}
 	var abandoned []string

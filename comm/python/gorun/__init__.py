@@ -97,8 +97,7 @@ def _text(text: Optional[str]) -> Optional[bytes]:
 def empty(group: Group, shape: Union[int, Sequence[int]], dtype: Any = "float32") -> Any:
     """Returns an array of numpy in memory that the ranks of a machine share. Collectives on it copy nothing.
 
-    The memory belongs to the world of group: nothing may touch the array once that has been closed. After rejoin it is
-    memory of the next world.
+    After rejoin it is memory of the next world. It stays as long as the array, also if its world has been closed.
     """
     import numpy
 
@@ -111,23 +110,16 @@ def empty(group: Group, shape: Union[int, Sequence[int]], dtype: Any = "float32"
     if not memory.value:
         return numpy.empty(**made)
     owner = (ctypes.c_char * size).from_address(memory.value)
-    before = _owners.pop(memory.value, None)
-    if before is not None:
-        before.detach()  # its world has been closed, and its memory is not there any more
-    end = _owners[memory.value] = weakref.finalize(owner, _free, memory.value)
+    end = weakref.finalize(owner, _free, memory.value)
     end.atexit = False
     return numpy.frombuffer(owner, dtype=made["dtype"]).reshape(made["shape"])
 
 
-_owners: Dict[int, Any] = {}  # what frees arrays of empty, by address
-
-
 def _free(address: int) -> None:
-    _owners.pop(address, None)
     try:
         library().free(address)
-    except Error:
-        pass  # the world has been closed, and its memory with it
+    except ForkedError:
+        pass  # it is the parent's
 
 
 def flight() -> str:

@@ -67,6 +67,8 @@ refused("has a set", world.broadcast_object, {1}, rank)
 refused("read-only", world.all_reduce, numpy.float64(1))  # it could not change
 ten = numpy.zeros(10)
 refused("overlap", world.all_reduce, ten[1:], gorun.SUM, ten[:-1])
+whole = numpy.zeros(2 * size + 1)
+refused("overlap", world.all_gather, whole[2 * rank + 1 :][:2], whole[:-1])
 refused("no sum", world.all_reduce, numpy.zeros(1, bool))
 refused("out of range", world.send, one, rank, 1 << 32)
 refused("out of range", world.broadcast, one, 1 << 32)
@@ -94,10 +96,12 @@ for _ in range(10):
 world.ibarrier().wait(float("inf"))
 assert len(gorun._group._kept) < 10
 
-# an array of a world that has been closed does not free that of another
+# an array outlives its world, and does not free that of another
 with tempfile.TemporaryDirectory() as folder:
     with gorun.init("file://" + folder + "/1", 0, 1) as alone:
         before = gorun.empty(alone, 1 << 20)
+        before[:] = 2
+    assert (before == 2).all()
     alone = gorun.init("file://" + folder + "/2", 0, 1)
     after = gorun.empty(alone, 1 << 20)
     after[:] = 1

@@ -2,6 +2,7 @@ package heap
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -10,7 +11,8 @@ import (
 
 // A Detached has the regions of heaps that have ended, with the buffers in them. Another heap can adopt them.
 type Detached struct {
-	Discards bool // it frees all regions that it gets
+	Discards   bool // it frees all regions that it gets
+	UntilFreed bool // it frees a region once all buffers in it have been freed
 
 	mu       sync.Mutex
 	regions  []*region
@@ -41,6 +43,7 @@ func (m *Detached) take(regions []*region) {
 		closeAll(regions)
 	} else {
 		m.regions = append(m.regions, regions...)
+		m.closeUnused()
 	}
 	if m.heaps--; m.heaps == 0 {
 		close(m.detached)
@@ -67,7 +70,22 @@ func (m *Detached) Await(ctx context.Context) error {
 func (m *Detached) Free(start unsafe.Pointer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return freeIn(m.regions, start)
+	found := freeIn(m.regions, start)
+	m.closeUnused()
+	return found
+}
+
+// closeUnused frees regions without buffers, if that is wanted. The mutex is held.
+func (m *Detached) closeUnused() {
+	if m.UntilFreed {
+		m.regions = slices.DeleteFunc(m.regions, func(r *region) bool {
+			if len(r.used) > 0 {
+				return false
+			}
+			closeAll([]*region{r})
+			return true
+		})
+	}
 }
 
 // Adopt gives all regions of m to h, which is new. Buffers stay at their addresses.

@@ -131,3 +131,25 @@ func fill(buf []byte, b byte) {
 }
 
 func filled(buf []byte, b byte) bool { return bytes.Count(buf, []byte{b}) == len(buf) }
+
+// TestUntilFreed: a buffer stays until it is freed, and its region as long as there is one in it.
+func TestUntilFreed(t *testing.T) {
+	m := &Detached{UntilFreed: true}
+	h := New(nil, nil)
+	h.Retain()
+	one, two, empty := allocate(t, h, 1000), allocate(t, h, 2000), allocate(t, h, 3<<20)
+	fill(one, 1)
+	fill(two, 2)
+	h.Free(unsafe.Pointer(unsafe.SliceData(empty)))
+	h.Detach(m)
+	h.Release()
+	if !filled(one, 1) || !filled(two, 2) || len(m.regions) != 1 {
+		t.Errorf("%d regions: want that of the buffers which have not been freed", len(m.regions))
+	}
+	for i, buf := range [][]byte{one, two} {
+		start := unsafe.Pointer(unsafe.SliceData(buf))
+		if !m.Free(start) || m.Free(start) || len(m.regions) != 1-i {
+			t.Errorf("%d regions after %d buffers have been freed", len(m.regions), i+1)
+		}
+	}
+}
