@@ -4,6 +4,7 @@ import datetime
 import os
 import sys
 import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -141,6 +142,61 @@ def strided(rank, size):
     same(outs[0], torch.tensor([-2.0]))
 
 
+def shared(rank, size):
+    """Outputs that share memory with the input, or with each other: as if the input were a copy, and in the order of ranks."""
+    m = 1 << 17
+    for shift in (0, m // 2, rank * m):
+        both = torch.arange(size * m).float() + rank
+        out = both[shift : shift + m]
+        dist._reduce_scatter_base(out, both)
+        same(out, torch.arange(rank * m, (rank + 1) * m).float() * size + sum(range(size)))
+        both = torch.arange(size * m).float() + rank
+        out = both[shift : shift + m]
+        dist.reduce_scatter(out, list(both.split(m)))
+        same(out, torch.arange(rank * m, (rank + 1) * m).float() * size + sum(range(size)))
+        both = torch.zeros(size * m)
+        both[shift : shift + m] = rank
+        want = torch.arange(size).float().repeat_interleave(m)
+        dist._all_gather_base(both, both[shift : shift + m])
+        same(both, want)
+        both[shift : shift + m] = rank
+        dist.all_gather(list(both.split(m)), both[shift : shift + m])
+        same(both, want)
+        out = both[shift : shift + m]
+        dist.scatter(out, list(both.split(m)) if rank == 0 else None)
+        same(out, torch.full((m,), float(rank)))
+    both = torch.arange(size * m).float() + rank
+    dist.all_to_all_single(both[: size * m - size], both[size:])
+    want = [torch.arange(m - 1) + rank * (m - 1) + size + r for r in range(size)]
+    same(both[: size * m - size], torch.cat(want).float())
+    few = torch.zeros(size + 2)
+    dist.all_gather([few[r : r + 3] for r in range(size)], torch.full((3,), float(rank)))
+    assert few.tolist() == [float(min(r, size - 1)) for r in range(size + 2)], few
+
+
+def dropped(rank, size):
+    """Works that nobody waits for hold no tensors for ever."""
+    refs = []
+    for _ in range(150):
+        t = torch.ones(2)
+        refs.append(weakref.ref(t))
+        if rank == 0:
+            dist.isend(t, 1)
+        elif rank == 1:
+            dist.recv(t, 0)
+    del t
+    assert sum(r() is not None for r in refs) <= 130, "all are alive"
+
+
+def slow(rank, size):
+    """The limit of a group holds for calls that are started, and for futures."""
+    for end in (lambda work: work.wait(), lambda work: work.get_future().wait()):
+        group = dist.new_group(timeout=datetime.timedelta(seconds=0.1))
+        if rank == 0:
+            fails(RuntimeError, "", lambda: end(dist.all_reduce(torch.ones(1), group=group, async_op=True)))
+        dist.barrier()
+
+
 def messages(rank, size):
     right, left = (rank + 1) % size, (rank - 1) % size
     t = torch.empty(3)
@@ -222,7 +278,7 @@ def main():
         dist.init_process_group("gorun", init_method=method, rank=rank, world_size=size)
         dist.barrier()
         pg = dist.distributed_c10d._get_default_group()
-        for test in (reductions, copies, strided, messages, objects, groups, sparse, wrong) if method == "env://" else ():
+        for test in (reductions, copies, strided, shared, dropped, slow, messages, objects, groups, sparse, wrong) if method == "env://" else ():
             test(rank, size)
         pg.monitored_barrier(datetime.timedelta(seconds=20))
         seqs = [None] * size

@@ -6,7 +6,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
@@ -58,6 +58,18 @@ def embedding(group):
     return [ddp.module.weight.grad.to_dense()]
 
 
+def nested(group):
+    """What waits for a future makes a call, and waits for its future: a hook of torch's does, in which gloo hangs."""
+    ddp = DistributedDataParallel(model(), process_group=group)  # one bucket: the calls of two would be in any order
+    ddp.register_comm_hook(powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)
+    for _ in range(4):
+        ddp(torch.randn(8, 32)).square().mean().backward()
+    for p in ddp.parameters():
+        others = p.grad.clone()
+        dist.broadcast(others, 0, group=group)
+        assert torch.equal(others, p.grad)
+
+
 def dies(group):
     """A rank that ends within backward is named by the error of the others."""
     ddp = DistributedDataParallel(model(), process_group=group)
@@ -90,6 +102,7 @@ def main():
     train(ours, uneven=True, broadcast_buffers=False)
     for a, b in zip(embedding(ours), embedding(gloos)):
         assert torch.equal(a, b), (a, b)
+    nested(ours)
     print("torch %s: all of it" % torch.__version__)  # and it ends without destroy_process_group
 
 

@@ -14,8 +14,8 @@ import torch.distributed as dist
 
 from .._library import library
 from . import _composed, _meet
-from ._tensors import Copies, Place, one, place, places, reduction, refuse, same_type
-from ._work import DONE, Listener, TimedOut, Work, message_waits, waits
+from ._tensors import Copies, Place, apart, one, place, places, reduction, refuse, same_type
+from ._work import DONE, Listener, Work, called_by_torch, message_waits, waits
 
 
 def _base() -> Any:
@@ -29,6 +29,7 @@ def _base() -> Any:
 
 
 _Base: Any = _base()
+_IN_PYTHON = _Base is dist.ProcessGroup  # torch's functions call Group itself, and so have its Work as it is
 _Call = Tuple[Any, ...]  # a function of the library, and its arguments after the group
 
 
@@ -68,20 +69,17 @@ class Group(_Base):  # type: ignore[misc]
             getattr(library(), "i" + name)(self._handle, *args, byref(handle))
             handles.append(handle.value)
         listen = self._listener.message if message else self._listener.collective
-        work = Work(calls[0][0] if calls else "", handles, result, (result, keeps), copies or Copies(), listen)
+        work = Work(calls[0][0] if calls else "", handles, result, (result, keeps), copies or Copies(), listen, self._limit, self._abort)
+        work.dropped = _IN_PYTHON and called_by_torch()
         if self._started is not None:
             self._started.append(work)
         if wait:
-            self._wait(work)
+            work.wait()
         return work
 
-    def _wait(self, work: Work) -> None:
-        """Waits as long as a call of this group may take. If that is over, the group fails, as in gloo."""
-        try:
-            work.wait(datetime.timedelta(seconds=max(self._limit, 0)))
-        except TimedOut as e:
-            self._member.group.abort(str(e))
-            raise
+    def _abort(self, why: str) -> None:
+        """Ends the group, as a call has taken longer than one may: so does gloo."""
+        self._member.group.abort(why)
 
     # Collectives.
 
@@ -121,16 +119,16 @@ class Group(_Base):  # type: ignore[misc]
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
         t, copies = one("all_gather", input_tensors), Copies()
         outputs = output_tensors if isinstance(input_tensors, torch.Tensor) else one("all_gather", output_tensors)
-        made, found = places("all_gather", outputs, self._size, copies)
         p = place("all_gather", t)
+        made, found = places("all_gather", outputs, self._size, copies, p, self._rank)
         same_type("all_gather", p, found[0])
         return self._do(opts, [("all_gatherv", p.address, p.count, made, p.type)], outputs, (p, made, found), copies)
 
     def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:
         calls, keeps, copies = [], [], Copies()  # type: List[_Call], List[Any], Copies
         for i, t in enumerate(input_list):
-            made, found = places("all_gather_coalesced", [of[i] for of in output_lists], self._size, copies)
             p = place("all_gather_coalesced", t)
+            made, found = places("all_gather_coalesced", [of[i] for of in output_lists], self._size, copies, p, self._rank)
             same_type("all_gather_coalesced", p, found[0])
             calls.append(("all_gatherv", p.address, p.count, made, p.type))
             keeps.append((p, made, found))
@@ -142,6 +140,7 @@ class Group(_Base):  # type: ignore[misc]
         if q.count != p.count * self._size:
             why = "output tensor size must be equal to world_size times input tensor size: %d elements, want %d times %d"
             raise refuse("all_gather_into_tensor", why % (q.count, self._size, p.count))
+        q = apart(q, p, p.address - self._rank * p.count * p.tensor.element_size(), copies)
         return ("all_gather", p.address, q.address, p.count, p.type), (p, q)
 
     def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> Work:
@@ -163,7 +162,7 @@ class Group(_Base):  # type: ignore[misc]
         p, made, found, outputs = place("gather", t), None, [], []  # type: Place, Any, List[Place], List[Any]
         if root == self._rank:
             outputs = output_tensors if isinstance(input_tensors, torch.Tensor) else one("gather", output_tensors)
-            made, found = places("gather", outputs, self._size, copies)
+            made, found = places("gather", outputs, self._size, copies, p, root)
             same_type("gather", p, found[0])
         return self._do(opts, [("gatherv", p.address, p.count, made, p.type, root)], outputs, (p, made, found), copies)
 
@@ -174,6 +173,7 @@ class Group(_Base):  # type: ignore[misc]
             inputs = input_tensors if isinstance(output_tensors, torch.Tensor) else one("scatter", input_tensors)
             made, found = places("scatter", inputs, self._size)
             same_type("scatter", found[0], p)
+            p = _apart(p, found, self._rank, copies)
         return self._do(opts, [("scatterv", made, p.address, p.count, p.type, root)], [t], (p, made, found), copies)
 
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
@@ -182,6 +182,7 @@ class Group(_Base):  # type: ignore[misc]
         op = reduction("reduce_scatter", t, _op(opts))
         p, (made, found) = place("reduce_scatter", t, copies), places("reduce_scatter", inputs, self._size)
         same_type("reduce_scatter", found[0], p)
+        p = _apart(p, found, self._rank, copies)
         return self._do(opts, [("reduce_scatterv", made, p.address, p.count, p.type, op)], [t], (p, made, found), copies)
 
     def _scatter_single(self, output: Any, input: Any, op: Any, copies: Copies) -> Tuple[_Call, Any]:
@@ -191,6 +192,7 @@ class Group(_Base):  # type: ignore[misc]
         if p.count != q.count * self._size:
             why = "input tensor must be the same size as output size times world size: %d elements, want %d times %d"
             raise refuse("reduce_scatter_tensor", why % (p.count, self._size, q.count))
+        q = apart(q, p, p.address + self._rank * q.count * q.tensor.element_size(), copies)
         return ("reduce_scatter", p.address, q.address, q.count, p.type, how), (p, q)
 
     def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> Work:
@@ -221,6 +223,7 @@ class Group(_Base):  # type: ignore[misc]
     def _all_to_all(self, output: Any, input: Any, outs: List[int], ins: List[int], copies: Copies) -> Tuple[_Call, Any]:
         p, q = place("all_to_all", input), place("all_to_all", output, copies)
         same_type("all_to_all", p, q)
+        q = apart(q, p, -1, copies)
         if not outs and not ins and p.count == q.count and p.count % self._size == 0:
             return ("all_to_all", p.address, q.address, p.count // self._size, p.type), (p, q)
         counts = [(c_size_t * self._size)(*_counts(t, of, self._size)) for t, of in ((input, ins), (output, outs))]
@@ -249,7 +252,7 @@ class Group(_Base):  # type: ignore[misc]
     def send(self, tensors: Any, dst: int, tag: int = 0) -> Work:
         t = one("send", tensors)
         p = place("send", t)
-        return self._message("send", (p.address, p.count, p.type, dst, tag), [t], p)
+        return self._message("send", (p.address, p.count, p.type, dst, tag), [], p)
 
     def recv(self, tensors: Any, src: int, tag: int = 0) -> Work:
         t, copies = one("recv", tensors), Copies()
@@ -323,6 +326,13 @@ def _root(opts: Any) -> int:
     return int(opts if isinstance(opts, int) else opts.rootRank)
 
 
+def _apart(p: Place, inputs: List[Place], rank: int, copies: Copies) -> Place:
+    """Returns where the call is to write p, which may be the input of rank."""
+    for i, of in enumerate(inputs):
+        p = apart(p, of, of.address if i == rank else -1, copies)
+    return p
+
+
 def _counts(t: Any, splits: List[int], size: int) -> List[int]:
     """Returns how many elements of t go to each rank. torch splits by rows."""
     rows = t.shape[0] if t.dim() else 1
@@ -346,7 +356,8 @@ def _together(works: List[Work]) -> Work:
     listen = works[0]._listen if works else (lambda _: None)
     for work in works:
         work.forget()
-    return Work(works[0]._op if works else "", handles, [t for w in works for t in w._result], keeps, copies, listen)
+    limit, abort = (works[0]._limit, works[0]._abort) if works else (-1.0, lambda _: None)
+    return Work(works[0]._op if works else "", handles, [t for w in works for t in w._result], keeps, copies, listen, limit, abort)
 
 
 def create(options: Any) -> Group:

@@ -80,14 +80,35 @@ def place(op: str, t: Any, out: Optional[Copies] = None) -> Place:
     return Place(flat, flat.data_ptr(), flat.numel(), code)
 
 
-def places(op: str, tensors: Sequence[Any], size: int, out: Optional[Copies] = None) -> Tuple[Any, List[Place]]:
-    """Returns a list of C with where size tensors of one type are."""
+def _meet(a: Place, b: Place) -> bool:
+    """Reports whether two tensors share memory."""
+    return a.address < b.address + b.count * b.tensor.element_size() and b.address < a.address + a.count * a.tensor.element_size()
+
+
+def apart(q: Place, p: Place, at: int, out: Copies) -> Place:
+    """Returns where the call is to write q, which is elsewhere if q shares memory with the input p, other than where the call can: at."""
+    if q.address == at or not _meet(q, p):
+        return q
+    flat = torch.empty(q.tensor.shape, dtype=q.tensor.dtype)
+    out.append((q.tensor, flat))
+    return Place(flat, flat.data_ptr(), q.count, q.type)
+
+
+def places(
+    op: str, tensors: Sequence[Any], size: int, out: Optional[Copies] = None, p: Optional[Place] = None, rank: int = -1
+) -> Tuple[Any, List[Place]]:
+    """Returns a list of C with where size tensors of one type are. If the call writes to them, the input p may be that of rank."""
     if len(tensors) != size:
         raise refuse(op, "%d tensors in a list: want one for each of %d ranks" % (len(tensors), size))
     found = [place(op, t, out) for t in tensors]
-    if any(p.type != found[0].type for p in found):
+    if any(f.type != found[0].type for f in found):
         raise refuse(op, "the tensors of a list have different types")
-    return (Buffer * size)(*[(p.address, p.count) for p in found]), found
+    if p is not None and out is not None:
+        found = [apart(f, p, p.address if i == rank else -1, out) for i, f in enumerate(found)]
+        order = sorted((f for f in found if f.count), key=lambda f: f.address)
+        if any(_meet(a, b) for a, b in zip(order, order[1:])):
+            found = [apart(f, f, -1, out) for f in found]  # the last one stays
+    return (Buffer * size)(*[(f.address, f.count) for f in found]), found
 
 
 def same_type(op: str, a: Place, b: Place) -> None:

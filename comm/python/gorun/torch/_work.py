@@ -23,27 +23,43 @@ class TimedOut(Error):
 
 # Work that torch may have in C++ only, where the half in Python would be gone.
 _alive: Dict[int, "Work"] = {}
+_many = 64
+
+
+def _sweep() -> None:
+    """Lets go of what works hold that have ended, and that nobody waits for."""
+    global _many
+    for key, work in list(_alive.items()):
+        if work is not DONE and work.is_completed() and work.dropped:
+            _alive.pop(key, None)
+    _many = 2 * len(_alive) + 64
 
 
 class Work(Base):  # type: ignore[misc]
     """An operation under way, or several."""
 
     def __init__(
-        self, op: str, handles: List[int], result: Sequence[Any], keeps: Any, copies: Copies, listen: Callable[["Work"], None]
-    ) -> None:
+        self, op: str, handles: List[int], result: Sequence[Any], keeps: Any, copies: Copies, listen: Callable[["Work"], None],
+        limit: float = -1.0, abort: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._op = op
+        self._op, self._limit, self._abort = op, limit, abort
+        self.dropped = False  # if nothing in Python has it: nothing in C++ has
         self._handles, self._result, self._keeps, self._copies, self._listen = handles, result, keeps, copies, listen
         self._lock = threading.Lock()  # of the thread that waits
         self._error: Optional[BaseException] = None
         self._source = -1
         self._future: Any = None
+        if len(_alive) >= _many:
+            _sweep()
         _alive[id(self)] = self
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits until the operation has ended, and raises its error. One that has not ended in time is an error, too."""
         limit = -1.0 if not timeout else timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout / 1e3
-        if not self._settled(limit if limit > 0 else -1):
+        if limit <= 0:
+            self.settle()
+        elif not self._settled(limit):
             raise TimedOut("gorun: %s: Timed out waiting %gs: the operation goes on" % (self._op, limit))
         _alive.pop(id(self), None)
         if self._error is not None:
@@ -130,9 +146,17 @@ class Work(Base):  # type: ignore[misc]
             raise self._error
         return list(self._result)
 
+    def settle(self) -> None:
+        """Waits until the operation has ended. One that takes longer than the group has ends the group."""
+        if not self._settled(self._limit):
+            why = TimedOut("gorun: %s: Timed out waiting %gs" % (self._op, self._limit))
+            self._abort(str(why))
+            self._settled(-1)
+            self._error = why
+
     def deliver(self) -> None:
         """Completes the future."""
-        self._settled(-1)
+        self.settle()
         self._ended.set_result(None)
         _alive.pop(id(self), None)
 
@@ -153,42 +177,66 @@ DONE = _Done()
 
 
 class Listener:
-    """A thread that waits for the works of a group in their order, and completes their futures.
+    """Threads that wait for the works of a group, and complete their futures: one, in their order.
 
+    What waits for a future may make a call and wait for its future in turn, as the hook of PowerSGD does: then another thread goes on.
     Messages end in any order, so each that has a future has a thread of its own.
     """
 
     def __init__(self) -> None:
         self._queue: Any = queue.SimpleQueue()
         self._threads: List[threading.Thread] = []
-        self._runs = False
+        self._lock = threading.Lock()  # of the fields below
+        self._runs: List[threading.Thread] = []  # threads that complete futures of collectives
+        self._idle = 0  # how many of them are not in what waits for a future
+        self._over = False
 
     def collective(self, work: Work) -> None:
-        if not self._runs:
-            self._runs = True
-            self._begin(self._run)
-        self._queue.put(work)
+        with self._lock:
+            over = self._over
+            if not over:
+                self._queue.put(work)
+                if not self._runs or self._idle == 0 and threading.current_thread() in self._runs:
+                    self._idle += 1
+                    self._runs.append(self._begin(self._run))
+        if over:
+            work.deliver()
 
     def message(self, work: Work) -> None:
-        self._begin(work.deliver)
+        with self._lock:
+            over = self._over
+            if not over:
+                self._begin(work.deliver)
+        if over:
+            work.deliver()
 
-    def _begin(self, run: Callable[[], None]) -> None:
+    def _begin(self, run: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=run, name="gorun", daemon=True)
         thread.start()
         self._threads = [t for t in self._threads if t.is_alive()] + [thread]
+        return thread
 
     def _run(self) -> None:
         while True:
             work = self._queue.get()
             if work is None:
+                self._queue.put(None)  # for the others
                 return
+            work.settle()
+            with self._lock:
+                self._idle -= 1
             work.deliver()
             del work  # which may be all that keeps the group
+            with self._lock:
+                self._idle += 1
 
     def end(self) -> None:
         """Ends the threads, once the group has been closed."""
+        with self._lock:
+            self._over = True
+            threads = list(self._threads)
         self._queue.put(None)
-        for thread in self._threads:
+        for thread in threads:
             if thread is not threading.current_thread():
                 thread.join()
 
@@ -212,6 +260,12 @@ def waits(options: Any) -> bool:
     frame = sys._getframe(2).f_back
     known = _callers.get(frame.f_code, False) if frame else False
     return not frame.f_locals["async_op"] if known is None else known
+
+
+def called_by_torch() -> bool:
+    """Reports whether a function of torch has called the method that called what calls _start, which calls this."""
+    frame = sys._getframe(3).f_back
+    return frame is not None and frame.f_code in _callers
 
 
 def message_waits() -> bool:
