@@ -119,6 +119,9 @@ func TestHang(t *testing.T) {
 			}
 			out, _ := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--nproc-per-node=3", "--hang-timeout=1", "--log-dir="+t.TempDir(),
 				filepath.Join("tests", "hang.py"), fmt.Sprint(rank), backend).CombinedOutput()
+			if n := bytes.Count(out, []byte(" hangs: it made no progress")); n != 1 {
+				t.Errorf("%d ranks are named, want 1", n)
+			}
 			named := fmt.Sprintf(`\[ERROR\] gorun: rank %d \(.* hangs: it made no progress for .*; it was in the system call `, rank)
 			shown := fmt.Sprintf(`\[%d\]   File ".*hang\.py", line \d+ in load\n`, rank)
 			for _, want := range []string{named, shown} {
