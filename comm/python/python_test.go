@@ -76,6 +76,14 @@ func TestWheel(t *testing.T) {
 		t.Fatal(err)
 	}
 	wheel := run(t, script, "--output", dist)
+	if !testing.Short() { // another folder makes the same wheel
+		clone, again := filepath.Join(t.TempDir(), "clone"), t.TempDir()
+		run(t, "git", "clone", "-q", "--shared", filepath.Dir(filepath.Dir(script)), clone)
+		run(t, filepath.Join(clone, "scripts", "wheel"), "--output", again)
+		if cmp, err := exec.CommandContext(t.Context(), "diff", "-r", dist, again).CombinedOutput(); err != nil {
+			t.Errorf("two wheels differ (is all of this committed?): %s", cmp)
+		}
+	}
 	run(t, filepath.Join(bin, "pip"), "install", "-q", "--no-index", "--disable-pip-version-check", strings.TrimSpace(wheel))
 	for _, command := range [][]string{{filepath.Join(bin, "gorun")}, {filepath.Join(bin, "python"), "-m", "gorun"}} {
 		out := run(t, command[0], append(command[1:], "--omp-num-threads=1", "--nproc-per-node=2", program)...)
