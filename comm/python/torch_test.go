@@ -58,7 +58,7 @@ func TestTorch2(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			cmd := ofPackage(t, prefix, "/usr/bin/python3", "../../scripts/torch2", folder, gorun, "--omp-num-threads=1", "--nproc-per-node=3",
 				"--on-failure=replace", "--max-restarts=1", filepath.Join("tests", program), filepath.Join(t.TempDir(), "store"))
-			cmd.Env = append(cmd.Env, "TMPDIR="+os.TempDir()) // in which all of this is
+			cmd.Env = append(cmd.Env, "TMPDIR="+os.TempDir(), "TORCHINDUCTOR_CACHE_DIR="+t.TempDir()) // where the folder is seen
 			if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("all of it")) != 3 {
 				t.Errorf("%v: want that 3 ranks have done all of it:\n%s", err, out)
 			}
