@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 			}
 			texts := map[string]int{}
 			for _, g := range w.groups {
-				g.core.Choices().Tuning = rules
+				g.core.Planner().Tuning = rules
 				texts[g.Explain(c.op, c.bytes)]++
 			}
 			for text, n := range texts {

@@ -44,7 +44,7 @@ func newGroup(w *worker.World, g *core.Group, cfg config) *Group {
 // settings returns what a group made of g inherits from it.
 func (g *Group) settings() config {
 	return config{
-		Config: worker.Config{Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Choices().Tuning}},
+		Config: worker.Config{Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Planner().Tuning}},
 		codec:  g.codec, objectLimit: g.objectLimit,
 	}
 }

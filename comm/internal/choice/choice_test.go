@@ -15,15 +15,16 @@ var (
 			{"sum", LL, "a line"}, {"sum", Binomial, "a tree"}, {"sum", Ring, "a ring"},
 			{"copy", Linear, "nothing"}, {"copy", Binomial, "a tree"},
 		},
-		map[string][]Row{
+		Rows{
 			"sum":  {{LL, upTo(100)}, {Binomial, each(1000)}, {Ring, nil}},
 			"copy": {{Binomial, nil}},
 		},
+		Sizes{},
 	}
 	others = Algorithms{{"sum", Slots, "on foot"}, {"meet", Slots, "on foot"}}
 )
 
-func TestPick(t *testing.T) {
+func TestChoose(t *testing.T) {
 	for _, c := range []struct {
 		tuning, op   string
 		ranks, bytes int
@@ -44,7 +45,7 @@ func TestPick(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if got := (Chooser{Table: table, Tuning: tuning}).Pick(c.op, c.ranks, c.bytes); got != c.want {
+		if got := (Chooser{Table: table, Tuning: tuning}).Choose(c.op, c.ranks, c.bytes); got != c.want {
 			t.Errorf("%q: %s of %d bytes on %d ranks goes by %q, want %q", c.tuning, c.op, c.bytes, c.ranks, got, c.want)
 		}
 	}
@@ -81,7 +82,7 @@ func TestChoicesSayWhatTheyAre(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "rules") {
 			limit := rapid.IntRange(0, 1<<20).Draw(t, "limit")
 			at := rapid.SampledFrom([]string{"", "@2", "@3"}).Draw(t, "at")
-			text += "sum" + at + "=" + Choice{{Ring, limit}, {Binomial, Any}}.String() + "\n"
+			text += "sum" + at + "=" + Ways{{Ring, limit}, {Binomial, Any}}.String() + "\n"
 		}
 		tuning, err := Parse(text, table.Algorithms)
 		if err != nil {
@@ -94,8 +95,8 @@ func TestChoicesSayWhatTheyAre(t *testing.T) {
 		c := Chooser{Table: table, Tuning: tuning}
 		op, ranks := rapid.SampledFrom([]string{"sum", "copy"}).Draw(t, "op"), rapid.IntRange(1, 5).Draw(t, "ranks")
 		bytes := rapid.IntRange(0, 1<<21).Draw(t, "bytes")
-		ways := c.Choice(op, ranks)
-		if listed, picked := ways.Pick(bytes), c.Pick(op, ranks, bytes); listed != picked || picked == "" || c.What(op, picked) == "" {
+		ways := c.Ways(op, ranks)
+		if listed, picked := ways.Pick(bytes), c.Choose(op, ranks, bytes); listed != picked || picked == "" || c.What(op, picked) == "" {
 			t.Errorf("%q: %d bytes: %q is picked from %v, where it is %q", text, bytes, picked, ways, listed)
 		}
 		if last := ways[len(ways)-1]; last.UpTo != Any {
@@ -115,4 +116,19 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q means %q, and that %v: %v", text, tuning, again, err)
 		}
 	})
+}
+
+// TestNoTuningTakesMoreMemoryThanThereIs: of longer vectors than that, another algorithm is chosen, as Explain says too.
+func TestNoTuningTakesMoreMemoryThanThereIs(t *testing.T) {
+	tuning, err := Parse("all_reduce=pairwise", Messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Chooser{Table: Network, Tuning: tuning}
+	if a, b := c.Choose("all_reduce", 4, 8<<20), c.Choose("all_reduce", 4, 8<<20+1); a != Pairwise || b != Bidirectional {
+		t.Errorf("%s, and beyond it %s", a, b)
+	}
+	if got := c.Ways("all_reduce", 4).String(); got != "pairwise:8M,bidirectional" {
+		t.Errorf("listed: %s", got)
+	}
 }

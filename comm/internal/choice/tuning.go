@@ -15,7 +15,7 @@ type Tuning []rule
 type rule struct {
 	op    string
 	ranks int
-	ways  Choice
+	ways  Ways
 }
 
 // anyRanks is the ranks of a rule for groups of any size.

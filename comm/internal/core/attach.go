@@ -83,9 +83,9 @@ func (c *Collective) attach() error {
 		g.memory = &memory{local{g, team}}
 		first = g.memory
 	} else {
-		leastPart, mostPart := g.partSizes()
+		leastPiece, mostPiece := g.pieceSizes()
 		first = &stages{local: local{g, team}, layout: &hier.Layout{
-			Nodes: at, Choose: g.messages.choose, Team: team, LeastPart: leastPart, MostPart: mostPart,
+			Nodes: at, Planner: g.messages.planner, Team: team, LeastPiece: leastPiece, MostPiece: mostPiece,
 		}}
 	}
 	g.first.Store(&first)
@@ -123,7 +123,7 @@ func (c *Collective) share(key uint64, at plan.Nodes) (mem *segment.Segment, ver
 func (c *Collective) least(verdict byte) (byte, error) {
 	g, word := c.g, make([]byte, c.elem)
 	word[0] = verdict
-	agreed := pipeline.InPlace(g.messages.choose.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
+	agreed := pipeline.InPlace(g.messages.planner.AllReduce(g.rank, g.Size(), 1, c.elem, false), word)
 	agreed.Kernel = func(dst, a, b []byte) { dst[0] = min(a[0], b[0]) }
 	err := c.exchange(&agreed)
 	return word[0], err

@@ -12,8 +12,9 @@ const (
 	Far
 )
 
-// algorithms returns the algorithms with messages among which members choose. It is the same on all members.
-func (g *Group) algorithms() *choice.Table {
+// table returns the table by which members choose how to exchange messages. It is the same on all members, and so is what
+// the functions below return.
+func (g *Group) table() *choice.Table {
 	switch {
 	case !g.World.needNetwork(g.Ranks):
 		return choice.Near
@@ -37,24 +38,39 @@ func (g *Group) isFar() bool {
 	return near && far
 }
 
-// chunkSize returns how many bytes of a message travel at once. It is the same on all members. Short chunks would slow
-// down connections that carry many bytes in a round trip.
+// chunkSize returns how many bytes of a message travel at once. Short chunks would slow down connections that carry many
+// bytes in a round trip.
 func (g *Group) chunkSize() int {
-	w := g.World
-	if !w.needNetwork(g.Ranks) || !w.HaveProcessors || w.Distances != nil {
-		return w.ChunkSize
+	w, t := g.World, g.table()
+	if w.HaveProcessors && w.Distances == nil {
+		return min(w.ChunkSize, t.OwnChunk)
 	}
-	return min(w.ChunkSize, choice.NetworkChunkSize)
+	return min(w.ChunkSize, t.Chunk)
 }
 
-// partSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector.
-// They are the same on all members. Short pieces pay only if stages overlap, and not between machines that are far away
-// from each other.
-func (g *Group) partSizes() (least, most int) {
-	w := g.World
-	most = max(w.ChunkSize/2, 1)
-	if w.MayOverlap && !g.isFar() {
-		return max(w.ChunkSize/16, 1), most
+// pieceSizes returns the least and the most bytes that a rank sends to another machine in one piece of a long vector.
+// Short pieces pay only if stages overlap.
+func (g *Group) pieceSizes() (least, most int) {
+	w, t := g.World, g.messages.planner
+	least, most = t.LeastPiece, t.MostPiece
+	if !w.MayOverlap {
+		least = most
 	}
-	return most, most
+	shorter := func(n int) int { return max(n*min(w.ChunkSize, t.Chunk)/t.Chunk, 1) }
+	return shorter(least), shorter(most)
+}
+
+// mostJoined returns the most bytes of separate blocks that members copy, so that several blocks travel as one message.
+func (g *Group) mostJoined() int {
+	w := g.World
+	type network struct{ kernel, network string }
+	networks := map[network]bool{}
+	for _, r := range g.Ranks {
+		place := w.Peers[r].Place
+		networks[network{place.Kernel, place.Network}] = true
+	}
+	if share := len(networks) > 1 || w.canShare(g.Ranks); share && len(networks) < len(g.Ranks) {
+		return g.messages.planner.MostJoined
+	}
+	return choice.Any
 }

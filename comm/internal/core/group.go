@@ -60,9 +60,10 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g.rank = g.index[w.Rank]
 	g.messages = messages{
-		g: g, choose: plan.NewChoices(g.algorithms(), rules), mostJoined: w.mostJoined(ranks),
+		g: g, planner: plan.NewPlanner(g.table(), rules),
 		pipeline: pipeline.New(comm, ranks, g.rank, g.chunkSize()),
 	}
+	g.messages.mostJoined = g.mostJoined()
 	g.blocking.g = g
 	g.unattached = w.canShare(ranks)
 	g.noSharing.Store(!g.unattached)
@@ -74,15 +75,15 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	return g, nil
 }
 
-// Choices returns the algorithms with messages among which members choose.
-func (g *Group) Choices() *plan.Choices { return &g.messages.choose }
+// Planner returns what makes plans for the group's messages.
+func (g *Group) Planner() *plan.Planner { return &g.messages.planner }
 
 // Pipeline returns what carries out the group's plans.
 func (g *Group) Pipeline() *pipeline.Pipeline { return &g.messages.pipeline }
 
 // InMemory returns which algorithms members on this machine use in the memory that they share.
 func (g *Group) InMemory() choice.Chooser {
-	c := choice.Chooser{Table: choice.SharedMemory, Tuning: g.messages.choose.Tuning}
+	c := choice.Chooser{Table: choice.SharedMemory, Tuning: g.messages.planner.Tuning}
 	if g.World.hasProcessors() {
 		c.Table = choice.OwnProcessors
 	}

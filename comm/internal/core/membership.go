@@ -92,7 +92,7 @@ func (g *Group) Split(ctx context.Context, color, key int) (members []int, seq u
 	choices := make([]choice, g.Size())
 	c.steps = func(c *Collective) error {
 		choices[g.rank] = choice{int64(color), int64(key)}
-		all := g.messages.choose.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), 1), c.elem)
+		all := g.messages.planner.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), 1), c.elem)
 		return c.exchangeInPlace(all, reduce.Bytes(choices))
 	}
 	if err := c.Run(ctx); err != nil || color < 0 {

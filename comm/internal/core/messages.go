@@ -11,8 +11,8 @@ import (
 type messages struct {
 	g          *Group
 	pipeline   pipeline.Pipeline
-	choose     plan.Choices // which algorithms members use
-	mostJoined int          // see World.mostJoined
+	planner    plan.Planner
+	mostJoined int // see Group.mostJoined
 	plans      map[call.Packed]plan.Plan
 	lastPlan   plan.Plan // memory for plans that are not cached, because lengths may differ
 }
@@ -61,11 +61,11 @@ func (m *messages) run(c *Collective) error {
 	case call.KindBroadcast:
 		return m.broadcast(c)
 	case call.KindScatter:
-		return m.exchangeBlocks(c, len(c.out.Buf), m.choose.Scatter)
+		return m.exchangeBlocks(c, len(c.out.Buf), m.planner.Scatter)
 	case call.KindScatterV:
 		return m.scatterV(c)
 	case call.KindGather:
-		return m.exchangeBlocks(c, len(c.in.Buf), m.choose.Gather)
+		return m.exchangeBlocks(c, len(c.in.Buf), m.planner.Gather)
 	case call.KindGatherV:
 		return m.gatherV(c)
 	case call.KindAllGather:
@@ -73,7 +73,7 @@ func (m *messages) run(c *Collective) error {
 	case call.KindAllGatherV:
 		return m.allGatherV(c)
 	case call.KindAllToAll:
-		return m.exchangeBlocks(c, len(c.in.Buf)/m.g.Size(), m.choose.AllToAll)
+		return m.exchangeBlocks(c, len(c.in.Buf)/m.g.Size(), m.planner.AllToAll)
 	case call.KindAllToAllV:
 		return m.allToAllV(c)
 	default:
@@ -125,13 +125,13 @@ func remember[V any](m map[call.Packed]V, key call.Packed, v V) map[call.Packed]
 }
 
 func (m *messages) barrier(c *Collective) error {
-	return c.exchange(&pipeline.Task{Plan: m.planned(c, func() plan.Plan { return m.choose.Barrier(m.g.rank, m.g.Size()) })})
+	return c.exchange(&pipeline.Task{Plan: m.planned(c, func() plan.Plan { return m.planner.Barrier(m.g.rank, m.g.Size()) })})
 }
 
 func (m *messages) broadcast(c *Collective) error {
 	buf := c.out.Buf
 	return c.exchangeInPlace(m.planned(c, func() plan.Plan {
-		return m.choose.Broadcast(m.g.rank, m.g.Size(), len(buf)/c.elem, c.elem, c.root())
+		return m.planner.Broadcast(m.g.rank, m.g.Size(), len(buf)/c.elem, c.elem, c.root())
 	}), buf)
 }
 
@@ -157,14 +157,14 @@ func (m *messages) allGather(c *Collective) error {
 	out, in := c.out.Buf, c.in.Buf
 	copyCached(out[m.g.rank*len(in):], in)
 	return c.exchangeInPlace(m.planned(c, func() plan.Plan {
-		return m.choose.AllGather(nil, m.g.rank, plan.EqualBlocks(m.g.Size(), len(in)/c.elem), c.elem)
+		return m.planner.AllGather(nil, m.g.rank, plan.EqualBlocks(m.g.Size(), len(in)/c.elem), c.elem)
 	}), out)
 }
 
 func (m *messages) allGatherV(c *Collective) error {
 	copyCached(c.out.Bufs[m.g.rank], c.in.Buf)
 	var join bool
-	m.lastPlan, join = m.choose.AllGatherV(m.lastPlan[:0], m.g.rank, c.out.Blocks, c.elem, m.mostJoined)
+	m.lastPlan, join = m.planner.AllGatherV(m.lastPlan[:0], m.g.rank, c.out.Blocks, c.elem, m.mostJoined)
 	if join {
 		return m.allGatherJoined(c)
 	}

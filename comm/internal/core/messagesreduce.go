@@ -17,7 +17,7 @@ func (c *Collective) exchangeOperands(p plan.Plan) error {
 func (m *messages) allReduce(c *Collective) error {
 	c.makeOperands()
 	return c.exchangeOperands(m.planned(c, func() plan.Plan {
-		return m.choose.AllReduce(m.g.rank, m.g.Size(), len(c.operands)/c.elem, c.elem, c.op.Ordered())
+		return m.planner.AllReduce(m.g.rank, m.g.Size(), len(c.operands)/c.elem, c.elem, c.op.Ordered())
 	}))
 }
 
@@ -26,7 +26,7 @@ func (m *messages) allReduce(c *Collective) error {
 func (m *messages) reduce(c *Collective) error {
 	buf, result := c.out.Buf, m.g.rank == c.root()
 	p := m.planned(c, func() plan.Plan {
-		return m.choose.Reduce(m.g.rank, m.g.Size(), c.values(buf), c.elem, c.root(), c.op.Ordered())
+		return m.planner.Reduce(m.g.rank, m.g.Size(), c.values(buf), c.elem, c.root(), c.op.Ordered())
 	})
 	if result || c.copiesInput() {
 		c.setOperands(buf, result)
@@ -56,7 +56,7 @@ func (m *messages) reduceScatter(c *Collective) error {
 		mostJoined = m.mostJoined
 	}
 	var join bool
-	m.lastPlan, join = m.choose.ReduceScatter(m.lastPlan[:0], m.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
+	m.lastPlan, join = m.planner.ReduceScatter(m.lastPlan[:0], m.g.rank, c.in.Blocks, c.elem, c.op.Ordered(), mostJoined)
 	if join {
 		return m.reduceJoined(c)
 	}

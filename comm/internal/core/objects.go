@@ -147,7 +147,7 @@ func (o *Objects) Broadcast(ctx context.Context, src int) ([]byte, error) {
 // AllGather returns the payloads of all ranks.
 func (o *Objects) AllGather(ctx context.Context) ([][]byte, error) {
 	return o.collect(ctx, true, func(all pipeline.Vector) pipeline.Task {
-		p, _ := o.g.messages.choose.AllGatherV(nil, o.g.rank, all.Blocks, 1, 0) // blocks of separate objects are never joined
+		p, _ := o.g.messages.planner.AllGatherV(nil, o.g.rank, all.Blocks, 1, 0) // blocks of separate objects are never joined
 		return pipeline.Task{Plan: p, Src: all, Dst: all}
 	})
 }
@@ -171,7 +171,7 @@ func (o *Objects) collect(ctx context.Context, wanted bool, move func(all pipeli
 	var all pipeline.Vector
 	err := o.run(ctx, func() error { // the sizes go to all ranks, so that all know if an object is missing
 		sizes[g.rank] = o.size()
-		if err := o.exchangeInPlace(g.messages.choose.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), sizeBytes), 1), reduce.Bytes(sizes)); err != nil {
+		if err := o.exchangeInPlace(g.messages.planner.AllGather(nil, g.rank, plan.EqualBlocks(g.Size(), sizeBytes), 1), reduce.Bytes(sizes)); err != nil {
 			return err
 		}
 		for r, n := range sizes {

@@ -29,10 +29,10 @@ func TestInMemory(t *testing.T) {
 		}
 		for r := 1; r < len(peers); r++ {
 			g := &Group{World: &World{WorldConfig: WorldConfig{Rank: r, Peers: peers}}}
-			if got := g.InMemory().Pick("all_reduce", len(c.cpus), 4<<10); got != c.want {
+			if got := g.InMemory().Choose("all_reduce", len(c.cpus), 4<<10); got != c.want {
 				t.Errorf("%s: rank %d takes %q, want %q", name, r, got, c.want)
 			}
-			if got := g.InMemory().Pick("reduce", len(c.cpus), 32<<10); got != c.root {
+			if got := g.InMemory().Choose("reduce", len(c.cpus), 32<<10); got != c.root {
 				t.Errorf("%s: rank %d takes %q for a reduce, want %q", name, r, got, c.root)
 			}
 		}
@@ -50,7 +50,7 @@ func TestChunkSize(t *testing.T) {
 		most      int
 		want      int
 	}{
-		"one each":          {"abb", []string{"01", "01", "02"}, []int{0, 1, 2}, nil, choice.ChunkSize, choice.NetworkChunkSize},
+		"one each":          {"abb", []string{"01", "01", "02"}, []int{0, 1, 2}, nil, choice.ChunkSize, choice.Network.OwnChunk},
 		"on one machine":    {"abb", []string{"01", "01", "02"}, []int{2, 1}, nil, choice.ChunkSize, choice.ChunkSize},
 		"two on one":        {"abb", []string{"01", "02", "02"}, []int{0, 1}, nil, choice.ChunkSize, choice.ChunkSize},
 		"one is unknown":    {"abb", []string{"", "01", "02"}, []int{0, 1, 2}, nil, choice.ChunkSize, choice.ChunkSize},

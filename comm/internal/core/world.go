@@ -165,36 +165,10 @@ func (w *World) canShare(ranks []int) bool {
 	return len(machines) < len(ranks)
 }
 
-const (
-	// mostJoinedNearby is the most bytes that are copied if messages are copies themselves, between ranks that share
-	// memory.
-	mostJoinedNearby = 16 << 10
-	// mostJoinedOnLinks is the most bytes if ranks of a machine share its network: on a ring, one of them sends to
-	// another machine, and in algorithms with fewer messages all of them do.
-	mostJoinedOnLinks = 8 << 10
-)
-
 // needNetwork reports whether some of ranks are on different machines.
 func (w *World) needNetwork(ranks []int) bool {
 	first := w.Peers[ranks[0]].Place
 	return slices.ContainsFunc(ranks, func(r int) bool { return !first.SameNetwork(w.Peers[r].Place) })
-}
-
-// mostJoined returns the most bytes of separate blocks that ranks copy, so that several blocks travel as one message.
-func (w *World) mostJoined(ranks []int) int {
-	type network struct{ kernel, network string }
-	networks := map[network]bool{}
-	for _, r := range ranks {
-		place := w.Peers[r].Place
-		networks[network{place.Kernel, place.Network}] = true
-	}
-	switch {
-	case len(networks) == 1 && w.canShare(ranks):
-		return mostJoinedNearby
-	case len(networks) > 1 && len(networks) < len(ranks):
-		return mostJoinedOnLinks
-	}
-	return choice.Any
 }
 
 // ParseTuning parses rules for all algorithms. Every rank has to use the same algorithm for a call. So the choice

@@ -9,18 +9,17 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/plan"
-	"github.com/gorun/gorun/comm/internal/shm"
 	"github.com/gorun/gorun/comm/internal/wire"
 )
 
 // Group says by which algorithm g carries out op on buffers of so many bytes.
 func Group(g *core.Group, op string, bytes int) string {
-	return explain(op, bytes, *g.Choices(), func(e *explanation) { e.group(g) })
+	return explain(op, bytes, *g.Planner(), func(e *explanation) { e.group(g) })
 }
 
 // Ranks is Group for so many ranks on machines that are near each other, with a tuning.
 func Ranks(ranks int, op string, bytes int, rules choice.Tuning) string {
-	return explain(op, bytes, plan.NewChoices(choice.Network, rules), func(e *explanation) {
+	return explain(op, bytes, plan.NewPlanner(choice.Network, rules), func(e *explanation) {
 		e.title("%d ranks; no world is open", ranks)
 		if e.has(choice.Memory) {
 			e.table("where they share memory", choice.SharedMemory, ranks, bytes)
@@ -96,7 +95,7 @@ var pointToPoint = &choice.Table{
 		{Op: "sendrecv", Algorithm: choice.Eager, What: "sent at once, as far as the receiver has room"},
 		{Op: "sendrecv", Algorithm: choice.Rendezvous, What: "sent when the receiver asks for it"},
 	},
-	Rows: map[string][]choice.Row{"sendrecv": {
+	Rows: choice.Rows{"sendrecv": {
 		{Algorithm: choice.Eager, UpTo: func(int) int { return wire.EagerLimit }}, {Algorithm: choice.Rendezvous},
 	}},
 }
@@ -104,14 +103,14 @@ var pointToPoint = &choice.Table{
 // An explanation is the text of Explain.
 type explanation struct {
 	strings.Builder
-	op    string
-	bytes int
-	plans plan.Choices
+	op      string
+	bytes   int
+	planner plan.Planner
 }
 
 // explain returns the explanation of op that write writes, or says that there is no such operation.
-func explain(op string, bytes int, plans plan.Choices, write func(e *explanation)) string {
-	e := explanation{op: operationName(op), bytes: bytes, plans: plans}
+func explain(op string, bytes int, planner plan.Planner, write func(e *explanation)) string {
+	e := explanation{op: operationName(op), bytes: bytes, planner: planner}
 	if !slices.Contains(explained(), e.op) {
 		return fmt.Sprintf("there is no operation %q: want %s\n", op, strings.Join(explained(), ", "))
 	}
@@ -129,7 +128,7 @@ func (e *explanation) line(format string, args ...any) { fmt.Fprintf(e, format+"
 
 // table prints the ways of t for the operation, with an arrow to the one that is chosen.
 func (e *explanation) table(title string, t *choice.Table, ranks, bytes int) {
-	e.ways(title, plan.NewChoices(t, e.plans.Tuning), e.op, ranks, bytes)
+	e.ways(title, plan.NewPlanner(t, e.planner.Tuning), e.op, ranks, bytes)
 }
 
 // byMessages prints the ways of ranks that exchange messages.
@@ -138,11 +137,11 @@ func (e *explanation) byMessages(title string, ranks int) {
 		e.table(title, pointToPoint, ranks, e.bytes)
 		return
 	}
-	e.ways(title, e.plans, e.op, ranks, e.bytes)
+	e.ways(title, e.planner, e.op, ranks, e.bytes)
 }
 
 // ways prints the ways of a table.
-func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes int) {
+func (e *explanation) ways(title string, c plan.Planner, op string, ranks, bytes int) {
 	from := "built in"
 	if c.IsTuned(op, ranks) {
 		from = "tuned"
@@ -152,7 +151,7 @@ func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes
 	row := func(arrow, limit string, way choice.Algorithm) {
 		e.line("  %s %6s  %-13s  %s", arrow, limit, way, c.What(op, way))
 	}
-	picked, ways := c.Chooser.Pick(op, ranks, bytes), c.Choice(op, ranks)
+	picked, ways := c.Choose(op, ranks, bytes), c.Ways(op, ranks)
 	for _, w := range ways {
 		arrow := " "
 		if w.Algorithm == picked && bytes <= w.UpTo {
@@ -168,9 +167,9 @@ func (e *explanation) ways(title string, c plan.Choices, op string, ranks, bytes
 }
 
 func (e *explanation) inMemory(c choice.Chooser, ranks int) {
-	e.ways("in memory", plan.Choices{Chooser: c}, e.op, ranks, e.bytes)
+	e.ways("in memory", plan.Planner{Chooser: c}, e.op, ranks, e.bytes)
 	if e.op != "barrier" {
-		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(shm.LeastInPlace))
+		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(c.LeastInPlace))
 	}
 }
 
@@ -188,26 +187,26 @@ var inStages = map[string][2]string{
 func (e *explanation) onNodes(at plan.Nodes) {
 	stage, inSlices := inStages[e.op]
 	if !inSlices {
-		e.line("%s", blocksOn(at, e.op, e.bytes/len(at.Order())))
+		e.line("%s", blocksOn(e.planner, at, e.op, e.bytes/len(at.Order())))
 		return
 	}
-	rails := e.plans.Rails(at, e.bytes)
+	rails := e.planner.Rails(at, e.bytes)
 	if e.op != "barrier" {
-		e.ways("between machines", e.plans, aboutNodes, len(at.Members), e.bytes)
+		e.ways("between machines", e.planner, aboutNodes, len(at.Members), e.bytes)
 	}
 	e.line("1. In memory, ranks of a machine: %s.", stage[0])
-	e.ways("2. By messages", e.plans, e.op, len(at.Members), (e.bytes+rails-1)/rails)
+	e.ways("2. By messages", e.planner, e.op, len(at.Members), (e.bytes+rails-1)/rails)
 	e.line("3. In memory, ranks of a machine: %s.", stage[1])
 }
 
 // blocksOn says how blocks of so many bytes travel between machines.
-func blocksOn(at plan.Nodes, op string, block int) string {
+func blocksOn(planner plan.Planner, at plan.Nodes, op string, block int) string {
 	together := block
 	if op == "all_to_all" {
 		_, most := at.Sizes()
 		together *= most
 	}
-	if at.Together(together) {
+	if planner.Together(at, together) {
 		return "Blocks are short: those of a machine travel as one message; its ranks collect and take them in memory."
 	}
 	return "Blocks go straight to where they belong: in memory on the same machine, else by messages."

@@ -10,7 +10,7 @@ import (
 // as one message for every two ranks or, if blocks are short, for every two nodes.
 func (c *Call) AllToAll() error {
 	size := len(c.In) / c.Size
-	if _, most := c.Sizes(); c.Together(most * size) {
+	if _, most := c.Sizes(); c.Planner.Together(c.Nodes, most*size) {
 		return c.allToAllByLeaders(size)
 	}
 	return c.allToAllDirect(size)

@@ -9,7 +9,7 @@ import (
 // other, and then they release the ranks of their nodes. ceil(log2 N) steps between nodes, or one.
 func (c *Call) Barrier() error {
 	r := c.route(func() *Route {
-		return c.ofLeaders().byOne(c.Choose.Barrier(c.Node, c.nodes()))
+		return c.ofLeaders().byOne(c.Planner.Barrier(c.Node, c.nodes()))
 	})
 	c.inMemory(r, func(t *shm.Team) error { return t.Gather(nil, nil, r.Leader()) })
 	c.onRail(r, pipeline.Task{})

@@ -15,7 +15,7 @@ func (c *Call) Broadcast() error {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(buf), c.Elem, plan.Range{Hi: len(buf) / c.Elem})
 		return r.by(func(p *piece) plan.Plan {
-			return r.choices().Broadcast(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root)
+			return r.planner().Broadcast(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root)
 		})
 	})
 	rootFirst := r.Node == r.Root && r.rails > 1

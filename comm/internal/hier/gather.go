@@ -21,7 +21,7 @@ func (c *Call) AllGather() error {
 			p.slices = slices.Delete(p.slices, c.Node, c.Node+1) // the ranks of this node have its blocks by then
 		}
 		return r.by(func(p *piece) plan.Plan {
-			all, _ := r.choices().AllGatherV(nil, c.Node, p.mine, c.Elem, r.mostJoined())
+			all, _ := r.planner().AllGatherV(nil, c.Node, p.mine, c.Elem, r.mostJoined())
 			return all
 		})
 	})
@@ -68,7 +68,7 @@ func (c *Call) Gather() error {
 func (c *Call) withRoot(bytes int, build func(p plan.Plan, rank, root, n int, blocks []plan.Range) plan.Plan) *Route {
 	return c.route(func() *Route {
 		l := c.Layout
-		if !l.Together(bytes) {
+		if !l.Planner.Together(l.Nodes, bytes) {
 			l = l.spread(c.RootRank)
 		}
 		l = l.rootedAt(c.RootRank)

@@ -19,10 +19,10 @@ import (
 // A Layout is where the members of a group are.
 type Layout struct {
 	plan.Nodes
-	Choose plan.Choices // chooses how many rails there are, one or as many as the smallest node has ranks, and the algorithm on each
-	Team   *shm.Team    // of the ranks of this node; nil if this is the only one
+	Planner plan.Planner // chooses how many rails there are, one or as many as the smallest node has ranks, and the algorithm on each
+	Team    *shm.Team    // of the ranks of this node; nil if this is the only one
 
-	LeastPart, MostPart int // how many bytes a rank sends to another node in one piece; the same on all ranks
+	LeastPiece, MostPiece int // how many bytes a rank sends to another node in one piece; the same on all ranks
 
 	exchanger *exchanger // of the last call
 }

@@ -50,7 +50,7 @@ func (l *Layout) countPieces(bytes, rails, ranges int) int {
 		return 1
 	}
 	parts := rails * l.nodes()
-	part := min(max(bytes/(fewPieces*parts), l.LeastPart), l.MostPart)
+	part := min(max(bytes/(fewPieces*parts), l.LeastPiece), l.MostPiece)
 	return min(max(bytes/(part*parts), 1), mostPieces)
 }
 

@@ -13,7 +13,7 @@ func (c *Call) AllReduce() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.all())
 		return r.by(func(p *piece) plan.Plan {
-			return r.choices().AllReduce(c.Node, c.nodes(), p.mine[0].Len(), c.Elem, c.Ordered)
+			return r.planner().AllReduce(c.Node, c.nodes(), p.mine[0].Len(), c.Elem, c.Ordered)
 		})
 	})
 	return c.inPieces(r,
@@ -30,7 +30,7 @@ func (c *Call) Reduce() error {
 		l := c.rootedAt(c.RootRank)
 		r := l.inSlices(len(c.Operands), c.Elem, c.all())
 		return r.by(func(p *piece) plan.Plan {
-			return r.choices().Reduce(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root, c.Ordered)
+			return r.planner().Reduce(l.Node, l.nodes(), p.mine[0].Len(), c.Elem, l.Root, c.Ordered)
 		})
 	})
 	in := c.Operands
@@ -65,7 +65,7 @@ func (c *Call) ReduceScatter() error {
 	r := c.route(func() *Route {
 		r := c.inSlices(len(c.Operands), c.Elem, c.Blocks(size/c.Elem)...)
 		return r.by(func(p *piece) plan.Plan {
-			all, _ := r.choices().ReduceScatter(nil, c.Node, p.mine, c.Elem, c.Ordered, r.mostJoined())
+			all, _ := r.planner().ReduceScatter(nil, c.Node, p.mine, c.Elem, c.Ordered, r.mostJoined())
 			return all
 		})
 	})

@@ -43,7 +43,7 @@ func (l *Layout) nodes() int { return len(l.Members) }
 // inSlices returns the route of a vector of so many bytes, of which each range is cut into a slice for each rail.
 // Ranges are in elements of elem bytes, one after the other.
 func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
-	r := &Route{Layout: l, rails: l.Choose.Rails(l.Nodes, bytes)}
+	r := &Route{Layout: l, rails: l.Planner.Rails(l.Nodes, bytes)}
 	r.pieces = make([]piece, l.countPieces(bytes, r.rails, len(ranges)))
 	for _, whole := range ranges {
 		slices := l.Slices(whole, r.rails)
@@ -54,9 +54,9 @@ func (l *Layout) inSlices(bytes, elem int, ranges ...plan.Range) *Route {
 	return r
 }
 
-// choices returns the choices for this rank's rail.
-func (r *Route) choices() plan.Choices {
-	c := r.Choose
+// planner returns the planner of this rank's rail.
+func (r *Route) planner() plan.Planner {
+	c := r.Planner
 	c.Pieces = len(r.pieces)
 	return c
 }

@@ -21,9 +21,6 @@ type Nodes struct {
 	first []int // the local rank of every node that is on rail 0
 }
 
-// oneMessage is the most bytes that the ranks of a node send to another node as one message of their leader.
-const oneMessage = 16 << 10
-
 // Placed returns the Nodes of rank. machines has the machine of every rank.
 func Placed[M comparable](rank int, machines []M) Nodes {
 	var n Nodes
@@ -102,15 +99,15 @@ func (n Nodes) Sizes() (least, most int) {
 }
 
 // Together reports whether the ranks of a node should send so many bytes each as one message.
-func (n Nodes) Together(bytes int) bool {
+func (c Planner) Together(n Nodes, bytes int) bool {
 	_, most := n.Sizes()
-	return most*bytes <= oneMessage
+	return most*bytes <= c.MostGrouped
 }
 
 // Rails returns how many rails carry a vector of so many bytes: one if it is short, else as many as the smallest node
 // has ranks.
-func (c Choices) Rails(n Nodes, bytes int) int {
-	if c.Pick("nodes", len(n.Members), bytes) == choice.Leaders {
+func (c Planner) Rails(n Nodes, bytes int) int {
+	if c.choose("nodes", len(n.Members), bytes) == choice.Leaders {
 		return 1
 	}
 	least, _ := n.Sizes()

@@ -67,8 +67,8 @@ func TestRailsAndSlices(t *testing.T) {
 // drawNodes are the Nodes of every rank.
 // chosen is what is chosen without a tuning, oneRail the longest vector that one rail carries then.
 var (
-	chosen  Choices = NewChoices(choice.Network, nil)
-	oneRail         = chosen.Choice("nodes", 2)[0].UpTo
+	chosen  = NewPlanner(choice.Network, nil)
+	oneRail = chosen.Ways("nodes", 2)[0].UpTo
 )
 
 func drawNodes(t *rapid.T) []Nodes {
@@ -167,7 +167,7 @@ func TestBlocksOfNodes(t *testing.T) {
 	if least, most := n.Sizes(); least != 1 || most != 3 {
 		t.Errorf("nodes have %d to %d ranks", least, most)
 	}
-	if !n.Together(oneMessage/3) || n.Together(oneMessage/3+1) {
+	if !chosen.Together(n, choice.Network.MostGrouped/3) || chosen.Together(n, choice.Network.MostGrouped/3+1) {
 		t.Error("what the largest node has is to travel together as long as it is short")
 	}
 	spread := Placed(4, []string{"a", "b", "a", "c", "b", "a"}).Spread(0)

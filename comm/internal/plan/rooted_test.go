@@ -10,7 +10,7 @@ import (
 )
 
 func TestRootedPlans(t *testing.T) {
-	all := []Choices{chosen}
+	all := []Planner{chosen}
 	for _, way := range []string{"linear", "binomial", "pipeline"} {
 		all = append(all, tuned(t, "broadcast="+way+";reduce="+way))
 	}
@@ -91,7 +91,7 @@ func TestMessagesOfPipelines(t *testing.T) {
 		{8, 71619, 1 << 30, 627},
 		{64, 227813, 1 << 20, 62},
 	} {
-		if got := chosen.Choice("broadcast", c.ranks)[0].UpTo; got != c.limit {
+		if got := chosen.Ways("broadcast", c.ranks)[0].UpTo; got != c.limit {
 			t.Errorf("%d ranks take a tree up to %d bytes, want %d", c.ranks, got, c.limit)
 		}
 		if got := chainMessages(c.ranks, c.bytes, 1); got != c.messages {
@@ -102,8 +102,8 @@ func TestMessagesOfPipelines(t *testing.T) {
 			if got := messagesFrom(chosen.Broadcast(0, c.ranks, 1<<20, elem, 0)); got != chainMessages(c.ranks, 1<<20, elem) {
 				t.Errorf("%d ranks: root sends %d messages", c.ranks, got)
 			}
-			if limit := chosen.Choice("broadcast", c.ranks)[0].UpTo; chainMessages(c.ranks, limit, 1) < 2 || chosen.Pick("reduce", c.ranks, limit) != "binomial" ||
-				chosen.Pick("reduce", c.ranks, limit+1) == "binomial" {
+			if limit := chosen.Ways("broadcast", c.ranks)[0].UpTo; chainMessages(c.ranks, limit, 1) < 2 || chosen.Choose("reduce", c.ranks, limit) != "binomial" ||
+				chosen.Choose("reduce", c.ranks, limit+1) == "binomial" {
 				t.Errorf("%d ranks: %d bytes are not the limit", c.ranks, limit)
 			}
 		}

@@ -63,7 +63,7 @@ func plans(t *testing.T, out *strings.Builder) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := plan.NewChoices(choice.Network, rule)
+		c := plan.NewPlanner(choice.Network, rule)
 		for _, size := range []int{3, 4, 5} {
 			fmt.Fprintf(out, "%s=%s, %d ranks, %d bytes\n", l.Op, l.Algorithm, size, 3*size)
 			for r := range size {
@@ -78,7 +78,7 @@ func plans(t *testing.T, out *strings.Builder) {
 
 // planOf returns the plan of a rank for a buffer of so many bytes, in equal blocks. The root is rank 0. Operations
 // without plans have none.
-func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
+func planOf(c plan.Planner, op string, rank, size, bytes int) (p plan.Plan) {
 	block := bytes / size
 	equal := plan.EqualBlocks(size, block)
 	switch op {
@@ -110,7 +110,7 @@ func planOf(c plan.Choices, op string, rank, size, bytes int) (p plan.Plan) {
 // unequalPlans prints the plans for blocks of different lengths, for operations that do not commute, and for a root in
 // the middle.
 func unequalPlans(out *strings.Builder) {
-	c, size := plan.NewChoices(choice.Network, nil), 4
+	c, size := plan.NewPlanner(choice.Network, nil), 4
 	for _, elem := range []int{1, 200_000} {
 		blocks := []plan.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 2}, {Lo: 2, Hi: 7}, {Lo: 7, Hi: 8}}
 		for r := range size {
@@ -143,14 +143,14 @@ func choices(out *strings.Builder) {
 		for _, op := range of.table.Ops() {
 			last := ""
 			for _, ranks := range []int{2, 3, 4, 5, 8, 16, 17, 32, 64, 100, 1000} {
-				if now := fmt.Sprint(plan.NewChoices(of.table, nil).Choice(op, ranks)); now != last {
+				if now := fmt.Sprint(plan.NewPlanner(of.table, nil).Ways(op, ranks)); now != last {
 					fmt.Fprintf(out, "%s, %s, from %d ranks: %s\n", of.name, op, ranks, now)
 					last = now
 				}
 			}
 		}
 	}
-	fmt.Fprintf(out, "chunks of %d and %d bytes\n", choice.ChunkSize, choice.NetworkChunkSize)
+	fmt.Fprintf(out, "chunks of %d and %d bytes\n", choice.ChunkSize, choice.Network.OwnChunk)
 }
 
 // frames prints the bytes of frames.

@@ -5,10 +5,10 @@ import "github.com/gorun/gorun/comm/internal/choice"
 const lineSize = choice.LineSize
 
 // ways are a team's algorithms for operations that have several.
-type ways struct{ allReduce, reduce choice.Choice }
+type ways struct{ allReduce, reduce choice.Ways }
 
 func waysOf(c choice.Chooser, n int) ways {
-	return ways{allReduce: c.Choice("all_reduce", n), reduce: c.Choice("reduce", n)}
+	return ways{allReduce: c.Ways("all_reduce", n), reduce: c.Ways("reduce", n)}
 }
 
 // chunking returns the length of the chunks of n bytes, at most limit, and their number. If n is 0 there is one, so that ranks wait for

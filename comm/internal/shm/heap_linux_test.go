@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/shm/acceptor"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/comm/internal/wait"
@@ -250,7 +251,7 @@ func TestRootStagesWhenOversubscribed(t *testing.T) {
 	for i, c := range []struct {
 		size int
 		err  error
-	}{{leastOversubscribed - 1, nil}, {leastOversubscribed, waits}} {
+	}{{choice.LeastRootInPlace - 1, nil}, {choice.LeastRootInPlace, waits}} {
 		buf := allocate(t, heaps[0], c.size)
 		copy(buf, input(1, 0, c.size))
 		teams[0].Begin(uint64(i+1), Call{}, 0)

@@ -60,7 +60,7 @@ func (t *Team) Share(ctx context.Context, mine *heap.Heap, addresses []string) {
 }
 
 // isInPlace reports whether ranks look for each other's exports in an operation.
-func (t *Team) isInPlace(p span) bool { return p.n >= LeastInPlace && t.heap != nil }
+func (t *Team) isInPlace(p span) bool { return p.n >= t.sizes.LeastInPlace && t.heap != nil }
 
 // exportBuffer exports buf if it lies in the heap, and reports whether it has.
 func (t *Team) exportBuffer(buf []byte, p span) bool {

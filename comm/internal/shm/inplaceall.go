@@ -45,7 +45,7 @@ func (t *Team) attachAllIf(root int, buf []byte, exported bool, p span) ([][]byt
 
 // rootUsesSlots reports whether it is faster for a root to put n bytes into slots and continue than to wait for the others. That is so
 // if others wait for its processor.
-func (t *Team) rootUsesSlots(n int) bool { return t.waiter.SharesCPU() && n < leastOversubscribed }
+func (t *Team) rootUsesSlots(n int) bool { return t.waiter.SharesCPU() && n < t.sizes.LeastRootInPlace }
 
 // finished is the step after which a rank has done its slice of the work, if all ranks export their buffers.
 const finished = 2

@@ -5,6 +5,7 @@ package shm
 import (
 	"context"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
@@ -16,7 +17,7 @@ func (w *world) buffers() *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
 	for range 1 + w.rng.IntN(2) {
-		c := called{op: 1 + w.rng.IntN(8), size: LeastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
+		c := called{op: 1 + w.rng.IntN(8), size: choice.LeastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
 		for range n {
 			c.inHeap = append(c.inHeap, !w.chance(8))
 		}

@@ -79,7 +79,7 @@ func (w *world) calls() *program {
 		w.share()
 	}
 	if w.chance(2) {
-		all := choice.Choice{{Algorithm: choice.Shared, UpTo: choice.Any}}
+		all := choice.Ways{{Algorithm: choice.Shared, UpTo: choice.Any}}
 		for _, t := range w.teams {
 			t.ways.allReduce, t.ways.reduce = all, all
 		}

@@ -19,10 +19,6 @@ const (
 	populateStep   = 16 << 10 // a staging buffer gets its memory in steps of at least so many bytes
 	mostSlotsInUse = 512      // slots, a power of two
 
-	// Limits of algorithms.
-	LeastInPlace        = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
-	leastOversubscribed = 256 << 10 // the same in a broadcast by a rank that shares its processor
-
 	spreadBlock      = 256 << 10 // what is copied to everybody at a time
 	foldBlock        = 8 << 10   // bytes that are reduced at a time: they stay in the first-level cache
 	leastMove        = 1 << 20   // bytes that are copied without slots, after which it can be seen that an operation goes on

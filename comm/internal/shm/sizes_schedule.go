@@ -19,10 +19,6 @@ const (
 	populateStep   = 1 << 10 // a staging buffer gets its memory in steps of at least so many bytes
 	mostSlotsInUse = 16      // slots, a power of two
 
-	// Limits of algorithms.
-	LeastInPlace        = 384 // bytes that ranks take from each other at least if they use buffers in place
-	leastOversubscribed = 512 // the same in a broadcast by a rank that shares its processor
-
 	spreadBlock      = 256     // what is copied to everybody at a time
 	foldBlock        = 128     // bytes that are reduced at a time: they stay in the first-level cache
 	leastMove        = 1 << 20 // bytes that are copied without slots, after which it can be seen that an operation goes on

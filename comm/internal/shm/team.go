@@ -49,6 +49,7 @@ type Team struct {
 
 	waiter wait.Waiter
 	ways   ways
+	sizes  choice.Sizes
 	llState
 	slots
 	copyPolicy
@@ -83,9 +84,9 @@ type Team struct {
 // when w is done, or the reason to wait no longer.
 type OnLongWait func(rank int, w wait.LongWait) error
 
-// New returns a team of n ranks for rank me. It owns memory, which the ranks share. Its algorithms are those that ways chooses, the same on
-// all ranks.
-func New(memory *segment.Segment, n, me int, p wait.Processors, ways choice.Chooser, onLongWait OnLongWait) (*Team, error) {
+// New returns a team of n ranks for rank me. It owns memory, which the ranks share. Its algorithms are those that choose chooses, the same
+// on all ranks.
+func New(memory *segment.Segment, n, me int, p wait.Processors, choose choice.Chooser, onLongWait OnLongWait) (*Team, error) {
 	mem := memory.Bytes()
 	if len(mem) != Size(n) {
 		return nil, fmt.Errorf("segment of %d bytes for a team of %d: want %d", len(mem), n, Size(n))
@@ -97,7 +98,8 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, ways choice.Choo
 	t := &Team{
 		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotPerRank(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), copyPolicy: newCopyPolicy(stagingSize(n)),
-		ways:       waysOf(ways, n),
+		ways:       waysOf(choose, n),
+		sizes:      choose.Sizes,
 		onLongWait: onLongWait, seen: make([]uint64, n), agreed: make([]uint64, n),
 	}
 	clocks, states := make([]*uint64, n), make([]*wait.State, n)

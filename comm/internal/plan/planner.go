@@ -6,63 +6,50 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 )
 
-// mostMessage is the most bytes that go in one direction of a ring before some go in the other one. Ranks send no more
-// than this ahead of what they receive, so one direction never waits for the other.
-const mostMessage = 2 * choice.ChunkSize
-
-// mostRingMessage is the most bytes of a message of a reduce-scatter around a ring. Between eight machines at 10
-// Gbit/s, with blocks of 128 KiB, messages of 15 KiB reached 55 % of the rate of the links, those of 43 KiB 98 %, and
-// those of 64 KiB 96 %; with blocks of 4 MiB between four, those of 64 KiB reached 84 %, and those of 380 KiB 77 %.
-const mostRingMessage = 64 << 10
-
-// mostPairwiseMemory is the most bytes of the vectors of all ranks, which each rank keeps for PairwiseAllReduce.
-const mostPairwiseMemory = 32 << 20
-
-// Choices makes plans by the chosen algorithms. The choice depends only on the call and on where the group's ranks are.
-// So it is the same on every rank.
-type Choices struct {
+// A Planner makes plans by the algorithms that its Chooser chooses.
+type Planner struct {
 	choice.Chooser
 	Pieces int // in how many equal pieces a buffer is exchanged, each by a plan of its own; 0: in one
 }
 
-// NewChoices returns the choices by table, which tuning overrules.
-func NewChoices(table *choice.Table, tuning choice.Tuning) Choices {
-	return Choices{Chooser: choice.Chooser{Table: table, Tuning: tuning}}
+// NewPlanner returns the planner of ranks that choose by table, which tuning overrules.
+func NewPlanner(table *choice.Table, tuning choice.Tuning) Planner {
+	return Planner{Chooser: choice.Chooser{Table: table, Tuning: tuning}}
 }
 
-// Pick returns the way of op for a piece of so many bytes: that for the whole buffer.
-func (c Choices) Pick(op string, ranks, bytes int) choice.Algorithm {
-	return c.Chooser.Pick(op, ranks, bytes*max(c.Pieces, 1))
+// choose returns the algorithm of op for a piece of so many bytes: that for the whole buffer.
+func (c Planner) choose(op string, ranks, bytes int) choice.Algorithm {
+	return c.Choose(op, ranks, bytes*max(c.Pieces, 1))
 }
 
 // AllReduce returns the plan for a vector of n elements of elem bytes each. ordered says that the operation does not
 // commute.
-func (c Choices) AllReduce(rank, size, n, elem int, ordered bool) Plan {
-	switch way := c.Pick("all_reduce", size, n*elem); {
-	case way == choice.Pairwise && n*elem <= mostPairwiseMemory/size:
+func (c Planner) AllReduce(rank, size, n, elem int, ordered bool) Plan {
+	switch way := c.choose("all_reduce", size, n*elem); {
+	case way == choice.Pairwise:
 		return PairwiseAllReduce(rank, size, n)
-	case way == choice.Doubling || way == choice.Pairwise || n < size:
+	case way == choice.Doubling || n < size:
 		return DoublingAllReduce(rank, size, n)
 	case ordered || way == choice.Halving:
 		return HalvingAllReduce(rank, size, n)
 	default:
-		return around(way, elem).AllReduce(rank, size, n)
+		return c.around(way, elem).AllReduce(rank, size, n)
 	}
 }
 
 // AllGather appends to p the plan for collecting blocks of any lengths, of elements of elem bytes. The blocks are one
 // vector.
-func (c Choices) AllGather(p Plan, rank int, blocks []Range, elem int) Plan {
+func (c Planner) AllGather(p Plan, rank int, blocks []Range, elem int) Plan {
 	p, _ = c.AllGatherV(p, rank, blocks, elem, choice.Any)
 	return p
 }
 
 // AllGatherV is AllGather for blocks that need not be one vector. If they have to be one, because several travel as one
 // message, it reports that they are to be joined. Blocks of more than mostJoined bytes never are.
-func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined int) (_ Plan, join bool) {
+func (c Planner) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined int) (_ Plan, join bool) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
-	way := c.Pick("all_gather", size, size*longest*elem) // blocks of different lengths take as long as if all had the longest one's
+	way := c.choose("all_gather", size, size*longest*elem) // blocks of different lengths take as long as if all had the longest one's
 	join = size > 2 && whole*elem <= mostJoined
 	switch {
 	case way == choice.Doubling && join:
@@ -72,7 +59,7 @@ func (c Choices) AllGatherV(p Plan, rank int, blocks []Range, elem, mostJoined i
 	case way == choice.Pairwise:
 		return PairwiseAllGather(p, rank, blocks), false
 	}
-	return around(way, elem).AllGather(p, rank, blocks), false
+	return c.around(way, elem).AllGather(p, rank, blocks), false
 }
 
 // lengths returns the length of the longest of blocks, and that of all together.
@@ -83,13 +70,14 @@ func lengths(blocks []Range) (longest, whole int) {
 	return longest, whole
 }
 
-// around returns the ring of a way, for elements of elem bytes.
-func around(way choice.Algorithm, elem int) Ring {
+// around returns the ring of a way, for elements of elem bytes. In both directions, ranks send no more than MostOneWay ahead
+// of what they receive, so one direction never waits for the other.
+func (c Planner) around(way choice.Algorithm, elem int) Ring {
 	switch way {
 	case choice.Bidirectional:
-		return Ring{BothWays: true, Longest: max(mostMessage/elem, 1)}
+		return Ring{BothWays: true, Longest: max(c.MostOneWay/elem, 1)}
 	case choice.Pipeline:
-		return Ring{Longest: max(mostRingMessage/elem, 1)}
+		return Ring{Longest: max(c.RingMessage/elem, 1)}
 	default:
 		return Ring{}
 	}
@@ -105,8 +93,8 @@ func EqualBlocks(size, n int) []Range {
 }
 
 // Broadcast returns the plan for a vector of n elements of elem bytes each.
-func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
-	switch c.Pick("broadcast", size, n*elem) {
+func (c Planner) Broadcast(rank, size, n, elem, root int) Plan {
+	switch c.choose("broadcast", size, n*elem) {
 	case choice.Linear:
 		return LinearBroadcast(rank, size, n, root)
 	case choice.Binomial:
@@ -117,8 +105,8 @@ func (c Choices) Broadcast(rank, size, n, elem, root int) Plan {
 }
 
 // Reduce returns the plan for a reduction to root.
-func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
-	switch way := c.Pick("reduce", size, n*elem); {
+func (c Planner) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
+	switch way := c.choose("reduce", size, n*elem); {
 	case way == choice.Linear:
 		return LinearReduce(rank, size, n, root)
 	case ordered:
@@ -131,8 +119,8 @@ func (c Choices) Reduce(rank, size, n, elem, root int, ordered bool) Plan {
 }
 
 // Barrier returns the plan for a barrier.
-func (c Choices) Barrier(rank, size int) Plan {
-	if c.Pick("barrier", size, 0) == choice.Pairwise {
+func (c Planner) Barrier(rank, size int) Plan {
+	if c.choose("barrier", size, 0) == choice.Pairwise {
 		return PairwiseBarrier(rank, size)
 	}
 	return DisseminationBarrier(rank, size)
@@ -143,7 +131,7 @@ func (c Choices) Barrier(rank, size int) Plan {
 //
 // If ranks combine blocks of others on the way, join is true: the plan overwrites all blocks, so it needs a buffer of
 // all of them. Halving needs blocks of at most mostJoined bytes in all, one after the other.
-func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
+func (c Planner) ReduceScatter(p Plan, rank int, blocks []Range, elem int, ordered bool, mostJoined int) (_ Plan, join bool) {
 	size := len(blocks)
 	longest, whole := lengths(blocks)
 	switch {
@@ -152,10 +140,10 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 	case size == 1: // the others have no step, so the block would not get into that buffer
 		return PairwiseReduceScatter(p, rank, blocks), false
 	}
-	way := c.Pick("reduce_scatter", size, size*longest*elem)
+	way := c.choose("reduce_scatter", size, size*longest*elem)
 	switch {
 	case way == choice.Pipeline:
-		return around(way, elem).ReduceScatter(p, rank, blocks), true
+		return c.around(way, elem).ReduceScatter(p, rank, blocks), true
 	case way == choice.Halving && whole*elem <= mostJoined:
 		return HalvingReduceScatter(p, rank, blocks), true
 	}
@@ -163,8 +151,8 @@ func (c Choices) ReduceScatter(p Plan, rank int, blocks []Range, elem int, order
 }
 
 // AllToAll returns the plan for blocks of n elements of elem bytes. It has no root.
-func (c Choices) AllToAll(rank, size, n, elem, _ int) Plan {
-	if c.Pick("all_to_all", size, size*n*elem) == choice.Bruck {
+func (c Planner) AllToAll(rank, size, n, elem, _ int) Plan {
+	if c.choose("all_to_all", size, size*n*elem) == choice.Bruck {
 		return BruckAllToAll(rank, size, n)
 	}
 	blocks := EqualBlocks(size, n)
@@ -172,16 +160,16 @@ func (c Choices) AllToAll(rank, size, n, elem, _ int) Plan {
 }
 
 // Gather returns the plan that collects blocks of n elements of elem bytes at root.
-func (c Choices) Gather(rank, size, n, elem, root int) Plan {
-	if c.Pick("gather", size, size*n*elem) == choice.Binomial {
+func (c Planner) Gather(rank, size, n, elem, root int) Plan {
+	if c.choose("gather", size, size*n*elem) == choice.Binomial {
 		return BinomialGather(rank, size, n, root)
 	}
 	return LinearGather(nil, rank, root, n, EqualBlocks(size, n))
 }
 
 // Scatter is Gather in the other direction.
-func (c Choices) Scatter(rank, size, n, elem, root int) Plan {
-	if c.Pick("scatter", size, size*n*elem) == choice.Binomial {
+func (c Planner) Scatter(rank, size, n, elem, root int) Plan {
+	if c.choose("scatter", size, size*n*elem) == choice.Binomial {
 		return BinomialScatter(rank, size, n, root)
 	}
 	return LinearScatter(nil, rank, root, n, EqualBlocks(size, n))

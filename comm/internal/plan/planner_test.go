@@ -8,34 +8,34 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 )
 
-// tuned returns the choices of ranks between machines with a tuning.
-func tuned(t *testing.T, rules string) Choices {
+// tuned returns the planner of ranks between machines with a tuning.
+func tuned(t *testing.T, rules string) Planner {
 	t.Helper()
 	tuning, err := choice.Parse(rules, choice.Messages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewChoices(choice.Network, tuning)
+	return NewPlanner(choice.Network, tuning)
 }
 
 // Every way of an operation that a tuning may name is carried out as itself. A line in choice.Network is not enough for that: a
-// method of Choices must know the way.
+// method of Planner must know the way.
 func TestEveryWayIsCarriedOut(t *testing.T) {
 	const size, n, elem = 8, 1 << 10, 4 << 10
-	carriedOut := map[string]func(c Choices) any{
-		"all_reduce": func(c Choices) any { return c.AllReduce(1, size, n, elem, false) },
-		"all_gather": func(c Choices) any { return c.AllGather(nil, 1, EqualBlocks(size, n), elem) },
-		"reduce_scatter": func(c Choices) any {
+	carriedOut := map[string]func(c Planner) any{
+		"all_reduce": func(c Planner) any { return c.AllReduce(1, size, n, elem, false) },
+		"all_gather": func(c Planner) any { return c.AllGather(nil, 1, EqualBlocks(size, n), elem) },
+		"reduce_scatter": func(c Planner) any {
 			p, _ := c.ReduceScatter(nil, 1, EqualBlocks(size, n), elem, false, choice.Any)
 			return p
 		},
-		"reduce":     func(c Choices) any { return c.Reduce(6, size, n, elem, 0, false) },
-		"broadcast":  func(c Choices) any { return c.Broadcast(3, size, n, elem, 0) },
-		"all_to_all": func(c Choices) any { return c.AllToAll(1, size, n, elem, 0) },
-		"gather":     func(c Choices) any { return c.Gather(2, size, n, elem, 0) },
-		"scatter":    func(c Choices) any { return c.Scatter(2, size, n, elem, 0) },
-		"barrier":    func(c Choices) any { return c.Barrier(1, size) },
-		"nodes":      func(c Choices) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
+		"reduce":     func(c Planner) any { return c.Reduce(6, size, n, elem, 0, false) },
+		"broadcast":  func(c Planner) any { return c.Broadcast(3, size, n, elem, 0) },
+		"all_to_all": func(c Planner) any { return c.AllToAll(1, size, n, elem, 0) },
+		"gather":     func(c Planner) any { return c.Gather(2, size, n, elem, 0) },
+		"scatter":    func(c Planner) any { return c.Scatter(2, size, n, elem, 0) },
+		"barrier":    func(c Planner) any { return c.Barrier(1, size) },
+		"nodes":      func(c Planner) any { return c.Rails(Placed(0, []int{0, 0, 1, 1}), n*elem) },
 	}
 	for _, line := range choice.Messages {
 		names := choice.Messages.Free(line.Op)
@@ -83,11 +83,11 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 		}
 		return blocks
 	}
-	nearby := NewChoices(choice.Near, nil)
-	ring, bothWays, pipelined := Ring{}.AllGather, Ring{BothWays: true}.AllGather, Ring{Longest: mostRingMessage}.ReduceScatter
+	nearby := NewPlanner(choice.Near, nil)
+	ring, bothWays, pipelined := Ring{}.AllGather, Ring{BothWays: true}.AllGather, Ring{Longest: choice.Network.RingMessage}.ReduceScatter
 	for _, c := range []struct {
 		name    string
-		choices Choices
+		planner Planner
 		lengths []int // in KiB
 		joined  int   // the most that is joined, in KiB
 		gather  func(Plan, int, []Range) Plan
@@ -112,16 +112,16 @@ func TestBlocksOfDifferentLengths(t *testing.T) {
 			}
 			blocks := blocks(c.lengths...)
 			for rank := range blocks {
-				got, joins := c.choices.AllGatherV(nil, rank, blocks, 1, c.joined*kilo)
+				got, joins := c.planner.AllGatherV(nil, rank, blocks, 1, c.joined*kilo)
 				if joins != c.joins || !slices.Equal(got, c.gather(nil, rank, blocks)) {
 					t.Errorf("rank %d gathers by %v, joined: %v", rank, got, joins)
 				}
-				got, joins = c.choices.ReduceScatter(nil, rank, blocks, 1, false, c.joined*kilo)
+				got, joins = c.planner.ReduceScatter(nil, rank, blocks, 1, false, c.joined*kilo)
 				want := c.scatter(nil, rank, blocks)
 				if joins == slices.Equal(want, PairwiseReduceScatter(nil, rank, blocks)) || !slices.Equal(got, want) {
 					t.Errorf("rank %d reduces by %v, joined: %v", rank, got, joins)
 				}
-				if got, joins = c.choices.ReduceScatter(nil, rank, blocks, 1, true, c.joined*kilo); joins ||
+				if got, joins = c.planner.ReduceScatter(nil, rank, blocks, 1, true, c.joined*kilo); joins ||
 					!slices.Equal(got, OrderedReduceScatter(nil, rank, blocks)) {
 					t.Errorf("rank %d reduces in order by %v, joined: %v", rank, got, joins)
 				}
@@ -137,7 +137,7 @@ func TestBothDirectionsAreUnderWay(t *testing.T) {
 		sent := map[int]int{}
 		for _, s := range p {
 			sent[s.To] += s.Send.Len() * elem
-			if ahead := sent[2] - sent[0]; s.From != 2-s.To || ahead < -2*mostMessage || ahead > 2*mostMessage {
+			if ahead := sent[2] - sent[0]; s.From != 2-s.To || ahead < -2*choice.Network.MostOneWay || ahead > 2*choice.Network.MostOneWay {
 				t.Fatalf("%v: %d bytes ahead", s, ahead)
 			}
 		}
