@@ -77,19 +77,16 @@ func (c *Collective) attach() error {
 		}
 	}
 	g.here = at.Here()
-	var first Backend
 	if len(at.Members) == 1 {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
 		g.memory = &memory{local{g, team}}
-		first = g.memory
+		g.use(g.memory)
 	} else {
 		leastPiece, mostPiece := g.pieceSizes()
-		first = &stages{local: local{g, team}, layout: &hier.Layout{
+		g.use(&stages{local: local{g, team}, layout: &hier.Layout{
 			Nodes: at, Planner: g.messages.planner, Team: team, LeastPiece: leastPiece, MostPiece: mostPiece,
-		}}
+		}})
 	}
-	g.first.Store(&first)
-	g.Comm.OnFailure(first.Interrupt)
 	return nil
 }
 

@@ -1,11 +1,14 @@
 package core
 
+import "github.com/gorun/gorun/comm/internal/endpoint"
+
 // A Backend carries out collectives of a group.
 //
 // A group has the backend messages, which carries out every call, and usually another one, which is faster and takes
 // most of them: self if it has one member, memory if all members share memory, stages if some do. A new one (for GPUs, or
 // for a network with remote memory access) is made in attach, and takes what it can.
 type Backend interface {
+	endpoint.Backend // its methods concern what Run waits for, and does
 	// Takes reports whether Run carries out calls like c. It is the same on all members.
 	Takes(c *Collective) bool
 	// Run carries out c, whose turn has come. If it returns an error, the group fails with it. Only one goroutine at a
@@ -14,14 +17,16 @@ type Backend interface {
 	// Abandon ends the call that Run has returned an error for, or has not returned from: the caller's code has panicked.
 	// The group has failed.
 	Abandon()
-	// Interrupt ends what Run waits for, because the group has failed. It must not wait.
-	Interrupt()
 	// Compare returns an error if another member has made other calls, as far as that is known here. No call is under way.
 	Compare() error
-	// Moves returns a number that changes while a long call goes on.
-	Moves() uint64
 	// Close releases the backend's memory. No call is under way, and none follows.
 	Close()
+}
+
+// use makes b the group's first backend.
+func (g *Group) use(b Backend) {
+	g.first.Store(&b)
+	g.Comm.Attach(b)
 }
 
 // backend returns the backend that carries out c, whose turn has come.

@@ -24,7 +24,7 @@
 //
 // Locks of package comm and below are taken in this order: of a mesh or a Work; of what a process has once (worker); of
 // a group's order; of the heap of Alloc; of an endpoint, before which its writer takes a peer's; of a stream. So what an
-// endpoint calls with its mutex held (OnFailure, a stream's methods) takes no other lock, and waits for nothing.
+// endpoint calls with its mutex held (a backend, a stream's methods) takes no other lock, and waits for nothing.
 //
 // The package has more lines than a package here should have. All of them but p2p.go work on one Collective and the
 // Group that has its turn: a cut between them would make the fields of both public.

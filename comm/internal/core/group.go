@@ -68,8 +68,7 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	g.unattached = w.canShare(ranks)
 	g.noSharing.Store(!g.unattached)
 	if len(ranks) == 1 {
-		var first Backend = &self{local{g: g}}
-		g.first.Store(&first)
+		g.use(&self{local{g: g}})
 	}
 	w.Heap.Retain()
 	return g, nil

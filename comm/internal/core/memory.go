@@ -13,7 +13,7 @@ type local struct {
 	team *shm.Team // nil: there is only this one
 }
 
-// Interrupt implements Backend.
+// Interrupt implements endpoint.Backend.
 func (l *local) Interrupt() {
 	if l.team != nil {
 		l.team.Alert()
@@ -35,7 +35,7 @@ func (l *local) Compare() error {
 	return l.g.teamFailure(l.team.CompareAll())
 }
 
-// Moves implements Backend.
+// Moves implements endpoint.Backend.
 func (l *local) Moves() uint64 {
 	if l.team == nil {
 		return 0

@@ -20,7 +20,7 @@ type messages struct {
 // Takes implements Backend.
 func (m *messages) Takes(*Collective) bool { return true }
 
-// Interrupt implements Backend. The communicator ends what waits.
+// Interrupt implements endpoint.Backend. The communicator ends what waits.
 func (m *messages) Interrupt() {}
 
 // Abandon implements Backend. It ends what the pipeline has under way.
@@ -29,7 +29,7 @@ func (m *messages) Abandon() { _ = m.pipeline.End() }
 // Compare implements Backend. The communicator compares.
 func (m *messages) Compare() error { return nil }
 
-// Moves implements Backend. The communicator counts.
+// Moves implements endpoint.Backend. The communicator counts.
 func (m *messages) Moves() uint64 { return 0 }
 
 // Close implements Backend.

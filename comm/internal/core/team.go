@@ -32,14 +32,6 @@ func (g *Group) TeamOfAll() bool {
 	return is
 }
 
-// Moves is a number that changes while a long collective in shared memory, or a stage of one, goes on.
-func (g *Group) Moves() uint64 {
-	if b := g.first.Load(); b != nil {
-		return (*b).Moves()
-	}
-	return 0
-}
-
 // worldRank returns the world rank of a rank of the team.
 func (g *Group) worldRank(rank int) int {
 	return g.Ranks[g.here[rank]]

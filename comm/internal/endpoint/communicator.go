@@ -31,7 +31,7 @@ type communicator struct {
 	monitor    *monitor                 // of this rank
 	monitored  uint64                   // the collective that another member monitors
 	err        *diagnosis.Failure
-	onFailure  func()    // called when err is set, with the mutex held
+	backend    Backend   // nil: there is only the endpoint
 	failed     time.Time // since when err
 	closed     bool
 	abandoned  []string                   // the operations that Abandoned returns
@@ -43,6 +43,7 @@ type communicator struct {
 	closedBy   map[int]*diagnosis.Failure // members that have closed the communicator
 
 	collectives, transfers flight.Recorder
+	seen                   struct{ seq, moves uint64 } // the collective under way when a rank asked last, and its moves; see progress
 	refused                string // why this rank did not make its last call that was wrong in itself, at refusedAt
 	refusedAt              time.Time
 
@@ -105,13 +106,31 @@ func (c *Communicator) Go(f func()) {
 	in.unlock()
 }
 
-// OnFailure has f called when the communicator fails, or now if it has. f must not wait.
-func (c *Communicator) OnFailure(f func()) {
+// A Backend carries out collectives beside messages. Its methods are called with the mutex held: they take no other lock,
+// and wait for nothing.
+type Backend interface {
+	// Interrupt ends what collectives wait for, because the communicator has failed.
+	Interrupt()
+	// Moves returns a number that changes while a long collective goes on.
+	Moves() uint64
+}
+
+// Attach says that b carries out collectives of c.
+func (c *Communicator) Attach(b Backend) {
 	in := c.lock()
 	defer in.unlock()
-	if c.onFailure = f; c.err != nil && !c.closed {
-		f()
+	if c.backend = b; c.err != nil && !c.closed {
+		b.Interrupt()
 	}
+}
+
+// moves returns a number that changes when a collective begins, moves bytes, or ends.
+func (c *communicator) moves() uint64 {
+	n := c.collectives.Moves()
+	if c.backend != nil {
+		n += c.backend.Moves()
+	}
+	return n
 }
 
 // Refused says that this rank does not make a call because of what text says, for those who wait for it.

@@ -94,8 +94,8 @@ func (c *communicator) stop(f *diagnosis.Failure) bool {
 	c.err, c.failed = f, time.Now()
 	c.unusable.Store(true)
 	c.cancel()
-	if c.onFailure != nil {
-		c.onFailure()
+	if c.backend != nil {
+		c.backend.Interrupt()
 	}
 	c.queues.CancelAll()
 	for _, r := range c.members {

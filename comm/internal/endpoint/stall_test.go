@@ -58,6 +58,41 @@ func TestQuestionsAreAnsweredByTheReader(t *testing.T) {
 	})
 }
 
+// counter is a backend whose collective goes on as a test says.
+type counter struct{ n uint64 }
+
+func (c *counter) Moves() uint64 { return c.n }
+func (c *counter) Interrupt()    {}
+
+// TestProgressIsTold: who asks again learns whether the collective has gone on meanwhile, by messages or otherwise.
+func TestProgressIsTold(t *testing.T) {
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
+		backend := new(counter)
+		comm.Attach(backend)
+		begin := func(seq uint64) {
+			if err := comm.Begin(seq, call.Call{Kind: 7}, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin(1)
+		for i, c := range []struct {
+			happens func()
+			want    string
+		}{
+			{func() {}, "it is in ReduceScatterV #1, which began"},
+			{func() {}, "it is in ReduceScatterV #1, which makes no progress, and began"},
+			{func() { comm.ep.mu.Lock(); backend.n++; comm.ep.mu.Unlock() }, "it is in ReduceScatterV #1, which makes progress, and began"},
+			{func() { comm.Moved(1, 5, 5) }, "it is in ReduceScatterV #1, which makes progress, and began"},
+			{func() { comm.End(1, nil); begin(2) }, "it is in ReduceScatterV #2, which began"},
+		} {
+			c.happens()
+			if got := answerTo(t, conn, 1, 1).Activity.Text; got != c.want {
+				t.Errorf("question %d: it says %q, want %q", i+1, got, c.want)
+			}
+		}
+	})
+}
+
 func TestWaitsAreToldAlong(t *testing.T) {
 	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 		r := comm.Recv(0, 5, 0, call.Call{Kind: 2}, nil)

@@ -14,7 +14,7 @@ func (e *Endpoint) Moves() uint64 {
 	defer in.unlock()
 	sum := uint64(len(e.comms))
 	for _, c := range e.comms {
-		sum += c.collectives.Moves() + c.transfers.Moves()
+		sum += c.moves() + c.transfers.Moves()
 	}
 	return sum
 }

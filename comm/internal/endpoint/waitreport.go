@@ -86,7 +86,7 @@ func (e *state) activity(c *communicator) diagnosis.Activity {
 	all := slices.SortedFunc(maps.Values(e.comms), func(a, b *communicator) int { return cmp.Compare(a.id, b.id) })
 	for _, in := range append([]*communicator{c}, all...) {
 		if r := in.collectives.Latest(); r.IsUnderWay() {
-			return diagnosis.Since(now, r.Began, "it is in %s%s, which began", nameOf(r.Call, r.Seq), in.where(c))
+			return diagnosis.Since(now, r.Began, "it is in %s%s, which %sbegan", nameOf(r.Call, r.Seq), in.where(c), in.progress(r.Seq))
 		}
 	}
 	for _, s := range e.stalls {
@@ -107,6 +107,19 @@ func (e *state) activity(c *communicator) diagnosis.Activity {
 		return diagnosis.Since(now, last.Began, "its last call was %s, started", nameOf(last.Call, last.Seq))
 	}
 	return diagnosis.Since(now, last.Ended, "its last call was %s, which ended", nameOf(last.Call, last.Seq))
+}
+
+// progress says whether collective seq, which is under way, has gone on since a rank asked last, if one has asked.
+func (c *communicator) progress(seq uint64) (text string) {
+	last := c.seen
+	c.seen.seq, c.seen.moves = seq, c.moves()
+	switch {
+	case last.seq != seq:
+		return ""
+	case last.moves != c.seen.moves:
+		return "makes progress, and "
+	}
+	return "makes no progress, and "
 }
 
 // where names the group of c in a report about asked. It is empty if that is the same group.

@@ -65,9 +65,6 @@ func (p *Process) isOver() bool {
 func (p *Process) moves() (sum uint64) {
 	for _, w := range p.open() {
 		sum += w.Endpoint.Moves()
-		for _, g := range w.Groups() {
-			sum += g.Moves()
-		}
 	}
 	return sum
 }
