@@ -23,6 +23,13 @@ struct call {
 	int *found;
 };
 
+/* The descriptors of package comm, by their numbers: descriptors.Entry of Go. */
+enum { MOST_DESCRIPTORS = 1 << 16 };
+struct descriptor {
+	uint64_t device, inode;
+};
+extern struct descriptor owned[MOST_DESCRIPTORS];
+
 /* What the function of gorun_set_poll returns; 0 if there is none, or this is another thread. */
 int poll_now(void);
 int has_poll(void);

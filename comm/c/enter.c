@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "call.h"
 #include "enter.h"
@@ -45,7 +47,19 @@ int refuse(const char *op, const char *what) { return fail(GORUN_ERR_ARGUMENT, o
 /* Go's other threads are not in a forked child, so nothing there may enter Go. */
 static volatile int forked;
 
-static void in_child(void) { forked = 1; }
+/* A child closes what is in this list, and still the same file. */
+struct descriptor owned[MOST_DESCRIPTORS];
+
+static void in_child(void)
+{
+	if (forked)
+		return;
+	forked = 1;
+	struct stat now;
+	for (int fd = 0; fd < MOST_DESCRIPTORS; fd++)
+		if (owned[fd].inode != 0 && fstat(fd, &now) == 0 && now.st_dev == owned[fd].device && now.st_ino == owned[fd].inode)
+			close(fd);
+}
 
 /* Go's runtime begins when the library is loaded, so forks before gorun_init count. */
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }

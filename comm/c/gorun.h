@@ -9,7 +9,7 @@
  *
  * Calls may come from any thread. All members of a group make its collectives in the same order. Loading the library
  * starts threads of Go's runtime, and handlers of SIGPIPE, SIGURG and the signals of crashes. Nothing else happens before
- * gorun_init. In a child that is forked once the library is loaded, every call fails.
+ * gorun_init. In a child that is forked once the library is loaded, every call fails, and its descriptors are closed.
  *
  * Names that begin with gorun_i start an operation. gorun_wait or a gorun_test that finds it done ends its work.
  */

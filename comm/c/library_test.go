@@ -2,7 +2,9 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -73,6 +76,39 @@ func TestPrograms(t *testing.T) {
 				if !bytes.Contains(out, []byte(line)) {
 					t.Errorf("no %q in\n%s", line, out)
 				}
+			}
+		})
+	}
+}
+
+// TestFork: a forked child that outlives its parent does not keep the parent's death from the other ranks.
+func TestFork(t *testing.T) {
+	program := compile(t, testkit.Library(t, "../.."), "fork")
+	for _, settings := range []string{"shm", "tcp", "tcp GORUN_COMM_CONNECTIONS=3"} {
+		transport, more, _ := strings.Cut(settings, " ")
+		t.Run(settings, func(t *testing.T) {
+			t.Parallel()
+			input, keep := testkit.Pipe(t)
+			method := "file://" + filepath.Join(t.TempDir(), "meet")
+			var ranks [2]*exec.Cmd
+			var out [2]bytes.Buffer
+			for i := range ranks {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				ranks[i] = exec.CommandContext(ctx, program, method, transport)
+				ranks[i].Env = append(os.Environ(), fmt.Sprint("RANK=", i), more)
+				ranks[i].Stdin, ranks[i].Stdout, ranks[i].Stderr = input, &out[i], &out[i]
+				if err := ranks[i].Start(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := ranks[0].Wait(); err != nil {
+				t.Errorf("rank 0: %v\n%s", err, &out[0])
+			}
+			_ = keep.Close() // the child ends
+			_ = ranks[1].Wait()
+			if state := ranks[1].ProcessState; state.String() != "signal: killed" {
+				t.Errorf("rank 1: %v\n%s", state, &out[1])
 			}
 		})
 	}

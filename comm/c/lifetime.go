@@ -20,7 +20,12 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/descriptors"
 )
+
+func init() {
+	descriptors.Keep(unsafe.Slice((*descriptors.Entry)(unsafe.Pointer(&C.owned[0])), C.MOST_DESCRIPTORS))
+}
 
 var version = sync.OnceValue(func() *C.char {
 	if info, ok := debug.ReadBuildInfo(); ok {

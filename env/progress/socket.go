@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 // Socket is where the worker with this progress file answers questions.
@@ -122,6 +124,7 @@ func Serve(file string, answer func(stacks bool) *Status) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	descriptors.OwnConn(l)
 	l.SetUnlinkOnClose(false) // the name may be another file's by then
 	s := &Server{path: path, listener: l, answer: answer}
 	s.serving.Go(s.serve)
@@ -149,6 +152,7 @@ func (s *Server) serve() {
 		case err != nil:
 			time.Sleep(acceptDelay)
 		default:
+			descriptors.OwnConn(conn)
 			_ = conn.SetDeadline(time.Now().Add(clientTimeout))
 			s.reply(conn)
 			_ = conn.Close()

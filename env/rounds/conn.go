@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"strings"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 // A Conn is a worker's connection to its agent. Next is for one goroutine, and the others for any.
@@ -25,6 +27,7 @@ func Connect(ctx context.Context, socket string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the agent: %w (GORUN_ROUND_SOCKET)", err)
 	}
+	descriptors.OwnConn(conn)
 	c := &Conn{conn: conn, reader: NewReader[Round](conn)}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()

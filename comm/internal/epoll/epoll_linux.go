@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 // A Set is a set of descriptors, for each of which the caller chooses an identifier. As long as a descriptor is in a set, sending to it
@@ -30,9 +32,10 @@ func New() (*Set, error) {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
+	descriptors.Own(fd)
 	s := &Set{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}
 	if s.raw, err = s.file.SyscallConn(); err != nil {
-		_ = s.file.Close()
+		_ = s.Close()
 		return nil, err
 	}
 	s.poll = s.collect
@@ -86,4 +89,7 @@ func (s *Set) collect(uintptr) bool {
 }
 
 // Close closes the set, and ends Wait.
-func (s *Set) Close() error { return s.file.Close() }
+func (s *Set) Close() error {
+	descriptors.Disown(s.fd)
+	return s.file.Close()
+}

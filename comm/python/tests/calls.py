@@ -3,6 +3,7 @@
 import array
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -20,6 +21,18 @@ def refused(text, function, *args):
         raise AssertionError("no error: " + text)
 
 
+def connections():
+    """The sockets and the shared memory of this process."""
+    files = []
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            files.append(os.readlink("/proc/self/fd/" + fd))
+        except FileNotFoundError:
+            pass  # that of the folder
+    return [f for f in files if f.startswith(("socket:", "/memfd:"))]
+
+
+own = connections()
 refused("what", gorun.init, "what")
 world = gorun.init()
 rank, size = world.rank, world.size
@@ -120,15 +133,19 @@ else:
     pair.barrier()
 world.barrier()
 
-# a fork
+# a fork: the child has the descriptors of the program and none of the library's, and only the parent goes on
+mine = os.open(__file__, os.O_RDONLY)
 child = os.fork()
 if child == 0:
     try:
         world.barrier()
     except gorun.ForkedError:
-        os._exit(0)
+        os._exit(not (connections() == own and os.read(mine, 3) == b'"""'))
     os._exit(1)
 assert os.waitpid(child, 0)[1] == 0
+assert len(connections()) > len(own)
+for more in ({}, {"preexec_fn": lambda: None}):  # without a fork, and with one
+    assert subprocess.run(["cat"], input=b"text", stdout=subprocess.PIPE, **more).stdout == b"text"
 world.barrier()
 assert str(rank) in gorun.flight() and "barrier" in world.explain("barrier", 0)
 

@@ -28,6 +28,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 const (
@@ -73,7 +75,7 @@ type Listener struct {
 
 // Listen returns a Listener for the connections of l. Its Close closes l.
 func Listen(l net.Listener, config Config) *Listener {
-	limit, ceiling := bounds(descriptors())
+	limit, ceiling := bounds(mostDescriptors())
 	if config.Limit > 0 {
 		limit = config.Limit
 	}
@@ -89,6 +91,7 @@ func Listen(l net.Listener, config Config) *Listener {
 		silent: newQueue(limit), spoken: newQueue(limit),
 	}
 	a.ceiling.Store(int64(ceiling))
+	descriptors.OwnConn(l)
 	deferAccept(l)
 	a.running.Go(a.run)
 	return a
@@ -150,6 +153,7 @@ func (l *Listener) run() {
 		switch {
 		case err == nil:
 			pause = firstPause
+			descriptors.OwnConn(conn)
 			l.enter(conn)
 		case errors.Is(err, net.ErrClosed):
 			return

@@ -8,6 +8,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 const (
@@ -27,6 +29,9 @@ func Connect(ctx context.Context, dial DialFunc, network, address string) (net.C
 		attempt, cancel := context.WithTimeout(ctx, jitter(timeout))
 		conn, err := dial(attempt, network, address)
 		cancel()
+		if err == nil {
+			descriptors.OwnConn(conn)
+		}
 		netErr, _ := errors.AsType[net.Error](err)
 		full := errors.Is(err, syscall.EAGAIN) // of a Unix socket
 		if err == nil || ctx.Err() != nil || !full && !HungUp(err) && (netErr == nil || !netErr.Timeout()) {

@@ -2,7 +2,7 @@
 
 package admission
 
-func descriptors() int { return 8192 }
+func mostDescriptors() int { return 8192 }
 
 // peek always reports data: the next read finds out.
 func peek(int) (speaks, gone bool) { return true, false }

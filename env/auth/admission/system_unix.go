@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// descriptors returns how many descriptors this process may have. The Go runtime has raised the soft limit to the hard limit;
+// mostDescriptors returns how many descriptors this process may have. The Go runtime has raised the soft limit to the hard limit;
 // child processes get the old soft limit.
-func descriptors() int {
+func mostDescriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 256 // what any system allows

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 // A Segment is memory that processes share.
@@ -38,6 +40,7 @@ func CreateNamed(name string, size int) (*Segment, error) {
 
 // Open maps fd, which another process may have made, as a segment of size bytes. The segment owns fd from now on, even if Open fails.
 func Open(fd, size int) (*Segment, error) {
+	descriptors.Own(fd)
 	s := &Segment{fd: fd}
 	err := s.check(size)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/transport"
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 // A Conn is a stream as a net.Conn, whose calls block.
@@ -48,6 +49,9 @@ func duplicate(socket *net.UnixConn) (fd int, err error) {
 	}
 	if failed := raw.Control(func(s uintptr) { fd, err = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil {
 		return -1, failed
+	}
+	if err == nil {
+		descriptors.Own(fd)
 	}
 	return fd, os.NewSyscallError("fcntl", err)
 }
@@ -110,6 +114,7 @@ func (c *Conn) sleep() error {
 		if err != nil {
 			return os.NewSyscallError("fcntl", err)
 		}
+		descriptors.Own(fd)
 		c.doorbells = os.NewFile(uintptr(fd), "doorbells")
 		raw, err := c.doorbells.SyscallConn()
 		if err != nil {

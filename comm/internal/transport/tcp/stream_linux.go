@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/descriptors"
 )
 
 // socket returns a stream over a duplicate of c's socket. c may then be closed.
@@ -26,6 +28,7 @@ func socket(c *net.TCPConn) (*stream, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
+	descriptors.Own(s.fd)
 	return s, nil
 }
 
