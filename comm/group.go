@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/objects"
 	"github.com/gorun/gorun/comm/internal/worker"
 )
 
@@ -17,47 +18,15 @@ import (
 // Split return a nil Group to ranks that are not members. A nil Group has no ranks: every call on it returns an
 // [ArgumentError], and Close does nothing.
 type Group struct {
-	core  *core.Group
-	world *worker.World
-
-	codec       Codec
-	objectLimit int
+	core   *core.Group
+	world  *worker.World
+	format objects.Format // of objects
 }
 
 // process is what this process keeps from one world to the next.
 var process = worker.New(func(g *core.Group) any { return flightOf(g) })
 
-func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
-	w, err := process.Open(&cfg.Config, met)
-	if err != nil {
-		return nil, err
-	}
-	return newGroup(w, w.All, cfg), nil
-}
-
-func newGroup(w *worker.World, g *core.Group, cfg config) *Group {
-	return &Group{
-		core: g, world: w, codec: cmp.Or(cfg.codec, defaultCodec), objectLimit: cmp.Or(cfg.objectLimit, DefaultObjectLimit),
-	}
-}
-
-// settings returns what a group made of g inherits from it.
-func (g *Group) settings() config {
-	return config{
-		Config: worker.Config{Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Planner().Tuning}},
-		codec:  g.codec, objectLimit: g.objectLimit,
-	}
-}
-
-// noGroup stands for a nil group: every call on it fails.
-var noGroup = &Group{core: core.NoGroup, codec: defaultCodec}
-
-func (g *Group) orNone() *Group {
-	if g == nil {
-		return noGroup
-	}
-	return g
-}
+func newGroup(w *worker.World, g *core.Group, f objects.Format) *Group { return &Group{g, w, f} }
 
 // untyped returns g below the API.
 func (g *Group) untyped() *core.Group {
@@ -202,13 +171,16 @@ func Split(ctx context.Context, parent *Group, color, key int) (*Group, error) {
 	return parent.part("Split", seq, "", members, parent.settings())
 }
 
+// settings returns what a group made of g inherits from it.
+func (g *Group) settings() config {
+	return config{Config: bootstrap.Config{Timeout: g.core.Timeout, Tuning: g.core.Planner().Tuning}, Objects: g.format}
+}
+
 // configOf returns the settings of a group that is made of g with opts.
 func (g *Group) configOf(opts []GroupOption) (config, error) {
 	cfg := g.settings()
-	for _, o := range opts {
-		o.set(&cfg)
-	}
-	return cfg, cfg.check()
+	setAll(&cfg, opts)
+	return cfg, cfg.Check()
 }
 
 // part makes the group of the members on which g's call of op, number seq, has agreed.
@@ -222,5 +194,5 @@ func (g *Group) member(op string, id uint64, members []int, cfg config) (*Group,
 	if err != nil {
 		return nil, fmt.Errorf("comm: %s: %w", op, err)
 	}
-	return newGroup(g.world, part, cfg), nil
+	return newGroup(g.world, part, cfg.Objects), nil
 }

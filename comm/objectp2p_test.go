@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun/gorun/comm/internal/objects"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -118,33 +119,11 @@ func TestObjectsAboveTheLimitAreNotReceived(t *testing.T) {
 	})
 }
 
-func FuzzOpenList(f *testing.F) {
-	testkit.WithoutRace(f)
-	f.Add([]byte{2, 1, 'a', 0})
-	f.Add([]byte{200, 200, 200, 200, 1})
-	f.Add(append([]byte{0x80, 0x80, 0x40}, make([]byte, 1<<20)...)) // a million objects of nothing
-	f.Fuzz(func(t *testing.T, b []byte) {
-		testkit.AllocatesAtMost(t, 0, func() {
-			list, err := openList(b)
-			total := list.count
-			for range list.count {
-				obj, good := list.next()
-				if total += len(obj); !good {
-					t.Errorf("%v has fewer objects than it says", b)
-				}
-			}
-			if err != nil && list.count != 0 || total > len(b) || len(list.rest) > 0 {
-				t.Errorf("%v was read as %v, %v", b, list, err)
-			}
-		})
-	})
-}
-
 // Whatever a peer sends in the place of an object, what is made of it is in proportion.
 func FuzzDecodeObject(f *testing.F) {
 	testkit.WithoutRace(f)
 	for _, v := range []any{nil, 1, "text", []byte("bytes"), []any{1, "two", nil}, map[string]any{"a": []int{1}}, shardOf(1)} {
-		b, err := defaultCodec.Marshal(v)
+		b, err := objects.CBOR.Marshal(v)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -156,7 +135,7 @@ func FuzzDecodeObject(f *testing.F) {
 		for _, into := range []func() any{
 			func() any { return new(any) }, func() any { return new(shard) }, func() any { return new([]string) }, func() any { return new(map[string][]int) },
 		} {
-			testkit.AllocatesAtMost(t, 256*len(b), func() { _ = defaultCodec.Unmarshal(b, into()) })
+			testkit.AllocatesAtMost(t, 256*len(b), func() { _ = objects.CBOR.Unmarshal(b, into()) })
 		}
 	})
 }

@@ -1,13 +1,11 @@
 package comm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -219,34 +217,6 @@ func TestObjectCallsThatDiffer(t *testing.T) {
 			return nil
 		})
 	}
-}
-
-// What a peer sends may be anything. It is refused before it takes memory.
-func TestBytesThatAreNoObject(t *testing.T) {
-	inWorldOf(t, 1, func(_ context.Context, g *Group) error {
-		for name, b := range map[string][]byte{
-			"nothing":              nil,
-			"long array":           {0x9b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-			"long map":             {0xba, 0x7f, 0xff, 0xff, 0xff},
-			"long text":            {0x7b, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 'a'},
-			"without end":          {0x9f, 1, 2, 0xff},
-			"deep":                 bytes.Repeat([]byte{0x81}, 1<<20),
-			"one and a half":       {1, 0x82},
-			"a key that is no key": {0xa1, 0x80, 1},
-		} {
-			var v any = "as before"
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			if err := g.decode(b, &v); err == nil || v != "as before" {
-				t.Errorf("%s: got %v, %v", name, v, err)
-			}
-			runtime.ReadMemStats(&after)
-			if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-				t.Errorf("%s: took %d bytes", name, n)
-			}
-		}
-		return nil
-	})
 }
 
 // jsonCodec counts what goes through it.

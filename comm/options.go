@@ -24,6 +24,15 @@ type GroupOption interface {
 	ofGroup()
 }
 
+// config is what options change.
+type config = worker.Config
+
+func setAll[O Option](c *config, opts []O) {
+	for _, o := range opts {
+		o.set(c)
+	}
+}
+
 type option func(*config)
 
 func (o option) set(c *config) { o(c) }
@@ -76,7 +85,7 @@ func WithTransport(t Transport) Option { return option(func(c *config) { c.Trans
 // GORUN_COMM_CONNECTIONS, or else "auto": that is one connection, or more to another machine if one would not use the
 // whole network. See "Several connections" in docs/comm.md.
 func WithConnections(n int) Option {
-	return option(func(c *config) { c.connections = strconv.Itoa(n) })
+	return option(func(c *config) { c.Streams = strconv.Itoa(n) })
 }
 
 // An Interface is the name of a network interface, such as eth1.
@@ -147,18 +156,18 @@ func (t Tuning) String() string { return t.rules.String() }
 // WithTuning overrules the choice of algorithms. The default is GORUN_COMM_TUNE. A world uses the tuning of rank 0.
 // For a group of [NewGroup] all ranks pass the same one.
 func WithTuning(t Tuning) GroupOption {
-	return groupOption{func(c *config) { c.Tuning, c.tuning = t.rules, "" }}
+	return groupOption{func(c *config) { c.Tuning, c.Rules = t.rules, "" }}
 }
 
 // WithCodec makes objects travel by c instead of CBOR. All ranks use the same codec.
 func WithCodec(c Codec) GroupOption {
-	return groupOption{func(cfg *config) { cfg.codec = c }}
+	return groupOption{func(cfg *config) { cfg.Objects.Codec = c }}
 }
 
 // WithObjectLimit limits the encoded size, in bytes, of what one rank passes to one call of the object functions. All
 // ranks have the same limit. 0 means [DefaultObjectLimit].
 func WithObjectLimit(bytes int) GroupOption {
-	return groupOption{func(c *config) { c.objectLimit = bytes }}
+	return groupOption{func(c *config) { c.Objects.Limit = bytes }}
 }
 
 // WithTLS encrypts everything that travels between machines, including the connections to rank 0's store, with keys

@@ -75,7 +75,7 @@ func TestARefusedCallIsToldToWhoWaits(t *testing.T) {
 						for r := range info {
 							info[r] = core.Peer{Host: "here", PID: os.Getpid()}
 						}
-						g, err := joined(r, info, tr, log)
+						g, err := memberOf(r, info, tr, log)
 						if err != nil {
 							t.Fatal(err)
 						}

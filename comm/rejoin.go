@@ -3,11 +3,7 @@ package comm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/gorun/gorun/comm/internal/worker"
 )
@@ -38,31 +34,11 @@ var ErrRoundOver = worker.ErrRoundOver
 // Where workers do not outlive a round, Rejoin returns a [NoRejoinError] with the last failure of a call, or of Init. If there was none, it
 // returns an [ArgumentError].
 func Rejoin(ctx context.Context) (*Group, error) {
-	end, err := process.BeginRejoin()
-	switch {
-	case errors.Is(err, worker.ErrCannotRejoin):
+	w, err := process.Rejoin(ctx, whyRejoin)
+	if errors.Is(err, worker.ErrCannotRejoin) {
 		return nil, noRejoin()
-	case err != nil:
-		return nil, &ArgumentError{Op: "Rejoin", Err: err}
 	}
-	defer end()
-	options := *initOptions.Load()
-	cfg := newConfig(options)
-	if err := process.Next(ctx, &cfg.Config, whyRejoin); err != nil {
-		return nil, fmt.Errorf("comm: Rejoin: %w", err)
-	}
-	return join(ctx, "Rejoin", options)
-}
-
-// initOptions are those of the last Init of a world of the round. Rejoin uses them again.
-var initOptions atomic.Pointer[[]Option]
-
-// setInitOptions makes Rejoin use the options of this Init. If they have the token of this round, it uses that of the next one.
-func setInitOptions(options []Option, token string) {
-	if token == os.Getenv("GORUN_TOKEN") {
-		options = append(slices.Clone(options), option(func(c *config) { c.Token = os.Getenv("GORUN_TOKEN") }))
-	}
-	initOptions.Store(&options)
+	return joined("Rejoin", w, err)
 }
 
 // whyRejoin says why this process ends its round, as far as it knows: in one line, and in the error file. missing are

@@ -69,7 +69,7 @@ func inMemory(t interface{ Fatalf(string, ...any) }, size int, program func(ctx 
 	errs := make([]error, size)
 	var wg sync.WaitGroup
 	for r := range size {
-		g, err := joined(r, make([]core.Peer, size), network.Transport(r), io.Discard)
+		g, err := memberOf(r, make([]core.Peer, size), network.Transport(r), io.Discard)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}

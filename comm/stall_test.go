@@ -323,7 +323,7 @@ func TestLongWaitsAreLogged(t *testing.T) {
 		}
 		w := &testWorld{t: t}
 		for r, tr := range transports["mem"](t, 4) {
-			g, err := joined(r, info, tr, log)
+			g, err := memberOf(r, info, tr, log)
 			if err != nil {
 				t.Fatal(err)
 			}

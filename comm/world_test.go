@@ -117,11 +117,19 @@ func newTestWorld(t testing.TB, trs []transport.Transport) *testWorld {
 	return newSharingWorld(t, trs, nil)
 }
 
-// joined is the group of ranks that have met, for rank r.
-func joined(r int, peers []core.Peer, tr transport.Transport, log io.Writer) (*Group, error) {
+// memberOf is the group of ranks that have met, for rank r.
+func memberOf(r int, peers []core.Peer, tr transport.Transport, log io.Writer) (*Group, error) {
 	met := metWorld(r, peers, slog.New(slog.NewTextHandler(log, nil)))
 	met.Transport = tr
 	return newWorld(testConfig(), met)
+}
+
+func newWorld(cfg config, met *bootstrap.World) (*Group, error) {
+	w, err := process.Open(&cfg, met)
+	if err != nil {
+		return nil, err
+	}
+	return newGroup(w, w.All, w.Objects), nil
 }
 
 // metWorld is what rank r knows of ranks that have met, but for how it reaches them.

@@ -267,6 +267,12 @@ func (t *Transfer) Probed() Status {
 // Message returns the message that t, a RecvObjects, has received.
 func (t *Transfer) Message() []byte { return t.op.Message() }
 
+// TooMany returns the error of t, a RecvObjects into fewer objects than it has received.
+func (t *Transfer) TooMany(objects, room int) error {
+	source, _, _ := t.op.Received()
+	return t.failed(&matching.TruncateError{Source: source, Got: objects, Room: room})
+}
+
 // About returns err as an error about the objects of rank, or nil if err is nil.
 func (t *Transfer) About(rank int, err error) error {
 	if err == nil {

@@ -7,46 +7,64 @@ import (
 	"os"
 	"time"
 
-	"github.com/gorun/gorun/comm/internal/affinity"
 	"github.com/gorun/gorun/comm/internal/bootstrap"
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
-	"github.com/gorun/gorun/comm/store"
 	"github.com/gorun/gorun/env"
 )
 
-// A Binding says what of a process is bound to its processors.
-type Binding uint8
-
-// The bindings.
-const (
-	BindAuto Binding = iota // all its threads, from Join on
-	BindCall                // the thread that is in a call
-	BindNone
-)
-
-// Config says how a process joins a world.
-type Config struct {
-	bootstrap.Config
-	ChunkSize     int           // how many bytes of a message of a plan travel at once; 0: choice.ChunkSize
-	NotifyTimeout time.Duration // see endpoint.Options.News
-	FlightOnQuit  bool          // SIGQUIT prints the flight recorders
-	Poll          func() error  // see core.World
-	CheckBuffers  bool          // see core.World
-	Binding       Binding       // to the processors of which the agent has told this process
-
-	// OpenStore returns the store in which ranks of a round meet; nil: they meet elsewhere. It is called for each round.
-	OpenStore func(ctx context.Context) (store.Store, error)
+// Init joins a world for the first time, or after the one before has been closed. set changes what NewConfig returns.
+func (p *Process) Init(ctx context.Context, set func(*Config)) (*World, error) {
+	cfg := NewConfig(set)
+	rejoins, err := p.connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if rejoins {
+		p.setRejoinConfig(set, cfg.Token)
+	}
+	return p.join(ctx, "Init", cfg)
 }
 
-// isOfRound reports whether the world is the one that the environment describes: the world of the round.
-func (c *Config) isOfRound() bool { return c.Method == "env://" && c.Store == nil && !c.Ranked }
+// setRejoinConfig makes Rejoin use the settings of this Init. If they have the token of this round, it uses that of the next one.
+func (p *Process) setRejoinConfig(set func(*Config), token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set = set
+	if token == os.Getenv("GORUN_TOKEN") {
+		p.set = func(c *Config) {
+			set(c)
+			c.Token = os.Getenv("GORUN_TOKEN")
+		}
+	}
+}
 
-// Connect connects this process to its agent, unless it is connected, or cannot rejoin after the world of cfg. It
+// A JoinError says that a process has not joined a world.
+type JoinError struct {
+	Err     error // that of [bootstrap.Join], or a [membership.OverError], or what has failed
+	OfRound bool  // the world is one of the round
+}
+
+func (e *JoinError) Error() string { return e.Err.Error() }
+func (e *JoinError) Unwrap() error { return e.Err }
+
+// join joins the world of cfg, for op. Its error is a JoinError unless cfg is wrong.
+func (p *Process) join(ctx context.Context, op string, cfg *Config) (*World, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, &core.Error{Kind: core.BadArgument, Op: op, Err: err}
+	}
+	w, err := p.meet(ctx, cfg)
+	if err != nil {
+		return nil, &JoinError{err, p.rejoins(cfg)}
+	}
+	return w, nil
+}
+
+// connect connects this process to its agent, unless it is connected, or cannot rejoin after the world of cfg. It
 // reports whether it can.
-func (p *Process) Connect(ctx context.Context, cfg *Config) (rejoins bool, err error) {
+func (p *Process) connect(ctx context.Context, cfg *Config) (rejoins bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	socket := os.Getenv("GORUN_ROUND_SOCKET")
@@ -64,18 +82,17 @@ func (p *Process) Connect(ctx context.Context, cfg *Config) (rejoins bool, err e
 	return err == nil, err
 }
 
-// Rejoins reports whether this process can rejoin after the world of cfg.
-func (p *Process) Rejoins(cfg *Config) bool { return cfg.isOfRound() && p.membership() != nil }
+// rejoins reports whether this process can rejoin after the world of cfg.
+func (p *Process) rejoins(cfg *Config) bool { return cfg.isOfRound() && p.membership() != nil }
 
-// Join joins the world of cfg. Its error is that of [bootstrap.Join], or a [membership.OverError], or wraps what has
-// failed.
-func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
+// meet meets the other ranks of the world of cfg, and opens it.
+func (p *Process) meet(ctx context.Context, cfg *Config) (*World, error) {
 	bindCall, err := cfg.bind()
 	if err != nil {
 		return nil, err
 	}
 	during, cancel := ctx, context.CancelFunc(func() {})
-	if p.Rejoins(cfg) {
+	if p.rejoins(cfg) {
 		during, cancel = p.membership().Round().During(ctx)
 	}
 	defer cancel()
@@ -87,7 +104,7 @@ func (p *Process) Join(ctx context.Context, cfg *Config) (*World, error) {
 		return err
 	})
 	if err != nil {
-		if p.Rejoins(cfg) {
+		if p.rejoins(cfg) {
 			err = cmp.Or(awaitOver(during, err), err)
 		}
 		return nil, err
@@ -131,49 +148,6 @@ func (c *Config) meet(ctx context.Context) (*bootstrap.World, error) {
 	return bootstrap.Join(ctx, cfg)
 }
 
-// polled calls f, and Poll as long as f has not returned. If Poll returns an error, the context of f ends.
-func (c *Config) polled(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	if c.Poll == nil {
-		return f(ctx)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err = f(ctx)
-	}()
-	polling := endpoint.Await(endpoint.WithPoll(context.WithoutCancel(ctx), c.Poll), done)
-	if polling == nil {
-		return err
-	}
-	cancel()
-	if <-done; err == nil { // it has been faster
-		return nil
-	}
-	return polling
-}
-
-// bind binds this process to its share of the processors, if its agent has told it one: then several ranks are on this machine.
-// With BindCall it returns what binds a call.
-func (c *Config) bind() (call func() func(), err error) {
-	share := os.Getenv(affinity.Variable)
-	switch c.Binding {
-	case BindAuto:
-		err = affinity.Bind(share)
-	case BindCall:
-		call, err = affinity.Calls(share)
-	case BindNone:
-	}
-	if wrong, ok := errors.AsType[*affinity.ShareError](err); ok {
-		return nil, &core.Error{Kind: core.BadArgument, Op: "Init", Err: wrong}
-	}
-	if err != nil { // ranks that are not bound are slower, and no worse
-		c.Log.Debug("comm: this rank is not bound to its processors", "error", err)
-	}
-	return call, nil
-}
-
 // awaitOver returns the end of the round if that is why a rank has not met the others, and otherwise nil. err is what the rank found. The
 // agent may not have said yet that the round is over, so awaitOver waits for that for a while.
 func awaitOver(during context.Context, err error) error {
@@ -194,7 +168,7 @@ func awaitOver(during context.Context, err error) error {
 // Open opens the world of ranks that have met.
 func (p *Process) Open(cfg *Config, met *bootstrap.World) (*World, error) {
 	met.ChunkSize = cmp.Or(cfg.ChunkSize, choice.ChunkSize)
-	rejoins := p.Rejoins(cfg)
+	rejoins := p.rejoins(cfg)
 	w := &World{
 		process: p,
 		World: core.NewWorld(met.WorldConfig, met.Transport, endpoint.Options{
@@ -202,7 +176,7 @@ func (p *Process) Open(cfg *Config, met *bootstrap.World) (*World, error) {
 		}),
 		leave: []func(){met.Leave},
 	}
-	w.Poll, w.CheckBuffers = cfg.Poll, cfg.CheckBuffers
+	w.Poll, w.CheckBuffers, w.Objects = cfg.Poll, cfg.CheckBuffers, cfg.Objects
 	if rejoins {
 		w.round = p.membership().Round()
 		w.WithDeath = w.withDeath

@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/core"
 )
 
-// detach makes w, which Next is about to close, leave its memory of Alloc to the next world.
+// detach makes w, which next is about to close, leave its memory of Alloc to the next world.
 func (p *Process) detach(w *World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,24 +7,42 @@ import (
 	"os"
 	"time"
 
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 	"github.com/gorun/gorun/env"
 )
 
-// ErrCannotRejoin is wrapped by the errors of [Process.BeginRejoin] where workers do not outlive a round.
+// ErrCannotRejoin is the error of [Process.Rejoin] where workers do not outlive a round.
 var ErrCannotRejoin = errors.New("this process cannot rejoin")
 
-// BeginRejoin begins what end ends: one call of Rejoin. It returns why this process cannot rejoin.
-func (p *Process) BeginRejoin() (end func(), err error) {
+// Rejoin ends the round, unless it is over, and joins the world of the next one. reason says why this process ends the
+// round, in one line, and which ranks have not come to it, if that is why; failure is nil if no call has failed.
+func (p *Process) Rejoin(ctx context.Context, reason func(failure error) (why string, missing []int)) (*World, error) {
+	end, err := p.beginRejoin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	p.mu.Lock()
+	set := p.set
+	p.mu.Unlock()
+	if err := p.next(ctx, NewConfig(set), reason); err != nil {
+		return nil, err
+	}
+	return p.join(ctx, "Rejoin", NewConfig(set)) // the environment is that of the next round
+}
+
+// beginRejoin begins what end ends: one call of Rejoin. It returns why this process cannot rejoin.
+func (p *Process) beginRejoin() (end func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.rounds == nil:
 		return nil, ErrCannotRejoin
 	case p.rejoining:
-		return nil, errors.New("another call of it is under way")
+		return nil, &core.Error{Kind: core.BadArgument, Op: "Rejoin", Err: errors.New("another call of it is under way")}
 	}
 	p.rejoining = true
 	return func() {
@@ -50,10 +68,9 @@ func WhyNot() error {
 	}
 }
 
-// Next ends the round, unless it is over, waits for the next one until ctx ends or the timeout is over, closes the
-// worlds of this one, and sets the environment of the next one. reason says why the process ends the round, in one
-// line, and which ranks have not come to it, if that is why; failure is nil if no call has failed.
-func (p *Process) Next(ctx context.Context, cfg *Config, reason func(failure error) (why string, missing []int)) error {
+// next ends the round, unless it is over, waits for the next one until ctx ends or the timeout is over, closes the
+// worlds of this one, and sets the environment of the next one.
+func (p *Process) next(ctx context.Context, cfg *Config, reason func(failure error) (why string, missing []int)) error {
 	err := cfg.polled(ctx, func(ctx context.Context) error { return p.await(ctx, cfg, reason) })
 	if err != nil {
 		return err

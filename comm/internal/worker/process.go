@@ -2,8 +2,9 @@
 // next, and tells the agent of the process what it wants to know.
 //
 //   - process.go: what a process keeps from one world to the next
+//   - config.go: how it joins a world
 //   - join.go: joins a world
-//   - next.go: ends a round, and waits for the next one
+//   - next.go: ends a round, and joins the world of the next one
 //   - world.go: a world, its groups, and its end
 //   - death.go: what the agent says of ranks that have died
 //   - memory.go: memory of comm.Alloc outlives its world
@@ -28,9 +29,10 @@ type Process struct {
 	mu        sync.Mutex
 	rounds    *membership.Membership // nil: this process cannot rejoin
 	rejoining bool
-	worlds    []*World // those that are open, in the order in which they were opened
-	failure   error    // the last failure of a call on this round's worlds, or of joining them; nil: there was none
-	other     error    // the last failure of a call on other worlds, or of joining them; nil: there was none
+	set       func(*Config) // the settings of the last Init of a world of the round, which Rejoin uses again
+	worlds    []*World      // those that are open, in the order in which they were opened
+	failure   error         // the last failure of a call on this round's worlds, or of joining them; nil: there was none
+	other     error         // the last failure of a call on other worlds, or of joining them; nil: there was none
 
 	memory   heap.Detached // memory of Alloc from worlds that the next round has closed; the next world adopts it
 	attached []core.Peer   // processes that may have attached that memory

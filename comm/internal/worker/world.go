@@ -11,12 +11,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/membership"
+	"github.com/gorun/gorun/comm/internal/objects"
 )
 
 // A World is an open world of a [Process].
 type World struct {
 	*core.World
-	All *core.Group // of all ranks
+	All     *core.Group    // of all ranks
+	Objects objects.Format // how objects travel among them
 
 	process     *Process
 	leave       []func()          // undo what Join has done besides
