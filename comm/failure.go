@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
@@ -103,30 +102,11 @@ func failure(e *core.Error) error {
 // mismatch is e when members have called different things.
 func mismatch(e *core.Error, f *diagnosis.Failure) error {
 	m := &MismatchError{Op: e.Op, Seq: e.Seq}
-	for _, c := range f.Calls {
-		m.Calls = append(m.Calls, RankCall{Rank: c.Rank, Call: call.Describe(c.Call)})
+	calls, first, last := e.Differ(f)
+	for _, c := range calls {
+		m.Calls = append(m.Calls, RankCall(c))
 	}
-	if len(f.Calls) != 2 {
-		return m
-	}
-	a, b := &f.Calls[0], &f.Calls[1]
-	m.First, m.Last = min(a.Seq, b.Seq), min(a.Seq, b.Seq)
-	switch {
-	case f.Earlier || a.Seq != b.Seq:
-		m.First = min(f.Agreed+1, m.Last)
-		m.Calls[0].Call = fmt.Sprintf("#%d %s", a.Seq, m.Calls[0].Call)
-		m.Calls[1].Call = fmt.Sprintf("#%d %s", b.Seq, m.Calls[1].Call)
-	case a.Call != b.Call && m.Calls[0].Call == m.Calls[1].Call: // lengths of AllReduceCoalesced, for instance
-		m.Calls[0].Call += fmt.Sprintf(" with checksum %08x", a.Call.Detail)
-		m.Calls[1].Call += fmt.Sprintf(" with checksum %08x", b.Call.Detail)
-	case a.Call == b.Call:
-		elem := max(e.Group.WireSize(a.Call), 1)
-		m.Calls[0].Call += fmt.Sprintf(" expecting %d elements from rank %d", a.Bytes/elem, b.Rank)
-		m.Calls[1].Call += fmt.Sprintf(" sending %d elements to rank %d", b.Bytes/elem, a.Rank)
-	}
-	if a.Rank > b.Rank {
-		m.Calls[0], m.Calls[1] = m.Calls[1], m.Calls[0]
-	}
+	m.First, m.Last = first, last
 	return m
 }
 

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/gorun/gorun/comm/internal/mesh"
 )
 
 // A Mesh arranges the ranks of a group in dimensions with names, such as dp × tp × pp, in row-major order: the last
@@ -14,15 +15,7 @@ import (
 // coordinate. Its rank in that group is the coordinate.
 type Mesh struct {
 	shared *meshGroups
-	axes   []axis
-}
-
-// An axis is a dimension as one rank sees it.
-type axis struct {
-	name string
-	size int
-	step int // the distance between neighbours along the axis, in ranks of the group that is arranged
-	at   int // this rank's coordinate
+	axes   mesh.Axes
 }
 
 // NewMesh arranges the ranks of g in a shape, whose product is Size, with a name for every dimension. Every rank of g
@@ -31,7 +24,7 @@ func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh
 	if err := checkGroup("NewMesh", g); err != nil {
 		return nil, err
 	}
-	axes, err := arrange(g.Rank(), g.Size(), shape, names)
+	axes, err := mesh.Arrange(g.Rank(), g.Size(), shape, names)
 	if err != nil {
 		return nil, g.core.Refused(&ArgumentError{Op: "NewMesh", Err: err})
 	}
@@ -41,77 +34,45 @@ func NewMesh(ctx context.Context, g *Group, shape []int, names ...string) (*Mesh
 	}
 	m := &Mesh{shared: &meshGroups{parent: g, seq: seq, groups: map[string]*Group{}}, axes: axes}
 	for _, a := range axes {
-		if _, err := m.shared.group([]axis{a}); err != nil {
+		if _, err := m.shared.group(mesh.Axes{a}); err != nil {
 			return nil, errors.Join(err, m.Close())
 		}
 	}
 	return m, nil
 }
 
-// arrange returns the axes of a mesh as rank sees them.
-func arrange(rank, size int, shape []int, names []string) ([]axis, error) {
-	if len(shape) == 0 || len(shape) != len(names) {
-		return nil, fmt.Errorf("shape %v and names %q: want as many, and at least one", shape, names)
-	}
-	axes := make([]axis, len(shape))
-	places := 1
-	for i := len(shape) - 1; i >= 0; i-- {
-		n := shape[i]
-		if n < 1 || n > size/places {
-			return nil, fmt.Errorf("shape %v: want numbers whose product is Size = %d", shape, size)
-		}
-		if names[i] == "" || slices.Index(names, names[i]) < i {
-			return nil, fmt.Errorf("names %q: want every one different, and none empty", names)
-		}
-		axes[i] = axis{name: names[i], size: n, step: places, at: rank / places % n}
-		places *= n
-	}
-	if places != size {
-		return nil, fmt.Errorf("shape %v: want numbers whose product is Size = %d", shape, size)
-	}
-	return axes, nil
-}
-
 // Names are the names of m's dimensions.
 func (m *Mesh) Names() []string {
-	return each(m.all(), func(a axis) string { return a.name })
+	return m.all().Names()
 }
 
 // Shape is the number of ranks along each dimension.
 func (m *Mesh) Shape() []int {
-	return each(m.all(), func(a axis) int { return a.size })
+	return m.all().Shape()
 }
 
 // Coordinate is this rank's place along each dimension.
 func (m *Mesh) Coordinate() []int {
-	return each(m.all(), func(a axis) int { return a.at })
+	return m.all().Coordinate()
 }
 
 // all returns m's axes; a nil Mesh has none.
-func (m *Mesh) all() []axis {
+func (m *Mesh) all() mesh.Axes {
 	if m == nil {
 		return nil
 	}
 	return m.axes
 }
 
-func each[T any](axes []axis, of func(axis) T) []T {
-	all := make([]T, len(axes))
-	for i, a := range axes {
-		all[i] = of(a)
-	}
-	return all
-}
-
 // Group is this rank's group along the dimension called name. It is nil if m has no such dimension. Then the error of a
 // call on the group says which dimensions there are.
 func (m *Mesh) Group(name string) *Group {
-	i := slices.IndexFunc(m.all(), func(a axis) bool { return a.name == name })
-	if i < 0 {
+	along, err := m.all().Slice(name)
+	if err != nil {
 		m.noteUnknown(name)
 		return nil
 	}
-	g, _ := m.shared.group(m.axes[i : i+1]) // made by NewMesh
+	g, _ := m.shared.group(along) // made by NewMesh
 	return g
 }
 
@@ -121,18 +82,11 @@ func (m *Mesh) Slice(names ...string) (*Mesh, error) {
 	if err := m.check("Slice"); err != nil {
 		return nil, err
 	}
-	s := &Mesh{shared: m.shared}
-	for i, name := range names {
-		at := slices.Index(m.Names(), name)
-		if at < 0 || slices.Contains(names[:i], name) {
-			return nil, badArgument("Slice", "names %q: want different ones of %q", names, m.Names())
-		}
-		s.axes = append(s.axes, m.axes[at])
+	axes, err := m.axes.Slice(names...)
+	if err != nil {
+		return nil, &ArgumentError{Op: "Slice", Err: err}
 	}
-	if len(names) == 0 {
-		return nil, badArgument("Slice", "no names given: want some of %q", m.Names())
-	}
-	return s, nil
+	return &Mesh{m.shared, axes}, nil
 }
 
 // Flatten is the group of all ranks of m, in row-major order. For a slice of one dimension that is its Group. Flatten
@@ -186,30 +140,18 @@ func (m *Mesh) noteUnknown(name string) {
 }
 
 // group returns this rank's group across axes. All its ranks derive it from the one barrier of the mesh.
-func (s *meshGroups) group(axes []axis) (*Group, error) {
+func (s *meshGroups) group(axes mesh.Axes) (*Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := fmt.Sprintf("%q", (&Mesh{axes: axes}).Names())
+	name := fmt.Sprintf("%q", axes.Names())
 	if g := s.groups[name]; g != nil {
 		return g, nil
 	}
-	ranks := []int{s.parent.Rank()}
-	for _, a := range axes {
-		ranks[0] -= a.at * a.step
+	members := axes.Ranks(s.parent.Rank())
+	for i, r := range members {
+		members[i] = s.parent.WorldRank(r)
 	}
-	for _, a := range axes {
-		var wider []int
-		for _, r := range ranks {
-			for i := range a.size {
-				wider = append(wider, r+i*a.step)
-			}
-		}
-		ranks = wider
-	}
-	for i, r := range ranks {
-		ranks[i] = s.parent.WorldRank(r)
-	}
-	g, err := s.parent.part("NewMesh", s.seq, name, ranks, s.parent.settings())
+	g, err := s.parent.part("NewMesh", s.seq, name, members, s.parent.settings())
 	if err == nil {
 		s.groups[name] = g
 	}

@@ -7,37 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
-
-// Every rank is at one place, and counting the places row by row counts the ranks.
-func TestArrangeIsRowMajor(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		shape := rapid.SliceOfN(rapid.IntRange(1, 4), 1, 4).Draw(t, "shape")
-		names := []string{"a", "b", "c", "d"}[:len(shape)]
-		size := 1
-		for _, n := range shape {
-			size *= n
-		}
-		for rank := range size {
-			axes, err := arrange(rank, size, shape, names)
-			if err != nil {
-				t.Fatal(err)
-			}
-			count := 0
-			for i, a := range axes {
-				if a.at < 0 || a.at >= shape[i] || a.size != shape[i] || a.name != names[i] {
-					t.Fatalf("rank %d: %+v", rank, a)
-				}
-				count = count*a.size + a.at
-			}
-			if count != rank {
-				t.Fatalf("rank %d of %v is at %+v", rank, shape, axes)
-			}
-		}
-	})
-}
 
 func TestMeshGroups(t *testing.T) {
 	inWorldOf(t, 8, func(ctx context.Context, world *Group) error {

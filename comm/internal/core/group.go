@@ -202,8 +202,8 @@ func (g *Group) Pending() (names []string) {
 	return append(names, g.Comm.Pending()...)
 }
 
-// WireSize returns the bytes of an element in the messages of c.
-func (g *Group) WireSize(c call.Call) int {
+// wireSize returns the bytes of an element in the messages of c.
+func (g *Group) wireSize(c call.Call) int {
 	t, kernel, more := reduce.Type(c.Type), reduce.Sum, c.Reduce == call.CodePreMulSum || c.Reduce == call.CodeAvg
 	if c.Reduce > 0 && int(c.Reduce) < len(call.Basic) {
 		kernel = call.Basic[c.Reduce].Kernel
