@@ -91,12 +91,21 @@ const char *gorun_version(void) { return may_enter() ? goVersion() : ""; }
 
 int gorun_exit_code(void) { return forked ? 1 : goExitCode(); }
 
+static const gorun_options no_options;
+
 int gorun_init(const gorun_options *options, gorun_comm *world)
 {
 	NEEDS("init", world);
 	*world = 0;
-	static const gorun_options none;
-	return ENTER(goInit((gorun_options *)(options ? options : &none), world));
+	return ENTER(goInit((gorun_options *)(options ? options : &no_options), NULL, NULL, world));
+}
+
+int gorun_init_round_store(const gorun_options *options, gorun_open_function open, void *context, gorun_comm *world)
+{
+	NEEDS("init_round_store", open);
+	NEEDS("init_round_store", world);
+	*world = 0;
+	return ENTER(goInit((gorun_options *)(options ? options : &no_options), open, context, world));
 }
 
 int gorun_rejoin(gorun_comm *world)
@@ -151,6 +160,17 @@ int gorun_comm_split(gorun_comm parent, int color, int key, gorun_comm *comm)
 	*comm = 0;
 	return ENTER(goSplit(parent, color, key, comm));
 }
+
+int gorun_op_create(gorun_op_function function, void *context, const char *name, size_t block, int commutative, gorun_op *op)
+{
+	NEEDS("op_create", function);
+	NEEDS("op_create", name);
+	NEEDS("op_create", op);
+	*op = 0;
+	return ENTER(goOpCreate(function, context, (char *)name, block, commutative, op));
+}
+
+int gorun_op_free(gorun_op op) { return ENTER(goOpFree(op)); }
 
 static int (*poll)(void);
 static pthread_t poller;

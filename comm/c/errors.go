@@ -33,6 +33,9 @@ func fail(err error) C.int {
 	op, seq := place(err)
 	copyText(e.op[:], op)
 	e.seq = C.uint64_t(seq)
+	if function, ok := errors.AsType[*functionError](err); ok {
+		e.exit_code = C.int(function.code)
+	}
 	if death := deathOf(err); death != nil && death.ExitCode != 0 {
 		e.has_died = 1
 		if death.ExitCode < 0 {
@@ -62,6 +65,7 @@ func code(err error) C.int {
 		truncate *comm.TruncateError
 		noRejoin *comm.NoRejoinError
 		keys     *comm.MissingKeysError
+		function *functionError
 	)
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -76,6 +80,8 @@ func code(err error) C.int {
 		return C.GORUN_ERR_PEER
 	case errors.As(err, &abort):
 		return C.GORUN_ERR_ABORTED
+	case errors.As(err, &function):
+		return C.GORUN_ERR_FUNCTION
 	case errors.As(err, &mismatch):
 		return C.GORUN_ERR_MISMATCH
 	case errors.As(err, &deadlock):

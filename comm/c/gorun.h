@@ -49,13 +49,14 @@ enum gorun_code {
 	GORUN_ERR_MISSING_KEYS = -11, /* nobody has set a key of a store in time */
 	GORUN_ERR_FORKED = -12,       /* the process has been forked from one that has loaded the library */
 	GORUN_ERR_INTERRUPTED = -13,  /* the function of gorun_set_poll has ended the call */
-	GORUN_ERR_OTHER = -14
+	GORUN_ERR_OTHER = -14,
+	GORUN_ERR_FUNCTION = -15      /* a function that you have passed has failed */
 };
 
 typedef struct gorun_error {
 	int code;           /* of gorun_code */
 	int rank;           /* world rank at fault; -1: none is known */
-	int exit_code;      /* how its process has ended, if signal is 0 */
+	int exit_code;      /* how its process has ended, if signal is 0; or what a function that you have passed has returned */
 	int signal;         /* the signal that has ended it; 0: none is known */
 	int has_died;       /* exit_code and signal are known */
 	uint64_t seq;       /* number of the call among the collectives of its group; 0: it has none */
@@ -95,7 +96,8 @@ typedef enum gorun_op {
 	GORUN_LXOR,
 	GORUN_MINLOC,
 	GORUN_MAXLOC,
-	GORUN_AVG
+	GORUN_AVG,
+	GORUN_OP_OWN = 0x40000000 /* what gorun_op_create makes is greater */
 } gorun_op;
 
 /* What a receive has received. */
@@ -126,6 +128,13 @@ typedef struct gorun_store_functions {
 	int (*delete_key)(void *context, const char *key, int *was_set);
 } gorun_store_functions;
 
+/* Combines elements: sets each of count elements of acc to acc op in. Any thread calls it, with the context of gorun_op_create.
+ * If it does not return 0, the call fails, and so does its group. */
+typedef int (*gorun_op_function)(void *context, void *acc, const void *in, size_t count, gorun_type type);
+
+/* Opens the store in which the ranks of a round meet. The library closes it. */
+typedef int (*gorun_open_function)(void *context, gorun_store *store);
+
 /* How to join; zeros are the defaults. */
 typedef struct gorun_options {
 	const char *init_method; /* env://, tcp://host:port or file:///path; NULL: env:// */
@@ -151,6 +160,9 @@ int gorun_set_poll(int (*poll)(void));
 
 /* The world. gorun_init reads the environment as it is in C at that time. options may be NULL. */
 int gorun_init(const gorun_options *options, gorun_comm *world);
+/* Is gorun_init, but ranks meet in the store that open returns. Rank and size come from the environment. gorun_rejoin calls
+ * open again, once the environment is that of the next round. */
+int gorun_init_round_store(const gorun_options *options, gorun_open_function open, void *context, gorun_comm *world);
 int gorun_rejoin(gorun_comm *world); /* the world of the next round; the one before is closed */
 int gorun_close(gorun_comm comm);    /* closing a world closes its groups */
 int gorun_abort(gorun_comm comm, const char *reason);
@@ -162,6 +174,11 @@ int gorun_world_ranks(gorun_comm comm, int *ranks); /* as many as the group has 
 int gorun_comm_create(gorun_comm parent, const int *ranks, int n, gorun_comm *comm); /* all of parent call it; 0 if not a member */
 int gorun_comm_create_group(gorun_comm parent, const int *ranks, int n, const char *name, gorun_comm *comm); /* members alone */
 int gorun_comm_split(gorun_comm parent, int color, int key, gorun_comm *comm); /* negative color: 0 */
+
+/* A reduction of your own. It is associative, and has the same name on all ranks. If it is not commutative, it is applied in order
+ * of rank. block elements make one value. It may be freed once no call uses it. */
+int gorun_op_create(gorun_op_function function, void *context, const char *name, size_t block, int commutative, gorun_op *op);
+int gorun_op_free(gorun_op op);
 
 /* Collectives. */
 int gorun_barrier(gorun_comm comm);

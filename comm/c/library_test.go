@@ -50,6 +50,7 @@ func compile(t *testing.T, prefix, name string) (program string) {
 // TestPrograms runs a program for each family of calls under gorun.
 func TestPrograms(t *testing.T) {
 	prefix, gorun := testkit.Library(t, "../.."), gorun(t)
+	round2 := []string{"[0] round 2\n", "[1] round 2\n", "[2] round 2\n"}
 	for _, c := range []struct {
 		name, flags string
 		code        int
@@ -61,7 +62,10 @@ func TestPrograms(t *testing.T) {
 		{"customstore", "--nproc-per-node=3", 0, nil},
 		{"errors", "--nproc-per-node=3", 3, []string{"[0] comm: Barrier #3: ", "[2] comm: Barrier #3: ", "rank 1 (pid "}},
 		{"interrupt", "--nproc-per-node=2", 0, []string{"[0] interrupted\n", "[1] interrupted\n"}},
-		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1", 0, []string{"[0] round 2\n", "[1] round 2\n", "[2] round 2\n"}},
+		{"ops", "--nproc-per-node=4", 0, nil},
+		{"ops", "--nproc-per-node=3 --env=TRANSPORT=tcp", 0, nil},
+		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1", 0, round2},
+		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1 --env=ROUND_STORE=1", 0, round2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ func goVersion() *C.char { return version() }
 var bindings = map[string]comm.Binding{"auto": comm.BindAuto, "call": comm.BindCall, "none": comm.BindNone}
 
 //export goInit
-func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
+func goInit(o *C.gorun_options, open C.gorun_open_function, opaque unsafe.Pointer, world *C.gorun_comm) C.int {
 	takeEnvironment()
 	opts := []comm.Option{comm.WithFlightOnQuit(false), comm.WithBufferCheck()}
 	if o.init_method != nil {
@@ -55,6 +55,9 @@ func goInit(o *C.gorun_options, world *C.gorun_comm) C.int {
 			return fail(refuse("Init", "%d is no store, or one that has been closed", uint64(o.store)))
 		}
 		opts = append(opts, comm.WithStore(s))
+	}
+	if open != nil {
+		opts = append(opts, comm.WithRoundStore(opener(open, opaque)))
 	}
 	if o.transport != nil {
 		opts = append(opts, comm.WithTransport(comm.Transport(C.GoString(o.transport))))

@@ -1,6 +1,10 @@
 package main
 
-// #include "call.h"
+/*
+#include "call.h"
+
+static inline int call_open(gorun_open_function open, void *context, gorun_store *store) { return open(context, store); }
+*/
 import "C"
 
 import (
@@ -11,6 +15,21 @@ import (
 )
 
 var stores handles[comm.Store]
+
+// opener returns a function that makes open open a store, and takes it from C.
+func opener(open C.gorun_open_function, opaque unsafe.Pointer) func(context.Context) (comm.Store, error) {
+	return func(context.Context) (comm.Store, error) {
+		var n C.gorun_store
+		if code := C.call_open(open, opaque, &n); code != 0 {
+			return nil, &functionError{what: "gorun_init_round_store", code: int(code)}
+		}
+		s, ok := stores.remove(uint64(n))
+		if !ok {
+			return nil, noStore(n)
+		}
+		return s, nil
+	}
+}
 
 //export goStoreTCP
 func goStoreTCP(address, token *C.char, timeout C.double, to *C.gorun_store) C.int {

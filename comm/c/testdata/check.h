@@ -43,7 +43,7 @@ static inline void wants_error_at(int got, int code, const char *part, const cha
 static inline void begin(void)
 {
 	want(gorun_abi() == GORUN_ABI);
-	must(gorun_init(NULL, &world));
+	must(gorun_init(&(gorun_options){.transport = getenv("TRANSPORT")}, &world));
 	must(gorun_rank(world, &rank));
 	must(gorun_size(world, &size));
 }
