@@ -67,8 +67,9 @@ func (l *loop) diagnose(hung *death.Death) {
 			case <-l.startCtx.Done():
 			}
 		}
-		if hung != nil && report.Dump[hung.LocalRank] != 0 {
-			gang.Fail(hung.LocalRank, hung.Why, report.Dump[hung.LocalRank])
+		if hung != nil && report.Dumps[hung.LocalRank] {
+			d.hint = "" // its stacks are those that matter
+			gang.Fail(hung.LocalRank, hung.Why, syscall.SIGABRT)
 			hang.AwaitEnd(l.startCtx, hung.Pid, quitTimeout)
 		}
 		found <- d

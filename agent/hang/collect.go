@@ -21,8 +21,8 @@ type Report struct {
 	Doing []string // by worker, as the end of a sentence about it: "it was in main.step (train.go:42)"
 	Stack []string // by worker, if it is known: the program's functions, "step (train.py:42) < main (train.py:50)"
 	Hint  []string // by worker: how to see its stacks; empty: they are there, or there is no way
-	// Dump is, by worker, the signal on which the program prints its stacks and ends; 0: it has none, or they are known.
-	Dump []syscall.Signal
+	// Dumps says, by worker, whether the program prints its stacks on SIGABRT, and ends.
+	Dumps []bool
 }
 
 // FirstHint says how to see stacks that are missing; empty: none is, or there is no way.
@@ -58,7 +58,7 @@ func Collect(ctx context.Context, workers []Worker, dir string) (Report, error) 
 	var report Report
 	for _, f := range found {
 		report.Doing, report.Stack = append(report.Doing, f.doing), append(report.Stack, f.stack)
-		report.Hint, report.Dump = append(report.Hint, f.hint), append(report.Dump, f.dump)
+		report.Hint, report.Dumps = append(report.Hint, f.hint), append(report.Dumps, f.dumps)
 	}
 	if dir == "" {
 		return report, nil
@@ -78,8 +78,9 @@ type finding struct {
 	text    string // for its file
 	doing   string
 	stack   string
+	waiting bool // its stack is in a call that waits for other ranks
 	hint    string
-	dump    syscall.Signal
+	dumps   bool
 	flights []json.RawMessage
 }
 
@@ -116,51 +117,46 @@ func look(ctx context.Context, w Worker) finding {
 
 // lookInside finds the stacks of a program that does not tell them.
 func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, text string)) {
+	pid := programPid(w)
+	program := programOf(pid)
+	f.dumps = program != programOther && pid == w.Pid && !isSuspended(pid) && handles(pid, syscall.SIGABRT)
 	stacks, err := dumped(ctx, w)
 	if stacks != "" {
-		section("Stacks that it wrote on SIGUSR1", stacks)
-		f.setStack(pythonStack(stacks))
+		section("Stacks that it wrote on a signal", stacks)
+		f.setStack(pythonFrames(stacks))
 		return
 	}
 	if err != nil {
-		section("No stacks from SIGUSR1", err.Error())
+		section("No stacks on a signal", err.Error())
 	}
-	pid := programPid(w)
-	switch programOf(pid) {
+	switch program {
 	case programPython:
-		if pid == w.Pid && !isSuspended(pid) && handles(pid, syscall.SIGABRT) {
-			f.dump = syscall.SIGABRT // of faulthandler
-		}
 		if err == nil { // otherwise the program has the two lines of the hint already
 			f.hint = pythonHint
 		}
 		if stacks, err := pySpy(ctx, pid); err == nil {
 			section("Stacks (py-spy)", stacks)
-			f.setStack(pySpyStack(stacks))
+			f.setStack(pySpyFrames(stacks))
 		} else if !errors.Is(err, errNoPySpy) {
 			section("No stacks from py-spy", err.Error())
 		}
 	case programGo:
 		f.hint = goHint
-		if pid == w.Pid && !isSuspended(pid) { // or it prints nothing
-			f.dump = syscall.SIGQUIT
-		}
 	case programOther:
 	}
 }
 
 // How to see stacks.
 const (
-	pythonHint = "Python stacks are seen with py-spy on PATH, or with two lines of faulthandler in the program: see docs/hang.md"
-	goHint     = "a Go program that does not use package comm shows its stacks on SIGQUIT only, which ends it"
+	pythonHint = "Python stacks are seen if the program calls gorun.progress, or with py-spy on PATH: see docs/hang.md"
+	goHint     = "a Go program that does not use package comm shows its stacks on SIGABRT only, which ends it"
 )
 
-func (f *finding) setStack(stack string) {
-	if stack != "" {
-		f.stack, f.hint = stack, ""
+func (f *finding) setStack(frames []frame) {
+	if len(frames) > 0 {
+		f.stack, f.waiting, f.hint = inOneLine(frames), areWaiting(frames), ""
+		f.set(inOneLine(frames[:1]))
 	}
-	frame, _, _ := strings.Cut(stack, innerFirst)
-	f.set(frame)
 }
 
 func (f *finding) set(frame string) {

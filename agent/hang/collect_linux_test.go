@@ -83,7 +83,7 @@ func TestCollect(t *testing.T) {
 	}{
 		{"it was in main.step (train.go:7)", []string{"==== Stacks of goroutines", "its last call was Barrier #3", "==== Threads, as the kernel sees them\nprocess "}},
 		{"it was stopped by a signal (state T (stopped))", []string{"rank 11 (local rank 1)"}},
-		{"", []string{"==== Stacks that it wrote on SIGUSR1\nat the top\n"}},
+		{"", []string{"==== Stacks that it wrote on a signal\nat the top\n"}},
 		{"it was running (state R (running))", []string{"it has created the file for its stacks, and does not handle the signal"}},
 	}
 	check := func() (problems []string) {
@@ -185,7 +185,7 @@ func TestSuspended(t *testing.T) {
 	defer m.Close()
 	h := <-m.Hangs()
 	report, err := Collect(t.Context(), workers, t.TempDir())
-	if err != nil || h.Reason != "it does not answer gorun" || report.Doing[0] != "it was stopped by a signal (state T (stopped))" || report.Dump[0] != 0 {
+	if err != nil || h.Reason != "it does not answer gorun" || report.Doing[0] != "it was stopped by a signal (state T (stopped))" || report.Dumps[0] {
 		t.Errorf("%+v, %+v, %v", h, report, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -230,7 +230,7 @@ func TestDebuggerStopsWorker(t *testing.T) {
 func TestCollectOfNobody(t *testing.T) {
 	workers := newWorkers(t, 1)
 	workers[0].Pid = 1 << 30
-	if report, err := Collect(t.Context(), workers, t.TempDir()); err != nil || report.Dump[0] != 0 {
+	if report, err := Collect(t.Context(), workers, t.TempDir()); err != nil || report.Dumps[0] {
 		t.Errorf("%+v, %v", report, err)
 	}
 	AwaitEnd(t.Context(), workers[0].Pid, patience)

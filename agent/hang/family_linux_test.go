@@ -70,7 +70,7 @@ func TestEndedWorker(t *testing.T) {
 	workers[0].Pid = 0
 	dir := t.TempDir()
 	r, err := Collect(t.Context(), workers, dir)
-	if err != nil || r.Doing[0] != "" || r.Dump[0] != 0 {
+	if err != nil || r.Doing[0] != "" || r.Dumps[0] {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) > 0 {

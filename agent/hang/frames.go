@@ -49,11 +49,18 @@ func ownFrame(call, at string) string {
 	return name + " (" + path.Base(file) + ")"
 }
 
+// A frame is a function of Python in which a thread is.
+type frame struct {
+	function, path, line string
+}
+
 var (
 	// faulthandler's: File "train.py", line 7 in step
-	faultFrame = regexp.MustCompile(`File "([^"\n]*)", line (\d+) in (\S+)`)
+	faultFrame = regexp.MustCompile(`File "(?P<path>[^"\n]*)", line (?P<line>\d+) in (?P<function>\S+)`)
 	// py-spy's: step (train.py:7)
-	spyFrame = regexp.MustCompile(`(?m)^ +(\S+) \(([^()\n]*:\d+)\)$`)
+	spyFrame = regexp.MustCompile(`(?m)^ +(?P<function>\S+) \((?P<path>[^()\n]*):(?P<line>\d+)\)$`)
+	// where calls of torch are that wait for other ranks
+	waitingFile = regexp.MustCompile(`(^|/)torch/(distributed|autograd|nn/parallel)/`)
 )
 
 const (
@@ -61,30 +68,44 @@ const (
 	innerFirst = " < " // between them
 )
 
-// pythonStack is the functions of the current thread, the innermost first, in what Python's faulthandler writes.
-func pythonStack(stacks string) string {
+// pythonFrames returns the frames of the current thread, the innermost first, in what Python's faulthandler writes.
+func pythonFrames(stacks string) []frame {
 	if _, current, ok := strings.Cut(stacks, "\nCurrent thread "); ok {
 		stacks = current
 	}
 	stacks, _, _ = strings.Cut(stacks, "\n\n") // the next thread
-	var frames []string
-	for _, m := range faultFrame.FindAllStringSubmatch(stacks, maxFrames) {
-		frames = append(frames, m[3]+" ("+path.Base(m[1])+":"+m[2]+")")
-	}
-	return strings.Join(frames, innerFirst)
+	return framesIn(stacks, faultFrame)
 }
 
-// pySpyStack is the same for the main thread in what py-spy writes.
-func pySpyStack(stacks string) string {
+// pySpyFrames is the same for the main thread in what py-spy writes.
+func pySpyFrames(stacks string) []frame {
 	for thread := range strings.SplitSeq(stacks, "\nThread ") {
 		if strings.Contains(thread, "MainThread") {
 			stacks = thread
 			break
 		}
 	}
-	var frames []string
-	for _, m := range spyFrame.FindAllStringSubmatch(stacks, maxFrames) {
-		frames = append(frames, m[1]+" ("+path.Base(m[2])+")")
+	return framesIn(stacks, spyFrame)
+}
+
+func framesIn(stacks string, form *regexp.Regexp) (frames []frame) {
+	function, path, line := form.SubexpIndex("function"), form.SubexpIndex("path"), form.SubexpIndex("line")
+	for _, m := range form.FindAllStringSubmatch(stacks, maxFrames) {
+		frames = append(frames, frame{m[function], m[path], m[line]})
 	}
-	return strings.Join(frames, innerFirst)
+	return frames
+}
+
+// inOneLine is the functions of a stack: "step (train.py:7) < main (train.py:12)".
+func inOneLine(frames []frame) string {
+	var parts []string
+	for _, f := range frames {
+		parts = append(parts, f.function+" ("+path.Base(f.path)+":"+f.line+")")
+	}
+	return strings.Join(parts, innerFirst)
+}
+
+// areWaiting reports whether frames are those of a thread in a call of torch that waits for other ranks.
+func areWaiting(frames []frame) bool {
+	return len(frames) > 0 && waitingFile.MatchString(frames[0].path)
 }

@@ -32,15 +32,39 @@ func TestFrames(t *testing.T) {
 	for _, c := range []struct{ stacks, want string }{
 		{"", ""}, {"at the top\n", ""}, {python, "step (train.py:7) < <module> (train.py:12)"}, {"Thread 0x1 (most recent call first):\n  File \"a.py\", line 1 in f\n", "f (a.py:1)"},
 	} {
-		if got := pythonStack(c.stacks); got != c.want {
+		if got := inOneLine(pythonFrames(c.stacks)); got != c.want {
 			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
 		}
 	}
 	const spy = "Process 7: python3 train.py\nPython v3.11.7\n\nThread 8 (idle): \"Thread-1\"\n    wait (threading.py:3)\nThread 7 (idle): \"MainThread\"\n    step (train.py:7)\n    <module> (train.py:12)\n"
 	for _, c := range []struct{ stacks, want string }{{"", ""}, {spy, "step (train.py:7) < <module> (train.py:12)"}} {
-		if got := pySpyStack(c.stacks); got != c.want {
+		if got := inOneLine(pySpyFrames(c.stacks)); got != c.want {
 			t.Errorf("%q: %q, want %q", c.stacks, got, c.want)
 		}
+	}
+}
+
+// TestWaiting: a thread waits for other ranks if its innermost function is one of torch's that do.
+func TestWaiting(t *testing.T) {
+	const user = "  File \"/src/train.py\", line 9 in step\n"
+	at := func(path string) string { return "  File \"" + path + "\", line 197 in f\n" }
+	for text, want := range map[string]bool{
+		"":   false,
+		user: false,
+		at("/usr/lib/python3/dist-packages/torch/autograd/__init__.py") + user:            true,
+		at("/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py") + user: true,
+		at("/usr/lib/python3/dist-packages/torch/nn/parallel/distributed.py") + user:      true,
+		at("/usr/lib/python3/dist-packages/torch/utils/data/dataloader.py") + user:        false,
+		user + at("/usr/lib/python3/dist-packages/torch/autograd/__init__.py"):            false, // a hook
+		at("/home/me/mytorch/distributed/train.py") + user:                                false,
+	} {
+		if got := areWaiting(pythonFrames(text)); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
+	}
+	const spy = "Thread 7 (idle): \"MainThread\"\n    backward (torch/autograd/__init__.py:197)\n    <module> (train.py:12)\n"
+	if !areWaiting(pySpyFrames(spy)) {
+		t.Error("py-spy's names are not known")
 	}
 }
 

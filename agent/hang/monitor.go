@@ -263,7 +263,8 @@ func (m *Monitor) locate(members []member, c *clock, others bool) {
 	var looking sync.WaitGroup
 	for _, i := range late {
 		looking.Go(func() {
-			members[i].place = place{does: activityOf(ctx, m.workers[i], still), stack: look(ctx, m.workers[i]).stack}
+			does, found := activityOf(ctx, m.workers[i], still), look(ctx, m.workers[i])
+			members[i].place = place{stack: found.stack, waiting: found.waiting, does: does}
 		})
 	}
 	looking.Wait()

@@ -11,8 +11,9 @@ const (
 
 // A place is where a worker is.
 type place struct {
-	stack string // the program's functions, the innermost first; empty: not known
-	does  activity
+	stack   string // the program's functions, the innermost first; empty: not known
+	waiting bool   // the innermost is a call that waits for other ranks
+	does    activity
 }
 
 // oddOneOut returns the index of the worker that is elsewhere than all others, which wait for it; -1: there is no such worker. certain says
@@ -30,6 +31,9 @@ func oddOneOut(places []place) (index int, certain bool) {
 	case idle > 0 && idle < len(places):
 		return -1, false
 	}
+	if at := aloneOutside(places); at >= 0 {
+		return at, true
+	}
 	at := stackOf
 	for _, p := range places {
 		if p.stack == "" { // then the stacks of the others say nothing
@@ -37,6 +41,25 @@ func oddOneOut(places []place) (index int, certain bool) {
 		}
 	}
 	return loneIndex(places, at), false
+}
+
+// aloneOutside returns the index of the only worker whose stack is known and is in no call that waits for other ranks, if all others wait in
+// one; -1: there is none.
+func aloneOutside(places []place) int {
+	alone := -1
+	for i, p := range places {
+		switch {
+		case p.waiting && p.does == waits:
+		case p.waiting || p.stack == "" || alone >= 0:
+			return -1
+		default:
+			alone = i
+		}
+	}
+	if len(places) < 2 {
+		return -1
+	}
+	return alone
 }
 
 func stackOf(p place) any { return p.stack }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,8 +18,11 @@ import (
 	"github.com/gorun/gorun/launcher/proc"
 )
 
-// dumped returns the stacks that a worker writes itself, if it has created the file for them and handles SIGUSR1. The signal is sent to the
-// first process of the worker that handles it.
+// dumpSignals are those on which workers write their stacks: the one of gorun.progress of Python, and the one of programs that do so themselves.
+var dumpSignals = []syscall.Signal{progress.StacksSignal, syscall.SIGUSR1}
+
+// dumped returns the stacks that a worker writes itself, if it has created the file for them and handles a signal for that. The signal is
+// sent to the first process of the worker that handles it.
 func dumped(ctx context.Context, w Worker) (string, error) {
 	path := progress.Stacks(w.File)
 	info, err := os.Lstat(path)
@@ -30,19 +32,31 @@ func dumped(ctx context.Context, w Worker) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a regular file", path)
 	}
-	processes := processesOf(w)
-	at := slices.IndexFunc(processes, func(pid int) bool { return handles(pid, syscall.SIGUSR1) })
-	if at < 0 {
+	pid, sig := dumper(w)
+	if pid == 0 {
 		return "", errors.New("it has created the file for its stacks, and does not handle the signal")
 	}
-	if isSuspended(processes[at]) {
+	if isSuspended(pid) {
 		return "", errors.New("it is suspended")
 	}
 	before := info.Size()
-	if err := syscall.Kill(processes[at], syscall.SIGUSR1); err != nil {
+	if err := syscall.Kill(pid, sig); err != nil {
 		return "", err
 	}
 	return growth(ctx, path, before)
+}
+
+// dumper returns the process of a worker that handles one of the signals; 0: there is none.
+func dumper(w Worker) (pid int, sig syscall.Signal) {
+	processes := processesOf(w)
+	for _, sig := range dumpSignals {
+		for _, pid := range processes {
+			if handles(pid, sig) {
+				return pid, sig
+			}
+		}
+	}
+	return 0, 0
 }
 
 const (

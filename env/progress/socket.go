@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gorun/gorun/env/descriptors"
@@ -21,7 +22,11 @@ import (
 // Socket is where the worker with this progress file answers questions.
 func Socket(file string) string { return file + ".sock" }
 
-// Stacks is where the worker with this progress file writes its stacks on SIGUSR1.
+// StacksSignal is the signal on which a worker of Python that has called gorun.progress writes its stacks: SIGRTMAX - 1, which hardly any
+// program uses for itself. Those that have not may use SIGUSR1.
+const StacksSignal = syscall.Signal(63)
+
+// Stacks is where the worker with this progress file writes its stacks on a signal.
 func Stacks(file string) string { return file + ".stacks" }
 
 const (

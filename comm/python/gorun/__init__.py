@@ -23,7 +23,7 @@ from ._library import (
     NoRejoinError, Options, PeerError, RoundOverError, TruncateError, library,
 )  # fmt: skip
 from ._mesh import Mesh
-from ._progress import progress
+from ._progress import progress, show_stacks
 from ._store import Store
 
 __all__ = [
@@ -72,6 +72,7 @@ _world: Optional[Group] = None  # the last that init or rejoin has returned
 
 def _joined(join: Any) -> Group:
     global _world
+    show_stacks()
     handle = c_uint64()
     join(handle)
     _take_environment()

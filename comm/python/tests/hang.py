@@ -1,15 +1,24 @@
-"""One rank hangs where gorun's calls do not see it, and the others wait for it: hang.py RANK gorun, or gloo with DDP."""
+"""One rank hangs where gorun's calls do not see it, and the others wait for it: hang.py RANK gorun, or gloo with DDP, HOW it hangs."""
 
 import os
 import sys
+import threading
 import time
 
 import gorun
 
-odd, backend = int(sys.argv[1]), sys.argv[2]
+odd, backend, how = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 
 
 def load():
+    if how == "lock":
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+    elif how == "pipe":
+        os.read(os.pipe()[0], 1)
+    while how == "naps":
+        time.sleep(0.01)
     time.sleep(1000)
 
 

@@ -20,6 +20,7 @@ import gorun
 
 from .._group import Group
 from .._library import ArgumentError, Error, MissingRanksError, Options, StoreFunctions, library
+from .._progress import show_stacks
 
 _NONE = b"\0"  # no key has this value
 _MISSING_KEYS, _OTHER = -11, -14
@@ -168,6 +169,7 @@ def _world(options: Any, seconds: float, is_default: bool) -> Tuple[Group, bool]
     try:
         if threading.current_thread() is threading.main_thread():
             library().watch_signals()
+        show_stacks()
         library().init(byref(Options(None, rank, size, meeting.handle, None, token, seconds, 0)), byref(world))
     except Error as e:
         raise e from meeting.error
