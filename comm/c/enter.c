@@ -38,7 +38,7 @@ static int fail(int code, const char *op, const char *what)
 	last->code = code;
 	last->rank = -1;
 	snprintf(last->op, sizeof last->op, "%s", op);
-	snprintf(last->text, sizeof last->text, "gorun_%s: %s", op, what);
+	snprintf(last->text, sizeof last->text, "gorun%s%s: %s", *op ? "_" : "", op, what);
 	return code;
 }
 
@@ -68,7 +68,7 @@ int may_enter(void)
 {
 	if (!forked)
 		return 1;
-	fail(GORUN_ERR_FORKED, "call", "this process has been forked from one that uses gorun: only that one can");
+	fail(GORUN_ERR_FORKED, "", "this process has been forked from one that uses gorun: only that one can");
 	return 0;
 }
 

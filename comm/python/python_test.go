@@ -60,6 +60,37 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestCases: what a program does besides calls is right or an error, and so is how its ranks end.
+func TestCases(t *testing.T) {
+	path, prefix := python(t, "numpy"), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cases string
+		done  int    // ranks that do all of it
+		ends  string // of the root cause; empty: the job succeeds
+	}{
+		{"processes orders kinds groups signals wrong leaves", 3, ""},
+		{"crash:11", 2, "-11 (SIGSEGV)"},
+		{"crash:6", 2, "-6 (SIGABRT)"},
+		{"crash:9", 2, "-9 (SIGKILL)"},
+		{"raises", 2, "1 (pid"},
+	} {
+		for _, transport := range testkit.UnlessShort([]string{"shm", "tcp"}, []string{"shm"}) {
+			args := append([]string{"--omp-num-threads=1", "--nproc-per-node=3", "--env=TRANSPORT=" + transport, "--log-dir=" + t.TempDir(),
+				"tests/cases.py"}, strings.Fields(c.cases)...)
+			out, err := ofPackage(t, prefix, path, gorun, args...).CombinedOutput()
+			_, cause, _ := strings.Cut(string(out), "Root Cause")
+			if n := bytes.Count(out, []byte("] all of it\n")); n != c.done || (err == nil) != (c.ends == "") || !strings.Contains(cause, c.ends) ||
+				c.ends != "" && !regexp.MustCompile(`rank +: 1 `).MatchString(cause) {
+				t.Errorf("%s by %s: %v, %d of %d ranks have done all of it, want an end with %q:\n%s", c.cases, transport, err, n, c.done, c.ends, out)
+			}
+		}
+	}
+}
+
 // TestWheel installs the wheel in a fresh environment, and runs a program with its gorun.
 func TestWheel(t *testing.T) {
 	path, dist, venv := python(t, "numpy"), t.TempDir(), filepath.Join(t.TempDir(), "venv")
@@ -119,23 +150,33 @@ func TestHang(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for backend, module := range map[string]string{"gorun": "numpy", "gloo": "torch"} {
-		path := python(t, module)
-		for rank := range testkit.UnlessShort(3, 1) {
-			if backend == "gloo" && testing.Short() {
-				continue
-			}
-			out, _ := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--nproc-per-node=3", "--hang-timeout=1", "--log-dir="+t.TempDir(),
-				filepath.Join("tests", "hang.py"), fmt.Sprint(rank), backend).CombinedOutput()
+	for _, c := range []struct {
+		backend, module, how string
+		ranks                int
+		nightly              bool
+	}{
+		{"gorun", "numpy", "sleep", 3, false}, {"gloo", "torch", "lock", 2, false}, {"gloo", "torch", "sleep", 3, true},
+		{"gloo", "torch", "pipe", 3, true}, {"gloo", "torch", "naps", 3, true},
+	} {
+		if c.nightly && testing.Short() {
+			continue
+		}
+		path := python(t, c.module)
+		for rank := range testkit.UnlessShort(c.ranks, 1) {
+			out, _ := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", c.ranks), "--hang-timeout=1",
+				"--log-dir="+t.TempDir(), filepath.Join("tests", "hang.py"), fmt.Sprint(rank), c.backend, c.how).CombinedOutput()
 			if n := bytes.Count(out, []byte(" hangs: it made no progress")); n != 1 {
 				t.Errorf("%d ranks are named, want 1", n)
 			}
-			named := fmt.Sprintf(`\[ERROR\] gorun: rank %d \(.* hangs: it made no progress for .*; it was in the system call `, rank)
+			named := fmt.Sprintf(`\[ERROR\] gorun: rank %d \(.* hangs: it made no progress for .*; it was in load \(hang.py:`, rank)
 			shown := fmt.Sprintf(`\[%d\]   File ".*hang\.py", line \d+ in load\n`, rank)
-			for _, want := range []string{named, shown} {
+			for _, want := range []string{named, shown, `ranks? .* in (backward|call) \(`} {
 				if !regexp.MustCompile(want).Match(out) {
-					t.Errorf("rank %d hangs, %s: no %q in\n%s", rank, backend, want, out)
+					t.Errorf("rank %d hangs, %s, %s: no %q in\n%s", rank, c.backend, c.how, want, out)
 				}
+			}
+			if bytes.Contains(out, []byte("py-spy")) {
+				t.Errorf("rank %d hangs, %s: all stacks are known, and py-spy is recommended:\n%s", rank, c.backend, out)
 			}
 		}
 	}

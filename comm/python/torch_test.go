@@ -26,6 +26,7 @@ func TestTorch(t *testing.T) {
 		flags   []string
 	}{
 		{"torch_calls.py", testkit.UnlessShort([]int{2, 3, 4}, []int{3}), nil},
+		{"torch_cases.py", testkit.UnlessShort([]int{3}, nil), nil},
 		{"torch_train.py", testkit.UnlessShort([]int{2, 3}, []int{2}), nil},
 		{"torch_rejoin.py", testkit.UnlessShort([]int{2, 3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
 	} {
@@ -54,7 +55,7 @@ func TestTorch2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"torch_calls.py", "torch_train.py", "torch_rejoin.py", "torch_new.py"} {
+	for _, program := range []string{"torch_calls.py", "torch_cases.py", "torch_train.py", "torch_rejoin.py", "torch_new.py"} {
 		t.Run(program, func(t *testing.T) {
 			cmd := ofPackage(t, prefix, "/usr/bin/python3", "../../scripts/torch2", folder, gorun, "--omp-num-threads=1", "--nproc-per-node=3",
 				"--on-failure=replace", "--max-restarts=1", filepath.Join("tests", program), filepath.Join(t.TempDir(), "store"))

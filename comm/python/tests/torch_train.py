@@ -81,7 +81,7 @@ def dies(group):
         for _ in range(100):
             loss.backward(retain_graph=True)
     except RuntimeError as e:
-        assert "rank 1" in str(e) and "7" in str(e), e
+        assert "rank 1" in str(e), e
         print("all of it", flush=True)
         os._exit(7)
 

@@ -7,6 +7,7 @@
 Start the program with gorun --nproc-per-node 4 train.py.
 """
 
+import functools
 import inspect
 from typing import Any
 
@@ -40,6 +41,22 @@ def _register() -> None:
         more["devices"] = ["cpu"]
     dist.Backend.register_backend("gorun", _create, extended_api=True, **more)
     register_rendezvous_handler("gorun", _rendezvous)
+    _allow_monitored_barrier()
+
+
+def _allow_monitored_barrier() -> None:
+    """Makes dist.monitored_barrier take groups of gorun. Before torch 2.13, it takes those of gloo only."""
+    theirs = dist.monitored_barrier
+
+    @functools.wraps(theirs)
+    def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> Any:
+        own = dist.distributed_c10d._get_default_group() if group is None else group
+        if getattr(own, "name", str)() != "gorun":
+            return theirs(group, timeout, wait_all_ranks)
+        return own.monitored_barrier(timeout, wait_all_ranks)
+
+    if "GLOO" in inspect.unwrap(theirs).__code__.co_names:
+        dist.monitored_barrier = dist.distributed_c10d.monitored_barrier = monitored_barrier
 
 
 _register()

@@ -60,7 +60,7 @@ def one(op: str, tensors: Any) -> Any:
 def place(op: str, t: Any, out: Optional[Copies] = None) -> Place:
     """Returns where t is. If the call writes to t, and t is not contiguous, out gets what is to be copied to it afterwards."""
     if not t.is_cpu:
-        raise refuse(op, 'a tensor is on %s: backend gorun has those on the CPU only: init_process_group("cpu:gorun,cuda:nccl")' % t.device)
+        raise refuse(op, 'a tensor is on %s: backend gorun has those on the CPU only: use new_group(backend="nccl")' % t.device)
     if t.layout is not torch.strided:
         raise refuse(op, "a tensor is sparse, which only all_reduce can be: use to_dense()")
     code = _TYPES.get(t.dtype)
