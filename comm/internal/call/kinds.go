@@ -98,8 +98,9 @@ func (k Kind) HasCount() bool {
 const (
 	rooted = 1<<KindReduce | 1<<KindBroadcast | 1<<KindGather | 1<<KindGatherV | 1<<KindScatter | 1<<KindScatterV |
 		1<<KindBroadcastObjects | 1<<KindGatherObject | 1<<KindScatterObject
-	inMemory = 1<<KindAllReduce | 1<<KindReduce | 1<<KindReduceScatter | 1<<KindBroadcast | 1<<KindAllGather | 1<<KindGather |
-		1<<KindScatter | 1<<KindAllToAll | 1<<KindBarrier | 1<<KindAllReduceCoalesced
+	inMemory = 1<<KindAllReduce | 1<<KindReduce | 1<<KindReduceScatter | 1<<KindReduceScatterV | 1<<KindBroadcast |
+		1<<KindAllGather | 1<<KindAllGatherV | 1<<KindGather | 1<<KindGatherV | 1<<KindScatter | 1<<KindScatterV |
+		1<<KindAllToAll | 1<<KindAllToAllV | 1<<KindBarrier | 1<<KindAllReduceCoalesced
 )
 
 // HasRoot reports whether k has a root.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gorun/gorun/comm/internal/call"
+	"github.com/gorun/gorun/comm/internal/pipeline"
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
@@ -108,6 +109,14 @@ func (m *memory) run(c *Collective, a *Args) (err error) {
 		err = t.AllGather(a.Out, a.In)
 	case call.KindAllToAll:
 		err = t.AllToAll(a.Out, a.In)
+	case call.KindScatterV:
+		err = t.ScatterV(a.Out, c.blocks(&c.in), a.Root)
+	case call.KindGatherV:
+		err = t.GatherV(c.blocks(&c.out), a.In, a.Root)
+	case call.KindAllGatherV:
+		err = t.AllGatherV(c.blocks(&c.out), a.In)
+	case call.KindAllToAllV:
+		err = t.AllToAllV(c.blocks(&c.out), c.blocks(&c.in))
 	default:
 		err = m.reduce(c, a)
 	}
@@ -127,9 +136,12 @@ func (m *memory) reduce(c *Collective, a *Args) (err error) {
 	} else {
 		c.makeOperands()
 		out, red = c.operands, c.folding()
-		if a.Kind == call.KindReduceScatter {
+		switch a.Kind {
+		case call.KindReduceScatter:
 			in = c.operandsOf(in, !c.op.Scaled)
-		} else {
+		case call.KindReduceScatterV:
+			c.makeListed()
+		default:
 			in = out
 		}
 	}
@@ -138,6 +150,8 @@ func (m *memory) reduce(c *Collective, a *Args) (err error) {
 		err = t.Reduce(out, in, red, a.Root)
 	case call.KindReduceScatter:
 		err = t.ReduceScatter(out, in, red)
+	case call.KindReduceScatterV:
+		err = t.ReduceScatterV(out, c.blocks(&c.in), red)
 	default:
 		err = t.AllReduce(out, in, red)
 	}
@@ -145,6 +159,14 @@ func (m *memory) reduce(c *Collective, a *Args) (err error) {
 		err = c.finish(err)
 	}
 	return err
+}
+
+// blocks returns the blocks of v as a team sees them.
+func (c *Collective) blocks(v *pipeline.Vector) shm.Blocks {
+	if len(v.Bufs) > 0 {
+		return shm.Listed(v.Bufs)
+	}
+	return shm.Ranged(v.Buf, v.Blocks, c.elem)
 }
 
 // beginInMemory begins c with t, a team of this rank.

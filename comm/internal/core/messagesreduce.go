@@ -87,11 +87,9 @@ func (m *messages) reduceJoined(c *Collective) error {
 
 // reduceScattered is reduceScatter that writes only to out.
 func (m *messages) reduceScattered(c *Collective) error {
+	c.makeListed()
 	src := c.in
 	src.Buf = c.operandsOf(src.Buf, !c.op.Scaled) // not overwritten
-	for i, buf := range src.Bufs {
-		src.Bufs[i] = c.operandsOf(buf, !c.op.Scaled)
-	}
 	own := src.Blocks[m.g.rank]
 	c.setResult(c.out.Buf)
 	copyCached(c.operands, src.At(own, c.elem))

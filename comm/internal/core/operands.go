@@ -108,6 +108,13 @@ func (c *Collective) makeOperands() {
 	}
 }
 
+// makeListed makes the elements in each buffer of a ReduceScatterV operands.
+func (c *Collective) makeListed() {
+	for i, buf := range c.in.Bufs {
+		c.in.Bufs[i] = c.operandsOf(buf, !c.op.Scaled) // not overwritten
+	}
+}
+
 // hasResult reports whether this rank gets a result of c, a reduction.
 func (c *Collective) hasResult() bool {
 	switch c.kind() {

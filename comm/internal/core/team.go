@@ -66,7 +66,21 @@ func (g *Group) teamFailure(err error) error {
 	if m, ok := errors.AsType[*shm.Mismatch](err); ok {
 		return g.mismatch(m)
 	}
+	if o, ok := errors.AsType[*shm.OtherLength](err); ok {
+		return g.otherLength(o)
+	}
 	return err
+}
+
+// otherLength returns o, which ended the call under way, as a failure of the group.
+func (g *Group) otherLength(o *shm.OtherLength) *diagnosis.Failure {
+	seq, what, other := g.running.seq, g.running.begun.Call(), g.worldRank(o.Rank)
+	return &diagnosis.Failure{
+		Kind: diagnosis.Mismatched, Rank: other, Text: "sent a message of another length",
+		Calls: []diagnosis.RankCall{
+			{Rank: g.World.Rank, Seq: seq, Call: what, Bytes: o.Want}, {Rank: other, Seq: seq, Call: what, Bytes: o.Got},
+		},
+	}
 }
 
 // mismatch returns m as a failure of the group.

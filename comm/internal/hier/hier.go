@@ -75,7 +75,8 @@ func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 			return t.Reduce(slice, slice, c.Fold, r.Leader())
 		}
 		for _, s := range p.slices {
-			if err := t.ReduceScatterV(work, in, s, c.Fold); err != nil {
+			_, out := t.Slices(work, s)
+			if err := t.ReduceScatterV(out, shm.Ranged(in, s, 1), c.Fold); err != nil {
 				return err
 			}
 			t.Next()
@@ -91,7 +92,7 @@ func (c *Call) allGatherSlices(r *Route, p *piece, work []byte) {
 			return t.Broadcast(p.sliceOf(work, r.Leader()), r.Leader())
 		}
 		for _, s := range p.slices {
-			if err := t.AllGatherV(work, s); err != nil {
+			if err := t.AllGatherV(t.Slices(work, s)); err != nil {
 				return err
 			}
 			t.Next()

@@ -50,7 +50,10 @@ func (c *Call) Reduce() error {
 		func(p *piece) pipeline.Task { return c.combining(p.sliceOf(work, c.LocalRank)) },
 		func(p *piece) {
 			if r.Node == r.Root && r.rails > 1 { // otherwise the root is the rail
-				c.inMemory(r, func(t *shm.Team) error { return t.GatherV(work, p.slices[0], r.Leader()) })
+				c.inMemory(r, func(t *shm.Team) error {
+					all, mine := t.Slices(work, p.slices[0])
+					return t.GatherSlices(all, mine, r.Leader())
+				})
 			}
 		})
 }
@@ -81,7 +84,7 @@ func (c *Call) ReduceScatter() error {
 		func(*piece) pipeline.Task { return c.combining(work) },
 		func(p *piece) {
 			if r.rails < most {
-				c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(work, p.slices[c.Node]) })
+				c.inMemory(r, func(t *shm.Team) error { return t.AllGatherV(t.Slices(work, p.slices[c.Node])) })
 			}
 		})
 	c.Operands = c.blocksHere(work, size)[c.LocalRank*size:][:size]

@@ -14,12 +14,6 @@ func (t *Team) AllToAll(out, in []byte) error {
 		return t.distributeInPlace(places, in, each)
 	}
 	size, chunks := t.chunking(each, slotPerRank(t.slot, t.n))
-	t.layOut(t.n * size)
-	return t.pipeline(chunks, func(i int) error {
-		if err := t.fillBlocks(i, size, t.blocksOf(in)); err != nil {
-			return err
-		}
-		t.copyOut(cut(block(out, t.me, t.n), i, size), cut(block(in, t.me, t.n), i, size), len(out))
-		return nil
-	}, func(i int) error { return t.readBlocks(i, size, t.me*size, len(out), t.blocksOf(out)) })
+	outs, ins := t.blocksOf(out), t.blocksOf(in)
+	return t.exchangeBlocks(&outs, &ins, size, chunks, len(out), true, true)
 }

@@ -47,8 +47,9 @@ func (t *Team) Gather(out, in []byte, root int) error {
 
 // AllGather is a Gather to every rank.
 func (t *Team) AllGather(out, in []byte) error {
+	outs := t.blocksOf(out)
 	if t.isShort(len(in), 1) {
-		return t.allGatherLL(out, in)
+		return t.allGatherLL(&outs, in, len(in))
 	}
 	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out
 	exported := t.exportBuffer(out, there)
@@ -57,14 +58,5 @@ func (t *Team) AllGather(out, in []byte) error {
 	} else if places != nil {
 		return t.distributeInPlace(places, in, 0)
 	}
-	size, chunks := t.chunking(len(in), t.slot)
-	t.layOut(size)
-	return t.pipeline(chunks, func(i int) error {
-		chunk := cut(in, i, size)
-		if err := t.fillSlot(i, everybody, chunk); err != nil {
-			return err
-		}
-		t.copyOut(cut(block(out, t.me, t.n), i, size), chunk, len(out))
-		return nil
-	}, func(i int) error { return t.readBlocks(i, size, 0, len(out), t.blocksOf(out)) })
+	return t.gatherBlocks(&outs, in, everybody, len(in), len(out))
 }

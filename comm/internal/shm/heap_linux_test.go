@@ -216,7 +216,7 @@ func TestAbandonedBuffersAreNotUsed(t *testing.T) {
 }
 
 // throughSlots are the operations of groups on several machines, of which a team does only a stage.
-var throughSlots = map[string]bool{"reduce-scatter-v": true, "all-gather-v": true, "gather-v": true, "one after the other": true}
+var throughSlots = map[string]bool{"reduce-scatter-v": true, "all-gather-v": true, "gather slices": true, "gather-v": true, "scatter-v": true, "all-to-all-v": true, "one after the other": true}
 
 // Where all ranks of a group on one machine have their buffers in heaps, nothing goes through slots.
 func TestBuffersInHeapsNeedNoSlots(t *testing.T) {

@@ -17,8 +17,9 @@ func (t *Team) gatherLL(out, in []byte, root int) error {
 	if t.me != root {
 		return t.sendLL(e, in, root)
 	}
-	move(block(out, root, t.n), in)
-	return t.finishLL(t.readBlocksLL(e, 0, out))
+	outs := t.blocksOf(out)
+	move(outs.of(root), in)
+	return t.finishLL(t.readBlocksLL(e, 0, &outs))
 }
 
 // scatterLL is Scatter of short buffers.
@@ -30,33 +31,36 @@ func (t *Team) scatterLL(out, in []byte, root int) error {
 	move(out, block(in, root, t.n))
 	err := t.reserveLL(everybody)
 	if err == nil {
-		t.writeBlocksLL(e, in)
+		ins := t.blocksOf(in)
+		t.writeBlocksLL(e, &ins, len(out))
 	}
 	return t.finishLL(err)
 }
 
-// allGatherLL is AllGather of short buffers.
-func (t *Team) allGatherLL(out, in []byte) error {
-	e := t.next(llSize(len(in)))
+// allGatherLL is AllGatherV of short blocks, of which the longest has so many bytes.
+func (t *Team) allGatherLL(outs *Blocks, in []byte, longest int) error {
+	e := t.next(llSize(longest))
 	if err := t.reserveLLForAll(); err != nil {
 		return err
 	}
 	t.writeLL(e, 0, in)
-	t.sentLL(len(in))
-	move(block(out, t.me, t.n), in)
-	return t.readBlocksLL(e, 0, out)
+	t.sentLL(longest)
+	move(outs.of(t.me), in)
+	return t.readBlocksLL(e, 0, outs)
 }
 
 // allToAllLL is AllToAll of short buffers.
 func (t *Team) allToAllLL(out, in []byte) error {
-	e := t.next(t.n * llSize(len(in)/t.n))
+	each := len(in) / t.n
+	e := t.next(t.n * llSize(each))
 	if err := t.reserveLLForAll(); err != nil {
 		return err
 	}
-	t.writeBlocksLL(e, in)
-	t.sentLL(len(in) / t.n)
-	move(block(out, t.me, t.n), block(in, t.me, t.n))
-	return t.readBlocksLL(e, t.me*llSize(len(in)/t.n), out)
+	outs, ins := t.blocksOf(out), t.blocksOf(in)
+	t.writeBlocksLL(e, &ins, each)
+	t.sentLL(each)
+	move(outs.of(t.me), ins.of(t.me))
+	return t.readBlocksLL(e, t.me*llSize(each), &outs)
 }
 
 // allReduceLL is AllReduce of short buffers: every rank combines all inputs itself.
@@ -79,15 +83,15 @@ func (t *Team) reduceLL(out, in []byte, red Reduction, root int) error {
 	return t.finishLL(t.foldLL(e, 0, red, out, in))
 }
 
-// reduceScatterLL is ReduceScatter of short buffers.
-func (t *Team) reduceScatterLL(out, in []byte, red Reduction) error {
-	e := t.next(t.n * llSize(len(out)))
+// reduceScatterLL is ReduceScatterV of short blocks, of which the longest has so many bytes.
+func (t *Team) reduceScatterLL(out []byte, ins *Blocks, longest int, red Reduction) error {
+	e := t.next(t.n * llSize(longest))
 	if err := t.reserveLLForAll(); err != nil {
 		return err
 	}
-	t.writeBlocksLL(e, in)
-	t.sentLL(len(out))
-	return t.foldLL(e, t.me*llSize(len(out)), red, out, block(in, t.me, t.n))
+	t.writeBlocksLL(e, ins, longest)
+	t.sentLL(longest)
+	return t.foldLL(e, t.me*llSize(longest), red, out, ins.of(t.me))
 }
 
 // sendLL writes data to this rank's entry, for reader.
@@ -114,21 +118,21 @@ func (t *Team) copyLL(r int, e llEntry, from int, data []byte) error {
 	return err
 }
 
-// writeBlocksLL makes a message of every other rank's block of in.
-func (t *Team) writeBlocksLL(e llEntry, in []byte) {
-	each := llSize(len(in) / t.n)
+// writeBlocksLL makes a message of every other rank's block. There is room for so many bytes in each.
+func (t *Team) writeBlocksLL(e llEntry, blocks *Blocks, longest int) {
+	each := llSize(longest)
 	for r := range t.n {
 		if r != t.me {
-			t.writeLL(e, r*each, block(in, r, t.n))
+			t.writeLL(e, r*each, blocks.of(r))
 		}
 	}
 }
 
-// readBlocksLL reads every other rank's block of out.
-func (t *Team) readBlocksLL(e llEntry, from int, out []byte) error {
+// readBlocksLL reads every other rank's block.
+func (t *Team) readBlocksLL(e llEntry, from int, blocks *Blocks) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
-		if err := t.copyLL(r, e, from, block(out, r, t.n)); err != nil {
+		if err := t.copyLL(r, e, from, blocks.of(r)); err != nil {
 			return err
 		}
 	}

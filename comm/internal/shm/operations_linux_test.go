@@ -154,6 +154,9 @@ func TestLLMessagesInARow(t *testing.T) {
 	}
 }
 
+// exchanges are the methods that are alone in their operation.
+var exchanges = map[string]bool{"gather-v": true, "scatter-v": true, "all-to-all-v": true}
+
 // An operation may have many methods, and all of them may be short: none reads what an earlier one has written.
 func TestManyShortMethodsDoNotReadEachOther(t *testing.T) {
 	for _, n := range []int{2, 3} {
@@ -162,6 +165,9 @@ func TestManyShortMethodsDoNotReadEachOther(t *testing.T) {
 			team.Begin(1, Call{What: 1}, 1<<40)
 			for i := range 3 * llEntries {
 				op := operations[i%len(operations)]
+				if exchanges[op.name] {
+					continue
+				}
 				if err := op.run(team, ordinary, uint64(i+1), (i*331%5000)/n*n, i%n, reductions["sum"]); err != nil {
 					return fmt.Errorf("method %d, %s: %w", i, op.name, err)
 				}

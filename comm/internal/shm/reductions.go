@@ -176,8 +176,9 @@ func (t *Team) Reduce(out, in []byte, red Reduction, root int) error {
 // ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's
 // block of in.
 func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
+	ins := t.blocksOf(in)
 	if t.isShort(len(out), t.n) {
-		return t.reduceScatterLL(out, in, red)
+		return t.reduceScatterLL(out, &ins, len(out), red)
 	}
 	own := block(in, t.me, t.n)
 	mine := span{at: t.me * len(out), n: len(out)}
@@ -186,13 +187,7 @@ func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
 	} else if blocks != nil {
 		return t.combineInPlace(out, nil, blocks, red)
 	}
-	size, chunks := t.chunkingOf(len(out), slotPerRank(t.slot, t.n), red.Elem)
-	t.layOut(t.n * size)
-	return t.pipeline(chunks, func(i int) error {
-		return t.fillBlocks(i, size, t.blocksOf(in))
-	}, func(i int) error {
-		return t.foldChunk(red, cut(out, i, size), cut(own, i, size), i, t.me*size, true)
-	})
+	return t.reduceBlocks(out, &ins, len(out), red)
 }
 
 // chunkingOf is chunking, for chunks of whole elements.

@@ -75,6 +75,9 @@ func (s *slots) advance(chunks int) {
 	s.first = s.at(chunks-1) + s.size
 }
 
+// skipTo moves the next method's first slot to where position at is in the staging buffer.
+func (s *slots) skipTo(at uint64) { s.first += (at - s.first) % uint64(s.stagingSize) }
+
 // slotOf is r's slot for chunk i of the method.
 func (s *slots) slotOf(r, i int) []byte {
 	from := r*s.stagingSize + int(s.at(i)%uint64(s.stagingSize))

@@ -83,22 +83,16 @@ func (t *Team) fillSlot(i, reader int, data []byte) error {
 	return nil
 }
 
-// fillBlocks puts chunk i of the block for every other rank into this rank's slot, in order of rank. Empty blocks get no place there.
-func (t *Team) fillBlocks(i, size int, block func(r int) []byte) error {
+// fillBlocks puts chunk i, of size bytes, of the block for every other rank into this rank's slot, in order of rank.
+func (t *Team) fillBlocks(i, size int, blocks *Blocks) error {
 	slot, err := t.reserveSlot(i, readStep(i), everybody)
 	if err != nil {
 		return err
 	}
-	at := 0
 	for r := range t.n {
-		b := block(r)
-		if len(b) == 0 {
-			continue
-		}
 		if r != t.me {
-			t.put(cut(slot, at, size), cut(b, i, size))
+			t.put(slot[r*size:], cut(blocks.of(r), i, size))
 		}
-		at++
 	}
 	t.done(filled(i))
 	return nil
@@ -106,10 +100,10 @@ func (t *Team) fillBlocks(i, size int, block func(r int) []byte) error {
 
 // readBlocks reads chunk i, of size bytes, of every other rank's block from byte from of that rank's slot. whole is the length of what all
 // blocks are part of.
-func (t *Team) readBlocks(i, size, from, whole int, block func(r int) []byte) error {
+func (t *Team) readBlocks(i, size, from, whole int, blocks *Blocks) error {
 	for d := 1; d < t.n; d++ {
 		r := (t.me + d) % t.n
-		chunk := cut(block(r), i, size)
+		chunk := cut(blocks.of(r), i, size)
 		if len(chunk) == 0 {
 			continue
 		}
@@ -142,11 +136,6 @@ func cut(buf []byte, i, size int) []byte {
 func block(buf []byte, r, n int) []byte {
 	size := len(buf) / n
 	return buf[r*size : (r+1)*size]
-}
-
-// blocksOf returns the equal blocks of buf, by rank.
-func (t *Team) blocksOf(buf []byte) func(r int) []byte {
-	return func(r int) []byte { return block(buf, r, t.n) }
 }
 
 // copyOut copies src to dst, unless they are the same memory, as part of whole bytes. If so many bytes would evict everything else from

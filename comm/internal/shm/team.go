@@ -77,6 +77,7 @@ type Team struct {
 	sources [][]byte // scratch of awaitSources
 	blocks  [][]byte // scratch of cutAll
 	scratch []byte   // see scratchOf
+	head    []byte   // scratch of exchange.sendShort
 	copied  []byte   // scratch of operand
 }
 

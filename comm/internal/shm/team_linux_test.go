@@ -214,31 +214,74 @@ var operations = []operation{
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
 		want, own := slices.Clone(visible(out)), parts[t.me]
 		copy(rangeOf(want, own), rangeOf(combined(seq, t.n, len(buf), red), own))
-		return same(t.ReduceScatterV(out, buf, parts, red), out, want)
+		_, result := t.Slices(out, parts)
+		return same(t.ReduceScatterV(result, Ranged(buf, parts, 1), red), out, want)
 	}},
 	{"all-gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
-		return same(t.AllGatherV(buf, unevenParts(n, t.n, root, 1)), buf, joined(seq, t.n, n, root))
+		return same(t.AllGatherV(t.Slices(buf, unevenParts(n, t.n, root, 1))), buf, joined(seq, t.n, n, root))
 	}},
-	{"gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"gather slices", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
 		buf := in(input(seq, t.me, n))
 		want := slices.Clone(visible(buf))
 		if t.me == root {
 			want = joined(seq, t.n, n, root)
 		}
-		return same(t.GatherV(buf, unevenParts(n, t.n, root, 1), root), buf, want)
+		all, mine := t.Slices(buf, unevenParts(n, t.n, root, 1))
+		return same(t.GatherSlices(all, mine, root), buf, want)
+	}},
+	{"gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		parts := unevenParts(n, t.n, root, 1)
+		mine := in(rangeOf(input(seq, t.me, n), parts[t.me]))
+		if t.me != root {
+			return t.GatherV(Blocks{}, mine, root)
+		}
+		out := make([]byte, n)
+		copy(rangeOf(out, parts[root]), rangeOf(input(seq, root, n), parts[root]))
+		buf := in(out)
+		outs, own := t.Slices(buf, parts)
+		if seq%2 == 0 {
+			mine = own
+		}
+		return same(t.GatherV(outs, mine, root), buf, joined(seq, t.n, n, root))
+	}},
+	{"scatter-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		parts := unevenParts(n, t.n, root, 1)
+		var ins Blocks
+		out := in(make([]byte, parts[t.me].Len()))
+		if t.me == root {
+			var own []byte
+			if ins, own = t.Slices(in(input(seq, root, n)), parts); seq%2 == 0 {
+				out = own
+			}
+		}
+		return same(t.ScatterV(out, ins, root), out, rangeOf(input(seq, root, n), parts[t.me]))
+	}},
+	{"all-to-all-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+		parts := func(r int) []plan.Range { return unevenParts(n, t.n, (root+r)%t.n, 1) }
+		var want []byte
+		var places []plan.Range
+		for r := range t.n {
+			want = append(want, rangeOf(input(seq, r, n), parts(r)[t.me])...)
+			places = append(places, plan.Range{Lo: len(want) - parts(r)[t.me].Len(), Hi: len(want)})
+		}
+		buf := in(make([]byte, len(want)))
+		outs, _ := t.Slices(buf, places)
+		ins, _ := t.Slices(in(input(seq, t.me, n)), parts(t.me))
+		return same(t.AllToAllV(outs, ins), buf, want)
 	}},
 	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
-		err := t.ReduceScatterV(buf, buf, parts, red)
+		all, mine := t.Slices(buf, parts)
+		err := t.ReduceScatterV(mine, all, red)
 		t.Next()
 		if err == nil {
 			err = t.Barrier()
 		}
 		t.Next()
 		if err == nil {
-			err = t.AllGatherV(buf, parts)
+			err = t.AllGatherV(all, mine)
 		}
 		return same(err, buf, combined(seq, t.n, len(buf), red))
 	}},
@@ -277,6 +320,8 @@ func unevenParts(bytes, n, root, elem int) []plan.Range {
 	}
 	return parts
 }
+
+func rangeOf(buf []byte, r plan.Range) []byte { return buf[r.Lo:r.Hi] }
 
 // joined is the vector of all ranks' parts.
 func joined(seq uint64, ranks, n, root int) []byte {

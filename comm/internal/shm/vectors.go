@@ -1,64 +1,69 @@
 package shm
 
-import "github.com/gorun/gorun/comm/internal/plan"
+// The vector variants, as MPI calls them: every rank has a block, and blocks may differ in length. A rank whose block is empty only
+// sends, or only receives. Here all ranks know the length of every block; exchange.go has the calls in which they do not.
 
-// The vector variants, as MPI calls them: rank r has slice r of a buffer. Slices may differ in length. A rank whose slice is empty only
-// sends, or only receives. Lengths are in bytes.
+// AllGatherV copies in of every rank r to block r of outs on all ranks. in may be this rank's block.
+func (t *Team) AllGatherV(outs Blocks, in []byte) error {
+	longest, whole := outs.lengths(t.n)
+	switch {
+	case longest == 0:
+		return t.Barrier()
+	case t.isShort(longest, 1):
+		return t.allGatherLL(&outs, in, longest)
+	}
+	return t.gatherBlocks(&outs, in, everybody, longest, whole)
+}
 
-// ReduceScatterV combines in of all ranks, slice by slice, and leaves slice r of the result in its place in out of rank r. out may be in.
-func (t *Team) ReduceScatterV(out, in []byte, slices []plan.Range, red Reduction) error {
-	longest, owners := longestOf(slices)
+// GatherSlices is GatherV to root if all ranks know all lengths: all pass outs.
+func (t *Team) GatherSlices(outs Blocks, in []byte, root int) error {
+	longest, whole := outs.lengths(t.n)
 	if longest == 0 {
 		return t.Barrier()
 	}
-	_, before := longestOf(slices[:t.me])
-	result, own := rangeOf(out, slices[t.me]), rangeOf(in, slices[t.me])
-	size, chunks := t.chunkingOf(longest, slotPerRank(t.slot, owners), red.Elem)
-	t.layOut(owners * size)
-	return t.pipeline(chunks, func(i int) error {
-		return t.fillBlocks(i, size, func(r int) []byte { return rangeOf(in, slices[r]) })
-	}, func(i int) error {
-		return t.foldChunk(red, cut(result, i, size), cut(own, i, size), i, before*size, true)
-	})
+	return t.gatherBlocks(&outs, in, root, longest, whole)
 }
 
-// AllGatherV copies slice r of buf of rank r to buf of all ranks.
-func (t *Team) AllGatherV(buf []byte, slices []plan.Range) error {
-	return t.gatherSlices(buf, slices, everybody)
-}
-
-// GatherV copies slice r of buf of rank r to buf of rank root.
-func (t *Team) GatherV(buf []byte, slices []plan.Range, root int) error {
-	return t.gatherSlices(buf, slices, root)
-}
-
-// gatherSlices is AllGatherV, or GatherV to one root.
-func (t *Team) gatherSlices(buf []byte, slices []plan.Range, root int) error {
-	longest, _ := longestOf(slices)
-	if longest == 0 {
-		return t.Barrier()
-	}
+// gatherBlocks copies blocks to root, or to everybody, through slots. The longest one, and whole in all, are so many bytes.
+func (t *Team) gatherBlocks(outs *Blocks, in []byte, root, longest, whole int) error {
 	size, chunks := t.chunking(longest, t.slot)
 	t.layOut(size)
 	return t.toRoot(root, chunks, func(i int) error {
-		if chunk := cut(rangeOf(buf, slices[t.me]), i, size); len(chunk) > 0 {
-			return t.fillSlot(i, root, chunk)
+		chunk := cut(in, i, size)
+		if len(chunk) == 0 {
+			t.done(filled(i))
+			return nil
 		}
-		t.done(filled(i))
+		if err := t.fillSlot(i, root, chunk); err != nil {
+			return err
+		}
+		if root == everybody {
+			t.copyOut(cut(outs.of(t.me), i, size), chunk, whole)
+		}
 		return nil
-	}, func(i int) error {
-		return t.readBlocks(i, size, 0, longest, func(r int) []byte { return rangeOf(buf, slices[r]) })
-	})
+	}, func(i int) error { return t.readBlocks(i, size, 0, whole, outs) })
 }
 
-func rangeOf(buf []byte, r plan.Range) []byte { return buf[r.Lo:r.Hi] }
-
-// longestOf returns the length of the longest slice, and how many slices are not empty.
-func longestOf(slices []plan.Range) (longest, count int) {
-	for _, s := range slices {
-		if s.Len() > 0 {
-			longest, count = max(longest, s.Len()), count+1
-		}
+// ReduceScatterV combines ins of all ranks, block by block, and leaves block r of the result in out of rank r. out may be this rank's
+// block.
+func (t *Team) ReduceScatterV(out []byte, ins Blocks, red Reduction) error {
+	longest, _ := ins.lengths(t.n)
+	switch {
+	case longest == 0:
+		return t.Barrier()
+	case t.isShort(longest, t.n):
+		return t.reduceScatterLL(out, &ins, longest, red)
 	}
-	return longest, count
+	return t.reduceBlocks(out, &ins, longest, red)
+}
+
+// reduceBlocks is ReduceScatterV through slots.
+func (t *Team) reduceBlocks(out []byte, ins *Blocks, longest int, red Reduction) error {
+	size, chunks := t.chunkingOf(longest, slotPerRank(t.slot, t.n), red.Elem)
+	t.layOut(t.n * size)
+	return t.pipeline(chunks, func(i int) error {
+		return t.fillBlocks(i, size, ins)
+	}, func(i int) error {
+		return t.foldChunk(red, cut(out, i, size), cut(ins.of(t.me), i, size), i, t.me*size, true)
+	})
 }
