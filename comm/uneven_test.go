@@ -68,8 +68,8 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 				return ReduceScatterV(ctx, g, in[g.Rank()], in, Sum)
 			}, lists("ReduceScatterV(BFloat16 × [%d 0 0], Sum)")},
 		} {
-			t.Run(fmt.Sprint(name, big), func(t *testing.T) {
-				w := newTestWorld(t, transports["mem"](t, 3))
+			onTransports(t, []string{"mem", "shm"}, func(t *testing.T, world func(int) *testWorld) {
+				w := world(3)
 				defer w.close()
 				for r, err := range w.results(func(ctx context.Context, g *Group) error {
 					if err := c.call(ctx, g); err != nil {
@@ -79,7 +79,7 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 				}) {
 					var m *MismatchError
 					if !errors.As(err, &m) || len(m.Calls) != 2 {
-						t.Errorf("rank %d got %v, want a MismatchError", r, err)
+						t.Errorf("%s of %d: rank %d got %v, want a MismatchError", name, big, r, err)
 						continue
 					}
 					var got []string
@@ -87,7 +87,7 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 						got = append(got, fmt.Sprintf("rank %d %s", c.Rank, c.Call))
 					}
 					if !slices.ContainsFunc(c.want, func(want []string) bool { return slices.Equal(got, want) }) {
-						t.Errorf("rank %d got %q, want %q", r, got, c.want)
+						t.Errorf("%s of %d: rank %d got %q, want %q", name, big, r, got, c.want)
 					}
 				}
 			})
@@ -99,6 +99,10 @@ func TestLengthsThatDoNotFitAreToldWithBothRanks(t *testing.T) {
 // length is the same.
 func TestARankWithOtherLengthsGetsNoWrongResult(t *testing.T) {
 	testkit.WithoutRace(t)
+	onTransports(t, []string{"mem", "shm"}, testOtherLengths)
+}
+
+func testOtherLengths(t *testing.T, world func(int) *testWorld) {
 	for _, ranks := range []int{3, 4} {
 		for _, block := range []int{2, 300} {
 			for other := range ranks {
@@ -127,7 +131,7 @@ func TestARankWithOtherLengthsGetsNoWrongResult(t *testing.T) {
 						return ReduceScatterV(ctx, g, parts[g.Rank()], parts, Sum)
 					},
 				} {
-					w := newTestWorld(t, transports["mem"](t, ranks))
+					w := world(ranks)
 					for r, err := range w.results(func(ctx context.Context, g *Group) error {
 						if err := call(ctx, g); err != nil {
 							return err
