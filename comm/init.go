@@ -11,7 +11,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/worker"
 )
 
-// DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise.
+// DefaultTimeout is the limit of one operation, and of Init, unless [WithTimeout] says otherwise: 30 minutes.
 const DefaultTimeout = worker.DefaultTimeout
 
 // Init joins the world and returns it, once every rank has come. Without options it takes rank and size from the environment that gorun (or

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/objects"
 )
 
-// DefaultObjectLimit is the limit of [WithObjectLimit] if you do not set it.
+// DefaultObjectLimit is the limit of [WithObjectLimit] if you do not set it: 64 MiB.
 const DefaultObjectLimit = objects.DefaultLimit
 
 // A Codec turns objects into bytes and back, as the functions of encoding/json do. Several goroutines may use it at

@@ -43,8 +43,8 @@ type communicator struct {
 	closedBy   map[int]*diagnosis.Failure // members that have closed the communicator
 
 	collectives, transfers flight.Recorder
-	seen                   struct{ seq, moves uint64 } // the collective under way when a rank asked last, and its moves; see progress
-	refused                string                      // why this rank did not make its last call that was wrong in itself, at refusedAt
+	observed               observation // see progress
+	refused                string      // why this rank did not make its last call that was wrong in itself, at refusedAt
 	refusedAt              time.Time
 
 	unusable atomic.Bool // failed or closed

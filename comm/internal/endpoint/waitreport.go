@@ -86,7 +86,7 @@ func (e *state) activity(c *communicator) diagnosis.Activity {
 	all := slices.SortedFunc(maps.Values(e.comms), func(a, b *communicator) int { return cmp.Compare(a.id, b.id) })
 	for _, in := range append([]*communicator{c}, all...) {
 		if r := in.collectives.Latest(); r.IsUnderWay() {
-			return diagnosis.Since(now, r.Began, "it is in %s%s, which %sbegan", nameOf(r.Call, r.Seq), in.where(c), in.progress(r.Seq))
+			return diagnosis.Since(now, r.Began, "it is in %s%s, which %sbegan", nameOf(r.Call, r.Seq), in.where(c), in.progress(r.Seq, now))
 		}
 	}
 	for _, s := range e.stalls {
@@ -109,17 +109,29 @@ func (e *state) activity(c *communicator) diagnosis.Activity {
 	return diagnosis.Since(now, last.Ended, "its last call was %s, which ended", nameOf(last.Call, last.Seq))
 }
 
-// progress says whether collective seq, which is under way, has gone on since a rank asked last, if one has asked.
-func (c *communicator) progress(seq uint64) (text string) {
-	last := c.seen
-	c.seen.seq, c.seen.moves = seq, c.moves()
-	switch {
+// An observation is how far a collective was when another rank wanted to know.
+type observation struct {
+	seq, moves uint64
+	at         time.Time
+	text       string // says whether it had gone on; empty: it is the first one
+}
+
+// observeAfter is how long a collective goes on between two observations. Many ranks may ask at the same time.
+const observeAfter = time.Second
+
+// progress says whether collective seq, which is under way, has gone on between the last observations of it.
+func (c *communicator) progress(seq uint64, now time.Time) (text string) {
+	last := c.observed
+	switch moves := c.moves(); {
 	case last.seq != seq:
-		return ""
-	case last.moves != c.seen.moves:
-		return "makes progress, and "
+		c.observed = observation{seq, moves, now, ""}
+	case now.Sub(last.at) < observeAfter:
+	case last.moves != moves:
+		c.observed = observation{seq, moves, now, "makes progress, and "}
+	default:
+		c.observed = observation{seq, moves, now, "makes no progress, and "}
 	}
-	return "makes no progress, and "
+	return c.observed.text
 }
 
 // where names the group of c in a report about asked. It is empty if that is the same group.
