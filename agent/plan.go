@@ -25,7 +25,7 @@ func Plan(c Config, round *rendezvous.Round) launcher.Spec {
 	if spec.Logs.Dir != "" {
 		spec.Logs.Dir = launcher.AttemptDir(spec.Logs.Dir, round.Restarts)
 	}
-	inherited := inherit(c)
+	inherited := Inherited(c)
 	spec.Workers = nil
 	for local, w := range workers(c, round) {
 		environ := slices.Concat(inherited, w.Environ())
@@ -141,9 +141,9 @@ func workers(c Config, round *rendezvous.Round) []env.Worker {
 	return list
 }
 
-// inherit returns what workers inherit of the agent's environment, with torchrun's defaults added. It removes the
+// Inherited returns what workers inherit of the agent's environment, with torchrun's defaults added. It removes the
 // variables that an outer gorun or torchrun set for the agent itself.
-func inherit(c Config) []string {
+func Inherited(c Config) []string {
 	drop := append(env.Names(), sharedCPUs)
 	if c.Devices != nil {
 		drop = append(drop, c.DeviceVariable)

@@ -34,7 +34,7 @@ func (g *Gang) run() {
 				g.end(w, deaths[i])
 			}
 		}
-		g.release(its)
+		g.release(its, lost)
 	}
 }
 

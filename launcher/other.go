@@ -20,7 +20,10 @@ func Start(context.Context, Spec) (*Gang, error) { return nil, errOS }
 // Replace fails on this system.
 func (g *Gang) Replace(context.Context, Spec, []int) error { return errOS }
 
-func (g *Gang) release(*guard.Guard) {}
+func (g *Gang) release(*guard.Guard, bool) {}
+
+// Start fails on this system.
+func (p *Preload) Start(*guard.Guard, []string, func(string)) error { return errOS }
 
 func (g *Gang) resize() {}
 

@@ -64,11 +64,14 @@ type Spec struct {
 	Logs LogSpec
 	// Recent, if set, gets all bytes that workers write, and keeps the last ones. The stream is its Std.
 	Recent *Recent
-	// Guard, if set, is a guard that was started early (see guard.Start). The first Start takes it.
+	// Guard, if set, is a guard that was started early (see guard.Start), for one gang after the other. If it is lost, each gang has one of
+	// its own.
 	Guard *guard.Guard
-	// TempDir, if set, is a directory that the guard removes if the agent dies before it can do so. It may hold
-	// the program (see Program.Build).
+	// TempDir, if set, is a directory that a guard of the gang's own removes if the agent dies before it can do so. It may hold the program
+	// (see Program.Build).
 	TempDir string
+	// Preload, if set, says what workers find imported.
+	Preload *Preload
 	// Warn, if set, gets one line about each problem that the job survives, for example a full disk. Several
 	// goroutines call it.
 	Warn func(msg string)

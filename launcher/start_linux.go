@@ -165,6 +165,13 @@ func (s *Spec) takeGuard() (*guard.Guard, error) {
 		return nil, err
 	}
 	g.Take()
+	if s.TempDir != "" {
+		g.Keep(s.TempDir)
+	}
+	if err := s.Preload.Start(g, s.Argv, func(msg string) { s.warn("%s", msg) }); err != nil {
+		_ = g.Release()
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -186,7 +193,10 @@ func openPipes(n int) (ours, theirs []*os.File, err error) {
 }
 
 func newRequest(spec *Spec, locals []int) guard.Request {
-	req := guard.Request{KillTimeout: spec.killTimeout(), TempDir: []byte(spec.TempDir), Apart: spec.Apart}
+	req := guard.Request{KillTimeout: spec.killTimeout(), Apart: spec.Apart}
+	if spec.Preload != nil {
+		req.Preloaded, req.Strict = true, spec.Preload.Strict
+	}
 	for _, sig := range spec.StepSignals {
 		req.StepSignals = append(req.StepSignals, int(sig))
 	}
@@ -231,6 +241,9 @@ var limits = map[syscall.Errno]string{
 // startError explains why a worker could not be started.
 func startError(spec *Spec, failure *guard.NotStarted) error {
 	path, local := spec.argv(failure.Worker)[0], failure.Worker
+	if failure.Strict {
+		return &PreloadError{failure.Reason}
+	}
 	if failure.Reason != "" {
 		return fmt.Errorf("cannot start local rank %d: %s", local, failure.Reason)
 	}
@@ -244,8 +257,12 @@ func startError(spec *Spec, failure *guard.NotStarted) error {
 	return fmt.Errorf("cannot start local rank %d: %w%s", local, errno, limits[errno])
 }
 
-// release releases the resources of a guard that has ended.
-func (g *Gang) release(its *guard.Guard) {
+// release returns the guard for the next gang, or ends it if it is the gang's own.
+func (g *Gang) release(its *guard.Guard, lost bool) {
+	if its == g.spec.Guard && !lost {
+		its.Return()
+		return
+	}
 	if words := its.Release(); words != "" {
 		g.spec.warn("message from the guard of the workers: %s", words)
 	}

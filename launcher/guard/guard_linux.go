@@ -40,18 +40,13 @@ func Start(workers int) (*Guard, error) {
 	return start(forGang)
 }
 
-// Keep starts a guard that has no workers, only a directory: if this process dies before Close, the guard removes the
-// directory.
+// Keep starts a guard that has no workers, only a directory (see Guard.Keep).
 func Keep(dir string) (*Guard, error) {
 	g, err := start(forDirectory)
 	if err != nil {
 		return nil, err
 	}
-	begin := order{command: command{Verb: verbStart, Start: &Request{TempDir: []byte(dir), Apart: true}}}
-	if err := begin.sendTo(g.socket, g.commands); err != nil {
-		g.Close()
-		return nil, err
-	}
+	g.Keep(dir)
 	return g, nil
 }
 
@@ -137,11 +132,26 @@ func runtimeSettings() []string {
 	return env
 }
 
+// Keep gives the guard a directory: if this process dies before Close, the guard removes it.
+func (g *Guard) Keep(dir string) { g.do(command{Verb: verbKeep, TempDir: []byte(dir)}) }
+
+// Preload makes the guard start an interpreter, from which it then forks the workers of requests that are Preloaded. bootstrap and output
+// are files of Preload, which it closes.
+func (g *Guard) Preload(p Preload, bootstrap, output *os.File) {
+	g.send(order{command{Verb: verbPreload, Preload: &p}, nil, []*os.File{bootstrap, output}})
+}
+
 // Pid returns the guard's process id.
 func (g *Guard) Pid() int { return g.pid }
 
-// Take reports whether a gang may take the guard. The guard then belongs to the gang.
+// Take reports whether a gang may take the guard. The guard then belongs to the gang, until Return.
 func (g *Guard) Take() bool { return g != nil && g.taken.CompareAndSwap(false, true) }
+
+// Return gives the guard back when its gang is gone, for the next one.
+func (g *Guard) Return() {
+	g.AnswerBy(time.Time{})
+	g.taken.Store(false)
+}
 
 // Begin asks the guard to start workers, and passes it stdin, if it is not nil, and the pipes that belong to the
 // request. It closes the pipes. Next returns the answer.
@@ -239,10 +249,9 @@ func (g *Guard) sendAll() {
 // AnswerBy makes Next fail at this time, in case the guard does not answer because it is suspended or frozen.
 func (g *Guard) AnswerBy(at time.Time) { _ = g.socket.SetReadDeadline(at) } // fails when nobody reads any more
 
-// Close ends a guard that no gang has taken.
+// Close ends a guard that no gang has.
 func (g *Guard) Close() {
 	if g.Take() {
-		_ = g.process.Kill()
 		g.Release()
 	}
 }
@@ -281,8 +290,9 @@ func (g *Guard) wait(timeout time.Duration) bool {
 // releaseTimeout is how long a guard that has nothing left to do may take to end.
 const releaseTimeout = 5 * time.Second
 
-// Release waits for the end of the guard, and gives back what it has held here. It returns the guard's last Words.
+// Release ends a guard that has nothing left to do, and gives back what it has held here. It returns the guard's last words.
 func (g *Guard) Release() (words string) {
+	g.do(command{Verb: verbEnd})
 	if !g.wait(releaseTimeout) {
 		_ = g.process.Kill() // whenever it can
 	}

@@ -62,8 +62,12 @@ func (r *receiver) next() (m message, err error) {
 	if err = r.commands.Decode(&m.command); errors.Is(err, syscall.EMFILE) {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	if err == nil && m.Start != nil {
+	switch {
+	case err != nil:
+	case m.Start != nil:
 		m.files = r.take(m.Start.files())
+	case m.Preload != nil:
+		m.files = r.take(preloadFiles)
 	}
 	return m, err
 }

@@ -37,20 +37,11 @@ func run() int {
 	oom := newOOMKills() // while the agent writes to it
 	agent := &receiver{socket: socketFD}
 	agent.commands = json.NewDecoder(agent)
-	first, err := agent.next()
-	if err != nil {
-		return 1 // the agent died before it sent anything
-	}
 	g := &gang{toAgent: json.NewEncoder(os.NewFile(socketFD, "agent")), order: newExitOrder(), workers: map[int]*worker{}, marks: map[string]*worker{},
-		givenUp: map[int]uint64{}, oom: oom, killTimeout: first.Start.KillTimeout, apart: first.Start.Apart, finished: !first.Start.Apart,
-		step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
-	g.step.await(0, 0) // nobody was there to get these
-	for _, n := range first.Start.StepSignals {
-		g.step.ending = append(g.step.ending, syscall.Signal(n))
-	}
-	g.start(first)
+		apart: map[int]uint64{}, oom: oom, idle: true, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
 	g.loop(agent.follow())
-	if g.agentLost && !remove(string(first.Start.TempDir)) { // nobody else is left to do so
+	g.interpreter.wait()
+	if g.agentLost && !remove(g.tempDir) { // nobody else is left to do so
 		return 1
 	}
 	return 0
@@ -86,22 +77,30 @@ func shield() (<-chan os.Signal, error) {
 	return caught, nil
 }
 
-// gang is the state of the guard process. Main's goroutine owns it.
+// gang is the state of the guard process, for one gang after the other. Main's goroutine owns it.
 type gang struct {
 	toAgent     *json.Encoder
 	units       []*unit
 	workers     map[int]*worker    // by pid, of all units. No other process group can get such a number as long as the unit exists
 	marks       map[string]*worker // by the variable that only they have
 	several     bool               // workers have been started together
-	apart       bool               // see Request
-	finished    bool               // no others will be started
+	separate    bool               // see Request.Apart
+	idle        bool               // there is no gang
+	finished    bool               // no others will be started in it
+	ending      bool               // no gang will follow
 	order       *exitOrder
 	oom         *oomKills
 	step        stepSignals
-	suspended   *suspension    // nil: the gang is not
-	killTimeout time.Duration  // with processes that have got SIGKILL
-	givenUp     map[int]uint64 // processes that could not be ended, with their StartTicks
-	childless   bool           // this process has no child, so no descendant: orphans would be children
+	suspended   *suspension   // nil: the gang is not
+	killTimeout time.Duration // with processes that have got SIGKILL
+	tempDir     string
+	apart       map[int]uint64 // processes that belong to no gang, with their StartTicks: the interpreter, and those that could not be ended
+	source      *Preload       // of the interpreter; nil: workers need none
+	bootstrap   int            // as is output, a file of source
+	output      int
+	interpreter *interpreter // nil: there has been none
+	pending     *message     // a start that waits for the interpreter; nil: none does
+	childless   bool         // this process has no child, so no descendant: orphans would be children
 	agentLost   bool
 }
 
@@ -115,8 +114,11 @@ func (g *gang) loop(commands <-chan message) {
 			u.proceed()
 		}
 		g.forgetEnded()
-		if len(g.units) == 0 && g.finished {
+		if len(g.units) == 0 && g.finished && !g.idle && g.pending == nil {
+			g.idle = true
 			g.send(Event{Gone: true})
+		}
+		if g.idle && (g.ending || g.agentLost) {
 			return
 		}
 		select {
@@ -126,7 +128,7 @@ func (g *gang) loop(commands <-chan message) {
 		case c, ok := <-commands:
 			g.reap() // what ended before the command came must not look like its doing
 			if !ok {
-				commands, g.agentLost, g.finished = nil, true, true
+				commands, g.agentLost, g.finished, g.pending = nil, true, true, nil
 				g.unite(nil)
 				for _, u := range g.units {
 					u.transition(agentLost)
@@ -135,17 +137,20 @@ func (g *gang) loop(commands <-chan message) {
 				break
 			}
 			g.handle(c)
+		case m, ok := <-g.interpreter.received():
+			g.interpreted(m, ok)
 		case <-g.timeOver():
 			for _, u := range g.units {
 				u.checkTime(time.Now())
 			}
+			g.checkInterpreter(time.Now())
 		}
 	}
 }
 
 // timeOver returns a channel that is ready when the time of the first unit is over.
 func (g *gang) timeOver() <-chan time.Time {
-	var first time.Time
+	first := g.interpreter.deadline()
 	for _, u := range g.units {
 		if !u.ends.IsZero() && (first.IsZero() || u.ends.Before(first)) {
 			first = u.ends
@@ -160,7 +165,11 @@ func (g *gang) timeOver() <-chan time.Time {
 func (g *gang) handle(c message) {
 	switch c.Verb {
 	case verbStart:
-		g.start(c)
+		g.begin(c)
+	case verbKeep:
+		g.tempDir = string(c.TempDir)
+	case verbPreload:
+		g.preload(c)
 	case verbSignal:
 		if sig := syscall.Signal(c.Signal); !g.step.reached(sig) {
 			g.signalWorkers(sig)
@@ -171,7 +180,10 @@ func (g *gang) handle(c message) {
 		g.resume()
 	case verbFinish:
 		g.finished = true
+	case verbEnd:
+		g.ending = true
 	case verbStop, verbKill:
+		g.startPending() // or it would start what has been stopped
 		g.end(c)
 	}
 }
@@ -209,7 +221,8 @@ func (g *gang) reap() (n int) {
 
 // collected reports the end of pid to the agent if it is a worker.
 func (g *gang) collected(pid int, status syscall.WaitStatus) {
-	delete(g.givenUp, pid)
+	delete(g.apart, pid)
+	g.interpreter.collected(pid, status)
 	w, ok := g.workers[pid]
 	if !ok || w.ended {
 		return

@@ -20,6 +20,9 @@ func Start(int) (*Guard, error) {
 // Keep fails on this system.
 func Keep(string) (*Guard, error) { return nil, errors.ErrUnsupported }
 
+// Keep does nothing on this system.
+func (g *Guard) Keep(string) {}
+
 // Next fails on this system.
 func (g *Guard) Next() (Event, error) { return Event{}, errors.ErrUnsupported }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Agent and guard communicate over a socket in lines of JSON: the agent sends commands, and the guard sends events.
+// Agent and guard communicate over a socket in lines of JSON: the agent sends commands, and the guard sends events. A guard has one gang at a time.
 // Strings of the user are sent as bytes, because JSON would change those that are not UTF-8. The workers'
 // environments are sent this way, and not in argv, where all users could read them.
 
@@ -16,11 +16,21 @@ type Request struct {
 	Programs [][]byte // packed: programs and their arguments, each once, however many workers run it
 	Workers  []Worker
 	Env      []byte // packed: what the environment of every worker begins with
-	TempDir  []byte // removed if the agent dies; empty: none
 
 	KillTimeout time.Duration // how long processes may take to end after SIGKILL
 	StepSignals []int         `json:",omitempty"` // see launcher.Spec
 	Apart       bool          `json:",omitempty"` // each worker ends by itself, and another may be started in its place, until verbFinish
+	Preloaded   bool          `json:",omitempty"` // the workers are forked from the interpreter of Preload
+	Strict      bool          `json:",omitempty"` // or not at all
+}
+
+// Preload describes an interpreter of Python that has imported modules, of which workers are forked. Two open files precede it:
+// Bootstrap, and what its stdout and stderr are.
+type Preload struct {
+	Program []byte        // packed: the program of the workers, and its arguments
+	Env     []byte        // packed: what the environments of all workers have in common
+	Modules []byte        // packed: what it imports
+	Limit   time.Duration // that the imports may take
 }
 
 // A Worker is one process to start.
@@ -44,12 +54,17 @@ const (
 	verbSignal  verb = "signal"  // pass Signal on to all
 	verbSuspend verb = "suspend" // suspend all, and let no time count until verbResume
 	verbResume  verb = "resume"  // continue those that verbSuspend has suspended
-	verbFinish  verb = "finish"  // no others will be started
+	verbFinish  verb = "finish"  // no others will be started in this gang
+	verbKeep    verb = "keep"    // remove TempDir if the agent dies
+	verbPreload verb = "preload" // start the interpreter of Preload
+	verbEnd     verb = "end"     // no gang will follow
 )
 
 type command struct {
 	Verb    verb
 	Start   *Request      `json:",omitempty"`
+	Preload *Preload      `json:",omitempty"`
+	TempDir []byte        `json:",omitempty"`
 	Workers []int         `json:",omitempty"`
 	Signal  int           `json:",omitempty"`
 	Grace   time.Duration `json:",omitempty"`
@@ -68,7 +83,7 @@ type Event struct {
 	Suspended  bool        `json:",omitempty"` // all are, as asked
 	Left       map[int]int `json:",omitempty"` // how many processes that outlived their workers the guard has ended, by worker; -1: not known of which
 	Warning    string      `json:",omitempty"` // for people to read
-	Gone       bool        `json:",omitempty"` // all workers have ended, and no others will be started
+	Gone       bool        `json:",omitempty"` // all workers have ended, and no others will be started in this gang
 }
 
 // NotStarted says which worker could not be started, and why.
@@ -76,6 +91,7 @@ type NotStarted struct {
 	Worker int
 	Errno  int    // of fork(2) or exec(2)
 	Reason string `json:",omitempty"` // for all other errors
+	Strict bool   `json:",omitempty"` // the workers were to be preloaded, and Reason says why they cannot be
 }
 
 // unknownWorker stands for the worker of a process that has inherited nothing from any.

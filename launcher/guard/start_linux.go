@@ -19,6 +19,21 @@ func (r *Request) files() int {
 	return n
 }
 
+// begin begins a gang, unless there is one, and starts the workers of a Request, when the interpreter is ready if there is one.
+func (g *gang) begin(m message) {
+	if g.idle {
+		g.idle, g.several = false, false
+		g.killTimeout, g.separate, g.finished = m.Start.KillTimeout, m.Start.Apart, !m.Start.Apart
+		g.step.begin(m.Start.StepSignals)
+	}
+	if m.Start.Preloaded {
+		g.pending = &m
+		g.askInterpreter()
+		return
+	}
+	g.start(m)
+}
+
 // start starts the workers of a Request in their order, all or none. It closes the files.
 func (g *gang) start(m message) {
 	if len(g.units) == 0 {
@@ -46,7 +61,7 @@ func (g *gang) start(m message) {
 		if failure != nil {
 			continue
 		}
-		pid, warning, err := startWorker(programs[w.Program], w, &syscall.ProcAttr{
+		pid, warning, err := g.startWorker(req, programs[w.Program], w, &syscall.ProcAttr{
 			Env:   env,
 			Files: []uintptr{stdin, uintptr(pipes[2*i]), uintptr(pipes[2*i+1])},
 			Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
@@ -77,7 +92,7 @@ func (g *gang) start(m message) {
 	if len(warnings) > 0 {
 		g.send(Event{Warning: warnings[0]})
 	}
-	if g.apart {
+	if g.separate {
 		for _, w := range all.workers {
 			g.unite([]int{}).add(w)
 		}
@@ -86,6 +101,9 @@ func (g *gang) start(m message) {
 }
 
 func notStarted(worker int, err error) *NotStarted {
+	if not, ok := errors.AsType[*notPreloadedError](err); ok {
+		return &NotStarted{Worker: worker, Reason: not.Error(), Strict: true}
+	}
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return &NotStarted{Worker: worker, Errno: int(errno)}
 	}
@@ -105,7 +123,7 @@ func markOf(env []string) string {
 
 // startWorker starts a worker from the calling thread, to which the goroutine must be locked, bound to its
 // processors and memory. warning says what the system did not allow.
-func startWorker(argv []string, w Worker, attr *syscall.ProcAttr) (pid int, warning string, err error) {
+func (g *gang) startWorker(req *Request, argv []string, w Worker, attr *syscall.ProcAttr) (pid int, warning string, err error) {
 	if len(w.CPUs) > 0 || len(w.MemNodes) > 0 {
 		restore, err := topology.Apply(w.CPUs, w.MemNodes)
 		if err != nil {
@@ -115,6 +133,12 @@ func startWorker(argv []string, w Worker, attr *syscall.ProcAttr) (pid int, warn
 		if len(w.MemNodes) > 0 && !topology.CanBindMemory() {
 			warning = fmt.Sprintf("the system does not allow binding memory to NUMA nodes %v: the workers run without it", w.MemNodes)
 		}
+	}
+	if req.Preloaded {
+		if pid, err = g.interpreter.fork(argv, w, attr); err == nil || req.Strict {
+			return pid, warning, err
+		}
+		req.Preloaded, warning = false, err.Error() // nor are those that follow
 	}
 	pid, err = syscall.ForkExec(argv[0], argv, attr)
 	return pid, warning, err

@@ -24,6 +24,16 @@ type stepSignals struct {
 	awaited time.Time                      // the last one that did not come
 }
 
+// begin forgets what has come before a gang, when nobody was there to get it.
+func (s *stepSignals) begin(ending []int) {
+	s.ending, s.ended = nil, 0
+	s.await(0, 0)
+	clear(s.at)
+	for _, n := range ending {
+		s.ending = append(s.ending, syscall.Signal(n))
+	}
+}
+
 // reached reports whether the workers have got a signal that the agent passes on. It may wait for stepDelay.
 func (s *stepSignals) reached(sig syscall.Signal) bool {
 	if len(s.ending) == 0 {

@@ -45,7 +45,7 @@ func exitCode(err error) int {
 func errorCode(err error) int {
 	switch {
 	case is[*usageError](err), is[*bench.UsageError](err), is[*comm.ArgumentError](err),
-		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), isBadPort(err):
+		is[*rendezvous.MisuseError](err), is[*launcher.BuildError](err), is[*launcher.PreloadError](err), isBadPort(err):
 		return exitUsage
 	case is[*health.Error](err):
 		return exitSystem

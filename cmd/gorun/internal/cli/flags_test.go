@@ -71,6 +71,8 @@ var accepted = map[string]struct {
 	"role":             {"trainer", func(o *options) bool { return o.role == "trainer" }},
 	"local-addr":       {"10.0.0.7", func(o *options) bool { return o.localAddr == "10.0.0.7" && o.master.Addr == "10.0.0.7" }},
 	"module":           {"1", func(o *options) bool { return o.module }},
+	"preload":          {"torch,numpy", func(o *options) bool { return slices.Equal(o.preload, []string{"torch", "numpy"}) }},
+	"preload-strict":   {"true", func(o *options) bool { return o.preloadStrict }},
 	"python":           {"/usr/bin/python3", func(o *options) bool { return o.python == "/usr/bin/python3" }},
 	"no-python":        {"2", func(o *options) bool { return o.noPython }},
 	"run-path":         {"true", func(o *options) bool { return o.runPath }},

@@ -60,6 +60,12 @@ var table = []flag{
 		set: setText("a Python", func(o *flags) *string { return &o.python }),
 		help: "Python that runs .py files and modules: its path, or its name in PATH (default: $PYTHON_EXEC, or what a " +
 			"script's first line names, or that of the active virtual environment, or python3)"},
+	{group: groupProgram, name: "preload", perNode: true, value: "MODULE,...", own: true,
+		set: setWords("a module", func(o *flags) *[]string { return &o.preload }),
+		help: "modules that one Python on each node imports, from which it forks the workers of every round; auto: those that " +
+			"the program imports at its top level, as far as they are installed"},
+	{group: groupProgram, name: "preload-strict", own: true, set: setSwitch(func(o *flags) *bool { return &o.preloadStrict }),
+		help: "end the job if workers cannot be preloaded, instead of starting them as without --preload"},
 	{group: groupProgram, name: "no-python", help: "run the program as an executable, whatever its name",
 		set: setSwitch(func(o *flags) *bool { return &o.noPython })},
 	{group: groupProgram, name: "wdir", perNode: true, value: "DIR", own: true,

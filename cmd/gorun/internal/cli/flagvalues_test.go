@@ -20,6 +20,8 @@ var refused = map[string][]string{
 	"module":                   {"", "maybe"},
 	"no-python":                {"", "yes please"},
 	"python":                   {"", "a\nb"},
+	"preload":                  {"", "a,,b", "a, b"},
+	"preload-strict":           {"", "maybe"},
 	"run-path":                 {"", "path"},
 	"use-env":                  {"", "env"},
 	"standalone":               {"", "on and off"},

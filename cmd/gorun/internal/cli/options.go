@@ -26,6 +26,8 @@ type flags struct {
 
 	module, noPython, runPath bool
 	python                    string // the interpreter; empty: not given
+	preload                   []string
+	preloadStrict             bool
 	workDir                   string
 	variables                 []string // of the workers, "NAME=VALUE"; later ones win
 	useEnv                    bool     // false: --local-rank=R goes before the program's arguments

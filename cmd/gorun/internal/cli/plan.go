@@ -25,6 +25,10 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 	if err != nil {
 		return nil, err
 	}
+	preload, err := o.preloads(program)
+	if err != nil {
+		return nil, err
+	}
 	p := &job.Plan{
 		Agent: agent.Config{
 			Program: command[0], Python: program.Interpreter(), RunID: o.runID, Node: o.node(), MaxRestarts: o.maxRestarts, WorkerTLS: o.workerTLS,
@@ -37,7 +41,7 @@ func (o *options) plan(command []string, stdout, stderr *os.File) (*job.Plan, er
 			ErrorFile: o.path(os.Getenv("TORCHELASTIC_ERROR_FILE")),
 			Status:    status.Node{Gorun: version, Pid: os.Getpid(), Endpoint: o.meetingPoint()},
 			Spec: launcher.Spec{
-				Argv: program.Argv, Grace: o.grace, Apart: o.onFailure == replaceFailed,
+				Argv: program.Argv, Grace: o.grace, Apart: o.onFailure == replaceFailed, Preload: preload,
 				Stdin: o.input(), Raw: !isUTF8(o.host.lookup), Timestamps: o.timestamps,
 				Color: wantsColor(stdout) && wantsColor(stderr), Live: isTerminal(stdout) && isTerminal(stderr),
 				Pty: o.ptyFor(isTerminal(stdout), program.Python),
@@ -109,6 +113,20 @@ func (o *options) warnings(environ []string) (list []string) {
 		list = append(list, "filtered lines are not written to files, since --log-dir is "+os.DevNull)
 	}
 	return append(list, unknownVariables(environ)...)
+}
+
+// preloads returns what the workers of a program find imported; nil: nothing.
+func (o *options) preloads(program *launcher.Program) (*launcher.Preload, error) {
+	if o.preload == nil && o.preloadStrict {
+		return nil, usagef("%s has no effect without --preload", o.given["preload-strict"])
+	}
+	if o.preload == nil {
+		return nil, nil
+	}
+	if err := program.CheckPreload(o.preload); err != nil {
+		return nil, usagef("%w", err)
+	}
+	return &launcher.Preload{Modules: o.preload, Strict: o.preloadStrict}, nil
 }
 
 // find finds the program. It builds nothing.

@@ -191,6 +191,17 @@ const maxName = 1024
 // maxHost is how many bytes the name of a host may have, in DNS and in Linux.
 const maxHost = 255
 
+func setWords(want string, at func(*flags) *[]string) func(*flags, string) error {
+	return func(o *flags, s string) error {
+		words := strings.Split(s, ",")
+		if slices.ContainsFunc(words, func(w string) bool { return strings.TrimSpace(w) != w || w == "" }) {
+			return fmt.Errorf("%s is wanted, or several with commas between them", want)
+		}
+		*at(o) = words
+		return nil
+	}
+}
+
 func setName(at func(*flags) *string) func(*flags, string) error {
 	set := setText(fmt.Sprintf("a name of at most %d bytes", maxName), at)
 	return func(o *flags, s string) error {

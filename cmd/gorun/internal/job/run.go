@@ -55,11 +55,7 @@ func (p *Plan) run(ctx context.Context, s *Session) (err error) {
 		return err
 	}
 	defer func() { temp.CloseAfter(err, logger) }()
-	if p.Etcd != nil || p.Program.Source != "" || config.Spec.Apart { // it may be long without workers, whose guard would do this
-		if err := temp.Keep(); err != nil {
-			return err
-		}
-	}
+	s.Guard.Keep(temp.Path)
 	if err := p.build(ctx, temp.Bin(), s.Stderr, interrupts); err != nil {
 		return err
 	}
@@ -78,6 +74,12 @@ func (p *Plan) run(ctx context.Context, s *Session) (err error) {
 	token, err := p.token()
 	if err != nil {
 		return err
+	}
+	if spec.Preload != nil { // it imports while the nodes meet
+		spec.Preload.Env = agent.Inherited(config)
+		if err := spec.Preload.Start(s.Guard, spec.Argv, spec.Warn); err != nil {
+			return err
+		}
 	}
 	server := p.control(spec.Recent, logger)
 	defer server.Close()

@@ -1,0 +1,85 @@
+package launcher
+
+import (
+	"archive/zip"
+	"bufio"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/launcher/guard"
+)
+
+// preloadLimit is how long the imports of an interpreter may take.
+const preloadLimit = 60 * time.Second
+
+//go:embed preload/sitecustomize.py
+var bootstrap []byte
+
+// Start starts the interpreter of argv, which is that of all workers, with the guard. warn gets what it prints. It does not wait for the
+// imports.
+func (p *Preload) Start(g *guard.Guard, argv []string, warn func(msg string)) error {
+	if p == nil {
+		return nil
+	}
+	module, err := p.module()
+	if err != nil {
+		return fmt.Errorf("--preload: %w", err)
+	}
+	output, theirs, err := os.Pipe()
+	if err != nil {
+		_ = module.Close()
+		return fmt.Errorf("--preload: %w", err)
+	}
+	go func() {
+		defer func() { _ = output.Close() }()
+		relay(output, func(line string) { warn("--preload: " + line) })
+	}()
+	g.Preload(guard.Preload{Program: guard.Pack(argv), Env: guard.Pack(p.Env), Modules: guard.Pack(p.Modules), Limit: preloadLimit}, module, theirs)
+	return nil
+}
+
+// module returns a zip file with the bootstrap, from which Python imports it. It has no name, so none is left behind.
+func (p *Preload) module() (*os.File, error) {
+	fd, err := unix.MemfdCreate("preload", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "preload")
+	archive := zip.NewWriter(file)
+	w, err := archive.CreateHeader(&zip.FileHeader{Name: "sitecustomize.py", Method: zip.Store})
+	if err == nil {
+		_, err = w.Write(bootstrap)
+	}
+	if err == nil {
+		err = archive.Close()
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// maxRelayed is how many lines of an interpreter are shown.
+const maxRelayed = 100
+
+// relay passes on the first lines that come, and reads them all.
+func relay(from io.Reader, pass func(line string)) {
+	lines := bufio.NewReaderSize(from, 4<<10)
+	for n := 0; ; {
+		line, isPrefix, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
+		if text := strings.TrimSpace(string(line)); text != "" && !isPrefix && n < maxRelayed {
+			pass(strings.ToValidUTF8(text, "\uFFFD"))
+			n++
+		}
+	}
+}
