@@ -3,6 +3,7 @@ package launcher
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Preload says what workers in Python find imported. Each node has an interpreter that imports it once, and forks the workers of every
@@ -11,9 +12,10 @@ import (
 // Where that is not safe, or does not work, Spec.Warn gets the reason, and the workers start without it: a module cannot be imported within
 // a minute, or leaves a thread, a process or an open GPU behind.
 type Preload struct {
-	Modules []string // "auto" stands for those that the program imports at its top level and that are installed
-	Env     []string // what the environments of all workers have in common
-	Strict  bool     // workers do not start without it: Start returns a *PreloadError
+	Modules []string      // "auto" stands for those that the program imports at its top level and that are installed
+	Env     []string      // what the environments of all workers have in common
+	Strict  bool          // workers do not start without it: Start returns a *PreloadError
+	limit   time.Duration // for all imports; 0: a minute
 }
 
 // PreloadError says why workers cannot be preloaded.

@@ -3,6 +3,7 @@ package launcher
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -40,7 +41,7 @@ func (p *Preload) Start(g *guard.Guard, argv []string, warn func(msg string)) er
 		defer func() { _ = output.Close() }()
 		relay(output, func(line string) { warn("--preload: " + line) })
 	}()
-	g.Preload(guard.Preload{Program: guard.Pack(argv), Env: guard.Pack(p.Env), Modules: guard.Pack(p.Modules), Limit: preloadLimit}, module, theirs)
+	g.Preload(guard.Preload{Program: guard.Pack(argv), Env: guard.Pack(p.Env), Modules: guard.Pack(p.Modules), Limit: cmp.Or(p.limit, preloadLimit)}, module, theirs)
 	return nil
 }
 

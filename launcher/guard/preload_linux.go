@@ -108,7 +108,7 @@ func (g *gang) startPending() {
 func (i *interpreter) fork(argv []string, w Worker, attr *syscall.ProcAttr) (pid int, err error) {
 	pid, reason := i.tryFork(argv, w, attr)
 	if reason != "" {
-		return 0, &notPreloadedError{reason + "; the workers start without it"}
+		return 0, &notPreloadedError{reason}
 	}
 	return pid, nil
 }

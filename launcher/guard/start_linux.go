@@ -138,7 +138,7 @@ func (g *gang) startWorker(req *Request, argv []string, w Worker, attr *syscall.
 		if pid, err = g.interpreter.fork(argv, w, attr); err == nil || req.Strict {
 			return pid, warning, err
 		}
-		req.Preloaded, warning = false, err.Error() // nor are those that follow
+		req.Preloaded, warning = false, err.Error()+"; the workers start without it" // nor do those that follow
 	}
 	pid, err = syscall.ForkExec(argv[0], argv, attr)
 	return pid, warning, err

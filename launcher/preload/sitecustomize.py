@@ -259,15 +259,18 @@ def become(words, files, guard):
         os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(b",")])
     if nodes:
         prefer([int(node) for node in nodes.split(b",")])
-    first = set(environ) - {b"%s=%s" % pair for pair in os.environb.items()}
+    with open("/proc/self/environ", "rb") as file:
+        begun = set(file.read().split(b"\0"))
+    changed = [pair for pair in os.environb.items() if b"%s=%s" % pair not in begun]  # by Python itself (LC_CTYPE), or by a module
     os.environ.clear()
     for variable in environ:
         name, _, value = variable.partition(b"=")
         os.environb[name] = value
+    os.environb.update(changed)
     start, end = memory(50)
     at = ctypes.string_at(start, end - start).find(ROOM)
     if at >= 0:
-        show(start + at, len(ctypes.string_at(start + at)), sorted((v for v in environ if v in first), key=len))
+        show(start + at, len(ctypes.string_at(start + at)), sorted(set(environ) - begun, key=len))
     own = arguments()
     sys.argv[1:] = argv[len(own) - len(sys.argv) + 1 :]  # they may differ from those of the interpreter, and from each other
     if argv != own:
