@@ -75,7 +75,7 @@ func TestInherit(t *testing.T) {
 			[]string{"GORUN_COMM_CONNECTIONS=4", "GORUN_COMM_TUNE=all_reduce=ring", "GORUN_KERNELS=avx2", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"}},
 	} {
 		before := slices.Clone(c.environ)
-		got := slices.Sorted(slices.Values(inherit(Config{Environ: c.environ})))
+		got := slices.Sorted(slices.Values(Inherited(Config{Environ: c.environ})))
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

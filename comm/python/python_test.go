@@ -44,6 +44,7 @@ func TestPrograms(t *testing.T) {
 		{"grid.py", "the same", []int{2}, []string{"--env=TRANSPORT=tcp"}},
 		{"calls.py", "all of it", []int{2, 3}, nil},
 		{"parts.py", "all of it", []int{1, 3}, nil},
+		{"elastic.py", "all of it", []int{1, 3}, []string{"--on-failure=replace", "--max-restarts=4"}},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {

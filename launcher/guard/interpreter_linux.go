@@ -36,7 +36,7 @@ func noInterpreter(why string) *interpreter { return &interpreter{ended: true, b
 
 const (
 	// roomVariable is room for the variables of a worker where /proc shows those with which a process has begun.
-	roomVariable = "GORUN_ENVIRON"
+	roomVariable = "_ROOM"
 	room         = 4 << 10
 	// maxWords is how many bytes an interpreter may send at once.
 	maxWords = 64 << 10

@@ -10,7 +10,7 @@ import sys
 
 SOCKET, BOOTSTRAP = 3, 4  # descriptors
 PATH = "/proc/self/fd/%d" % BOOTSTRAP
-ROOM = b"GORUN_ENVIRON="
+ROOM = b"_ROOM="
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}  # numbers of the system call
 MPOL_LOCAL, MPOL_PREFERRED_MANY, MAX_NODES = 4, 5, 1024
