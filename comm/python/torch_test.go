@@ -67,6 +67,34 @@ func TestTorch2(t *testing.T) {
 	}
 }
 
+// TestTorchElastic: a model that is trained while ranks die has the parameters of one that is trained without, bit for bit. The command is
+// that of docs/torch.md.
+func TestTorchElastic(t *testing.T) {
+	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	undisturbed := ""
+	for _, c := range []struct{ kills, backend string }{{"", "gorun"}, {"1@40", "gorun"}, {"1@40,0@70,1@90", "gloo"}} {
+		if c.backend == "gloo" && testing.Short() {
+			continue
+		}
+		cmd := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--preload=auto", "--preload-strict", "--on-failure=replace", "--max-restarts=3",
+			"--nproc-per-node=2", "../../docs/examples/torch_elastic/main.py", "--backend="+c.backend, "--kill="+c.kills)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		line, outlived, _ := strings.Cut(strings.TrimSpace(string(out)), ", outlived ")
+		if undisturbed == "" {
+			undisturbed = line
+		}
+		if err != nil || line != undisturbed || !strings.Contains(line, "parameters") || outlived != fmt.Sprint(strings.Count(c.kills, "@")) {
+			t.Errorf("%+v: %v: %q, and undisturbed %q\n%s", c, err, out, undisturbed, &stderr)
+		}
+	}
+}
+
 // TestTorchDeath: if a rank dies while others are in backward, their errors name it.
 func TestTorchDeath(t *testing.T) {
 	testkit.Nightly(t, "the errors of the C library are tested there")
