@@ -145,6 +145,9 @@ class StoreFunctions(ctypes.Structure):
     ]
 
 
+OPEN = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))  # opens the store of a round
+
+
 class Int:
     """An argument that is an int of C: ctypes would cut longer ones."""
 
@@ -182,6 +185,7 @@ _started = {
 }
 _others = {
     "init": [POINTER(Options), POINTER(c_uint64)],
+    "init_round_store": [POINTER(Options), OPEN, c_void_p, POINTER(c_uint64)],
     "rejoin": [POINTER(c_uint64)],
     "close": [c_uint64],
     "abort": [c_uint64, c_char_p],

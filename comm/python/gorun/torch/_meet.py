@@ -19,7 +19,7 @@ import torch.distributed as dist
 import gorun
 
 from .._group import Group
-from .._library import ArgumentError, Error, MissingRanksError, Options, StoreFunctions, library
+from .._library import OPEN, ArgumentError, Error, MissingRanksError, Options, StoreFunctions, library
 from .._progress import show_stacks
 
 _NONE = b"\0"  # no key has this value
@@ -51,14 +51,40 @@ class _Store:
         kinds = dict(StoreFunctions._fields_)
         names = ("set", "get", "add", "compare_and_swap", "delete_key")
         self._functions = StoreFunctions(None, *[kinds[name](self._safe(getattr(self, "_" + name))) for name in names])
-        handle = c_uint64()
-        library().store_custom(byref(self._functions), byref(handle))
-        self.handle = handle.value
+        self._open, self._opened = OPEN(self._safe(self._open_once)), False
+
+    def join(self, seconds: float, rank: int = 0, size: int = 0, token: Optional[bytes] = None) -> Group:
+        """Joins a world of so many ranks, or else that of gorun's round. They meet in the store."""
+        if threading.current_thread() is threading.main_thread():
+            library().watch_signals()
+        show_stacks()
+        world, handle = c_uint64(), c_uint64()
+        try:
+            if size:
+                self._make(byref(handle))
+                library().init(byref(Options(None, rank, size, handle.value, None, token, seconds)), byref(world))
+            else:
+                library().init_round_store(byref(Options(timeout=seconds)), self._open, None, byref(world))
+        except Error as e:
+            raise e from self.error
+        finally:
+            if handle.value:
+                library().store_close(handle)
+        return Group(world.value)
+
+    def _make(self, handle: Any) -> None:
+        library().store_custom(byref(self._functions), handle)
+
+    def _open_once(self, handle: Any) -> None:
+        if self._opened:
+            raise Error("gorun: rejoin: the store of the last round has ended: use init_method='gorun://' of init_process_group")
+        self._make(handle)
+        self._opened = True
 
     def _safe(self, function: Any) -> Any:
-        def call(_: Any, key: bytes, *args: Any) -> int:
+        def call(_: Any, first: Any, *args: Any) -> int:
             try:
-                return int(function(key.decode(), *args) or 0)
+                return int(function(first.decode() if isinstance(first, bytes) else first, *args) or 0)  # a key, as a rule
             except BaseException as e:  # C cannot raise it
                 self.error = e
                 return _OTHER
@@ -120,6 +146,7 @@ def close_all() -> None:
     Member._open.clear()
 
 
+_meeting: Optional[_Store] = None  # of the world of a round, which opens it to rejoin
 _default: "Optional[weakref.ref[Member]]" = None
 _worlds = 0  # default groups that this process has made
 
@@ -162,30 +189,26 @@ def _world(options: Any, seconds: float, is_default: bool) -> Tuple[Group, bool]
     if how["of_round"]:
         if os.environ.get("RANK") != str(rank):
             raise ArgumentError("gorun: init_process_group: rank is %d, and RANK %s: want the same" % (rank, os.environ.get("RANK")))
-        return _round_world(seconds)
-    meeting = _Store(store)
-    world = c_uint64()
+        return _round_world(seconds, store)
     token = how["token"].encode() if how["token"] else None
-    try:
-        if threading.current_thread() is threading.main_thread():
-            library().watch_signals()
-        show_stacks()
-        library().init(byref(Options(None, rank, size, meeting.handle, None, token, seconds, 0)), byref(world))
-    except Error as e:
-        raise e from meeting.error
-    finally:
-        library().store_close(meeting.handle)
-    return Group(world.value), True
+    return _Store(store).join(seconds, rank, size, token), True
 
 
-def _round_world(seconds: float) -> Tuple[Group, bool]:
-    """Returns the world that the program has joined by gorun.init or gorun.rejoin, if it is still open, or joins it."""
+def _round_world(seconds: float, store: Any = None) -> Tuple[Group, bool]:
+    """Returns the world that the program has joined by gorun.init or gorun.rejoin, if it is still open, or joins it.
+
+    If the agent has no store for its ranks, MASTER_PORT is that of torch's store: they meet there.
+    """
+    global _meeting
     if gorun._world is not None:
         try:
             library().rank(gorun._world._handle, byref(c_int()))
             return gorun._world, False
         except ArgumentError:
             pass  # it has been closed
+    if store is not None and not os.environ.get("GORUN_STORE_ADDR"):
+        _meeting = _Store(store)
+        return _meeting.join(seconds), True
     world = gorun.init(timeout=seconds)
     gorun._world = None  # it is not the program's
     return world, True
