@@ -92,6 +92,21 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestNoLauncher: without a launcher, an error says what to write; a world of one is never made by surprise.
+func TestNoLauncher(t *testing.T) {
+	path, prefix := python(t, "numpy"), testkit.Library(t, "../..")
+	for program, want := range map[string]string{
+		"import gorun; gorun.init()":            "RANK is not set: .*; start the program with gorun --nproc-per-node N PROGRAM",
+		"import gorun; gorun.rejoin()":          "this process was not started by gorun --on-failure=replace",
+		"import gorun; gorun.init('tcp://x:1')": "RANK is not set",
+	} {
+		out, err := ofPackage(t, prefix, path, path, "-c", program).CombinedOutput()
+		if err == nil || !regexp.MustCompile(`\ngorun\._library\.ArgumentError: comm: .*`+want+`.*\n$`).Match(out) {
+			t.Errorf("%s: %v, want %q:\n%s", program, err, want, out)
+		}
+	}
+}
+
 // TestWheel installs the wheel in a fresh environment, and runs a program with its gorun.
 func TestWheel(t *testing.T) {
 	path, dist, venv := python(t, "numpy"), t.TempDir(), filepath.Join(t.TempDir(), "venv")

@@ -28,6 +28,7 @@ func TestTorch(t *testing.T) {
 		{"torch_calls.py", testkit.UnlessShort([]int{2, 3, 4}, []int{3}), nil},
 		{"torch_cases.py", testkit.UnlessShort([]int{3}, nil), nil},
 		{"torch_train.py", testkit.UnlessShort([]int{2, 3}, []int{2}), nil},
+		{"torch_train.py", testkit.UnlessShort([]int{3}, nil), []string{"--env=TORCH_DISTRIBUTED_DEBUG=DETAIL"}},
 		{"torch_rejoin.py", testkit.UnlessShort([]int{2, 3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
 	} {
 		for _, ranks := range c.ranks {

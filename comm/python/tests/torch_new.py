@@ -96,12 +96,12 @@ def compiled(rank, size):
 def main():
     dist.init_process_group("cpu:gorun" if "map" in sys.argv else "gorun")
     rank, size = dist.get_rank(), dist.get_world_size()
-    tests = dict(functional=functional, coalesced=coalesced, dtensor=dtensor, alone=alone)
+    tests = [functional, coalesced, dtensor, alone]
     version = tuple(int(n) for n in torch.__version__.split(".")[:2])
     if version >= (2, 13):
-        tests.update(fsdp=fsdp, compiled=compiled)  # before, torch's own FSDP2 fails on CPUs
-    for name in sys.argv[2:] or tests:
-        tests[name](rank, size)
+        tests += [fsdp, compiled]  # before, torch's own FSDP2 fails on CPUs
+    for test in [globals()[name] for name in sys.argv[2:]] or tests:
+        test(rank, size)
     dist.destroy_process_group()
     print("torch %s: all of it" % torch.__version__)
 

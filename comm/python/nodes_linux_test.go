@@ -1,0 +1,94 @@
+package python_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/env/testing/testkit"
+)
+
+// onNodes runs a program on two machines with two ranks each, which share memory on each, and returns what each prints, and the errors.
+func onNodes(t *testing.T, module string, flags []string, program ...string) (outs [2]string, errs [2]error) {
+	t.Helper()
+	path, prefix := python(t, module), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-secret-of-this-test-alone-long-enough"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"--nnodes=2", "--nproc-per-node=2", "--omp-num-threads=1", "--rdzv-backend=embedded", "--rdzv-endpoint=node0",
+		"--rdzv-token-file=" + token, "--log-dir=" + t.TempDir()}, flags...)
+	var printed [2]bytes.Buffer
+	var cmds [2]*exec.Cmd
+	for i, m := range hosttest.NewMachines(t, hosttest.Config{Name: "node0"}, hosttest.Config{Name: "node1"}) {
+		cmds[i] = ofPackage(t, prefix, path, gorun, append(args, program...)...)
+		cmds[i].Stdout, cmds[i].Stderr = &printed[i], &printed[i]
+		if err := m.Start(cmds[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ending sync.WaitGroup
+	for i, cmd := range cmds {
+		ending.Go(func() { errs[i] = cmd.Wait() })
+	}
+	ending.Wait()
+	return [2]string{printed[0].String(), printed[1].String()}, errs
+}
+
+// TestNodes: programs give the same on two machines, whatever ranks send each other, in the clear and by TLS.
+func TestNodes(t *testing.T) {
+	for _, c := range []struct {
+		module, says string
+		program      []string
+		short        bool
+	}{
+		{"numpy", "the same", []string{"tests/grid.py"}, false},
+		{"numpy", "all of it", []string{"tests/calls.py"}, true},
+		{"numpy", "all of it", []string{"tests/cases.py", "processes", "orders", "kinds", "groups", "signals", "wrong", "leaves"}, false},
+		{"torch", "all of it", []string{"tests/torch_calls.py", filepath.Join(t.TempDir(), "store")}, false},
+		{"torch", "all of it", []string{"tests/torch_train.py"}, false},
+		{"torch", "all of it", []string{"tests/torch_rejoin.py"}, false},
+	} {
+		for _, flags := range [][]string{nil, {"--worker-tls"}} {
+			if testing.Short() && !(c.short && flags != nil) {
+				continue
+			}
+			t.Run(fmt.Sprint(c.program[0], flags), func(t *testing.T) {
+				outs, errs := onNodes(t, c.module, append([]string{"--on-failure=replace", "--max-restarts=1"}, flags...), c.program...)
+				if n := strings.Count(outs[0]+outs[1], "] "+c.says) + strings.Count(outs[0]+outs[1], ": "+c.says); errs != [2]error{} || n != 4 {
+					t.Errorf("%v: %d of 4 ranks say %q:\n%s\n%s", errs, n, c.says, outs[0], outs[1])
+				}
+			})
+		}
+	}
+}
+
+// TestHangOnNodes: of four ranks on two machines, the one that hangs is named, by its own node.
+func TestHangOnNodes(t *testing.T) {
+	for _, c := range []struct {
+		backend, module, how string
+		short                bool
+	}{{"gorun", "numpy", "lock", true}, {"gloo", "torch", "lock", false}, {"gloo", "torch", "naps", false}} {
+		if testing.Short() && !c.short {
+			continue
+		}
+		outs, _ := onNodes(t, c.module, []string{"--hang-timeout=2"}, "tests/hang.py", "2", c.backend, c.how)
+		if !regexp.MustCompile(`gorun: rank 2 \(.* hangs: it made no progress for .*; it was in load \(hang\.py:`).MatchString(outs[1]) {
+			t.Errorf("%s, %s: node 1 does not name rank 2:\n%s", c.backend, c.how, outs[1])
+		}
+		if n := strings.Count(outs[0]+outs[1], " hangs: it made no progress"); n != 1 {
+			t.Errorf("%s, %s: %d ranks are named:\n%s\n%s", c.backend, c.how, n, outs[0], outs[1])
+		}
+	}
+}
