@@ -33,11 +33,11 @@ func ExitCode(err error) int {
 	case err == nil:
 		return 0
 	case failsAgain(err):
-		worker.WriteError(err, map[string]any{"restart": false})
+		worker.WriteFinal(err)
 		return 2
 	}
-	if more := becauseOf(err); more != nil {
-		worker.WriteError(err, more)
+	if culprit := culpritOf(err); culprit != nil {
+		worker.WriteBecause(err, culprit)
 	}
 	if _, missing := errors.AsType[*MissingRanksError](err); missing {
 		return 2
@@ -59,30 +59,13 @@ func failsAgain(err error) bool {
 		errors.As(err, &deadlock) || errors.Is(err, auth.ErrWrongToken) || errors.Is(err, auth.ErrNoToken) || errors.As(err, &refused)
 }
 
-// becauseOf returns what an error file says about the rank because of which this one has failed. It is nil if there is
-// none.
-func becauseOf(err error) map[string]any {
+// culpritOf returns the rank because of which this one has failed, or nil.
+func culpritOf(err error) *worker.Culprit {
 	if e, ok := errors.AsType[*PeerError](err); ok {
-		more := map[string]any{"failed_peer": failedPeer{e.Rank, e.Finder}}
-		if e.Addr != "" {
-			more["unreachable"] = []unreachable{{e.Rank, e.Addr}}
-		}
-		return more
+		return &worker.Culprit{Rank: e.Rank, Finder: e.Finder, Addr: e.Addr}
 	}
 	if e, ok := errors.AsType[*AbortError](err); ok && !e.own && !e.selfAtFault {
-		return map[string]any{"failed_peer": failedPeer{e.Rank, e.Rank}}
+		return &worker.Culprit{Rank: e.Rank, Finder: e.Rank}
 	}
 	return nil
-}
-
-// failedPeer is a rank because of which another one has failed.
-type failedPeer struct {
-	Rank   int `json:"rank"`
-	Finder int `json:"finder"` // rank that found the fault
-}
-
-// unreachable is a rank that did not answer.
-type unreachable struct {
-	Rank    int    `json:"rank"`
-	Address string `json:"address"`
 }

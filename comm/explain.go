@@ -1,12 +1,6 @@
 package comm
 
-import (
-	"os"
-	"strconv"
-
-	"github.com/gorun/gorun/comm/internal/core"
-	"github.com/gorun/gorun/comm/internal/explain"
-)
+import "github.com/gorun/gorun/comm/internal/explain"
 
 // Explain says by which algorithm this process's world carries out op on buffers of so many bytes, and what the
 // alternatives are. It returns a text of a few lines, the same on every rank. Operations have the names of gorun bench:
@@ -22,12 +16,7 @@ func Explain(op string, bytes int) string {
 	if w := process.World(); w != nil {
 		return explain.Group(w.All, op, bytes)
 	}
-	ranks, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
-	rules, err := core.ParseTuning(os.Getenv("GORUN_COMM_TUNE"))
-	if err != nil {
-		return err.Error() + "\n"
-	}
-	return explain.Ranks(max(ranks, 2), op, bytes, rules)
+	return explain.Environment(op, bytes)
 }
 
 // Explain is like the function Explain, for g.

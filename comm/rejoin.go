@@ -50,8 +50,8 @@ func whyRejoin(failure error) (why string, missing []int) {
 	if m, ok := errors.AsType[*MissingRanksError](failure); ok {
 		missing = m.Missing
 	}
-	if more := becauseOf(failure); more != nil {
-		worker.WriteError(failure, more)
+	if culprit := culpritOf(failure); culprit != nil {
+		worker.WriteBecause(failure, culprit)
 	}
 	return strings.TrimPrefix(failure.Error(), "comm: "), missing
 }

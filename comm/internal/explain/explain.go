@@ -3,7 +3,9 @@ package explain
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gorun/gorun/comm/internal/choice"
@@ -17,8 +19,14 @@ func Group(g *core.Group, op string, bytes int) string {
 	return explain(op, bytes, *g.Planner(), func(e *explanation) { e.group(g) })
 }
 
-// Ranks is Group for so many ranks on machines that are near each other, with a tuning.
-func Ranks(ranks int, op string, bytes int, rules choice.Tuning) string {
+// Environment is Group for the ranks that the environment describes, or for two, on machines that are near each other.
+func Environment(op string, bytes int) string {
+	ranks, _ := strconv.Atoi(os.Getenv("WORLD_SIZE"))
+	ranks = max(ranks, 2)
+	rules, err := core.ParseTuning(os.Getenv("GORUN_COMM_TUNE"))
+	if err != nil {
+		return err.Error() + "\n"
+	}
 	return explain(op, bytes, plan.NewPlanner(choice.Network, rules), func(e *explanation) {
 		e.title("%d ranks; no world is open", ranks)
 		if e.has(choice.Memory) {

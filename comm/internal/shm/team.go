@@ -49,7 +49,6 @@ type Team struct {
 
 	waiter wait.Waiter
 	ways   ways
-	sizes  choice.Sizes
 	llState
 	slots
 	copyPolicy
@@ -79,6 +78,8 @@ type Team struct {
 	scratch []byte   // see scratchOf
 	head    []byte   // scratch of exchange.sendShort
 	copied  []byte   // scratch of operand
+
+	sizes choice.Sizes
 }
 
 // OnLongWait is called when a wait for rank lasts so long that the caller should find out whether rank is still there. It returns nil
