@@ -177,7 +177,7 @@ func TestInitAfterClose(t *testing.T) {
 				}
 				if r == 0 {
 					_, err := Init(t.Context(), WithStore(store), WithRank(0, 3))
-					if err == nil || !strings.Contains(err.Error(), "or this one has not closed its world") {
+					if err == nil || !strings.Contains(err.Error(), "it was called twice: as rank 0") {
 						t.Errorf("joined twice: %v", err)
 					}
 				}
@@ -213,7 +213,7 @@ func TestTwoProcessesOfOneRank(t *testing.T) {
 	for i, err := range errs {
 		if err != nil {
 			failed++
-			if i == 0 || ExitCode(err) != 2 || err.Error() != "comm: Init: rank 1 has joined already at the store given: two processes have RANK=1, or this one has not closed its world" {
+			if i == 0 || ExitCode(err) != 2 || err.Error() != "comm: Init: it was called twice: as rank 1 at the store given, use the world that it has returned, or close that first" {
 				t.Errorf("got %v", err)
 			}
 			continue

@@ -30,8 +30,9 @@ struct descriptor {
 };
 extern struct descriptor owned[MOST_DESCRIPTORS];
 
-/* What the function of gorun_set_poll returns; 0 if there is none, or this is another thread. */
+/* What the function of gorun_set_poll returns; 0 if there is none, or this is another thread, for which polls_here is 0, too. */
 int poll_now(void);
+int polls_here(void);
 int has_poll(void);
 
 /* The last error of the calling thread. */

@@ -177,14 +177,17 @@ static pthread_t poller;
 
 int has_poll(void) { return poll != NULL; }
 
+static int in_poll; /* a call that the function makes is not polled: it need not be able to call itself */
+
+int polls_here(void) { return poll != NULL && pthread_equal(poller, pthread_self()) && !in_poll; }
+
 int poll_now(void)
 {
-	static int within; /* a call that the function makes is not polled: it need not be able to call itself */
-	if (poll == NULL || !pthread_equal(poller, pthread_self()) || within)
+	if (!polls_here())
 		return 0;
-	within = 1;
+	in_poll = 1;
 	int stop = poll();
-	within = 0;
+	in_poll = 0;
 	return stop;
 }
 

@@ -15,6 +15,15 @@ var (
 	works  handles[*comm.Work]
 )
 
+// groupOf returns the group that n is a handle of, for a call of op.
+func groupOf(n C.gorun_comm, op string) (*comm.Group, error) {
+	g, ok := groups.get(uint64(n))
+	if !ok {
+		return nil, groups.missing(uint64(n), op, "group", comm.ErrClosed)
+	}
+	return g, nil
+}
+
 //export goOnGroup
 func goOnGroup(c *C.struct_call) C.int {
 	return fail(onGroup(c))
@@ -22,9 +31,9 @@ func goOnGroup(c *C.struct_call) C.int {
 
 func onGroup(c *C.struct_call) (err error) {
 	defer caught(&err)
-	g, ok := groups.get(uint64(c.comm))
-	if !ok {
-		return refuse(names[c.kind], "%d is no group, or one that has been closed", uint64(c.comm))
+	g, err := groupOf(c.comm, names[c.kind])
+	if err != nil {
+		return err
 	}
 	switch c.kind {
 	case C.BARRIER:
@@ -95,7 +104,7 @@ func wait(w *comm.Work) (err error) {
 // within returns a context that ends after so many seconds; 0 means never.
 func within(seconds C.double) (context.Context, context.CancelFunc) {
 	if seconds <= 0 {
-		return context.Background(), func() {}
+		return context.WithCancel(context.Background())
 	}
 	return context.WithTimeout(context.Background(), inTime(seconds))
 }

@@ -2,7 +2,10 @@
 
 package main
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // handles are what C has instead of pointers to values of Go. A number is used once, so that a handle that has been
 // given back is not another one.
@@ -39,6 +42,16 @@ func (h *handles[T]) remove(n uint64) (v T, ok bool) {
 	v, ok = h.all[n]
 	delete(h.all, n)
 	return v, ok
+}
+
+// missing returns the error of a call of op with n, which is no handle of a what. closed is the error if it has been one.
+func (h *handles[T]) missing(n uint64, op, what string, closed error) error {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if n == 0 || n > h.last {
+		return refuse(op, "%d is no %s", n, what)
+	}
+	return fmt.Errorf("comm: %s: %w", op, closed)
 }
 
 // removeFunc ends the handles of all values for which del says so.

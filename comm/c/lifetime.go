@@ -52,7 +52,7 @@ func goInit(o *C.gorun_options, open C.gorun_open_function, opaque unsafe.Pointe
 	if o.store != 0 {
 		s, ok := stores.get(uint64(o.store))
 		if !ok {
-			return fail(refuse("Init", "%d is no store, or one that has been closed", uint64(o.store)))
+			return fail(noStore(o.store, "Init"))
 		}
 		opts = append(opts, comm.WithStore(s))
 	}
@@ -72,7 +72,7 @@ func goInit(o *C.gorun_options, open C.gorun_open_function, opaque unsafe.Pointe
 	if o.token != nil {
 		opts = append(opts, comm.WithToken(C.GoString(o.token)))
 	}
-	if o.timeout > 0 {
+	if o.timeout != 0 {
 		opts = append(opts, comm.WithTimeout(inTime(o.timeout)))
 	}
 	if o.quiet != 0 {
@@ -132,13 +132,11 @@ func goRejoin(world *C.gorun_comm) C.int {
 
 //export goClose
 func goClose(n C.gorun_comm) C.int {
-	g, ok := groups.get(uint64(n))
-	if !ok {
-		return fail(refuse("Close", "%d is no group, or one that has been closed", uint64(n)))
-	}
-	err := g.Close()
-	forgetClosed()
-	return fail(err)
+	return withGroup(n, "Close", func(g *comm.Group) error {
+		err := g.Close()
+		forgetClosed()
+		return err
+	})
 }
 
 // forgetClosed ends the handles of groups that have been closed: that of a world closes others.
@@ -160,9 +158,9 @@ func (e errorText) Error() string { return string(e) }
 
 // withGroup calls f with the group that n is a handle of.
 func withGroup(n C.gorun_comm, op string, f func(*comm.Group) error) C.int {
-	g, ok := groups.get(uint64(n))
-	if !ok {
-		return fail(refuse(op, "%d is no group, or one that has been closed", uint64(n)))
+	g, err := groupOf(n, op)
+	if err != nil {
+		return fail(err)
 	}
 	return fail(f(g))
 }

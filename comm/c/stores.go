@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"context"
+	"time"
 	"unsafe"
 
 	"github.com/gorun/gorun/comm"
@@ -25,7 +26,7 @@ func opener(open C.gorun_open_function, opaque unsafe.Pointer) func(context.Cont
 		}
 		s, ok := stores.remove(uint64(n))
 		if !ok {
-			return nil, noStore(n)
+			return nil, noStore(n, "Init")
 		}
 		return s, nil
 	}
@@ -33,9 +34,11 @@ func opener(open C.gorun_open_function, opaque unsafe.Pointer) func(context.Cont
 
 //export goStoreTCP
 func goStoreTCP(address, token *C.char, timeout C.double, to *C.gorun_store) C.int {
-	ctx, cancel := within(timeout)
-	defer cancel()
-	s, err := comm.NewTCPStore(ctx, C.GoString(address), []byte(C.GoString(token)))
+	var s comm.Store
+	err := polled(timeout, func(ctx context.Context) (err error) {
+		s, err = comm.NewTCPStore(ctx, C.GoString(address), []byte(C.GoString(token)))
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}
@@ -57,24 +60,50 @@ func goStoreFile(path *C.char, to *C.gorun_store) C.int {
 func goStoreClose(n C.gorun_store) C.int {
 	s, ok := stores.remove(uint64(n))
 	if !ok {
-		return fail(noStore(n))
+		return fail(noStore(n, "Store"))
 	}
 	return fail(s.Close())
 }
 
-func noStore(n C.gorun_store) error {
-	return refuse("Store", "%d is no store, or one that has been closed", uint64(n))
+func noStore(n C.gorun_store, op string) error {
+	return stores.missing(uint64(n), op, "store", comm.ErrStoreClosed)
 }
 
 // withStore calls f with the store that n is a handle of. ctx ends after so many seconds; 0 means never.
 func withStore(n C.gorun_store, timeout C.double, f func(ctx context.Context, s comm.Store) error) C.int {
 	s, ok := stores.get(uint64(n))
 	if !ok {
-		return fail(noStore(n))
+		return fail(noStore(n, "Store"))
 	}
+	return fail(polled(timeout, func(ctx context.Context) error { return f(ctx, s) }))
+}
+
+// pollPause is the time between two calls of the function of gorun_set_poll.
+const pollPause = 100 * time.Millisecond
+
+// polled calls f, and meanwhile the function of gorun_set_poll, which may end ctx. So does the timeout.
+func polled(timeout C.double, f func(ctx context.Context) error) error {
 	ctx, cancel := within(timeout)
 	defer cancel()
-	return fail(f(ctx, s))
+	if C.polls_here() == 0 {
+		return f(ctx)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	tick := time.NewTicker(pollPause)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+			if C.poll_now() != 0 {
+				cancel()
+				<-ended // f uses memory of the caller
+				return errInterrupted
+			}
+		}
+	}
 }
 
 //export goStoreSet

@@ -45,6 +45,8 @@ func TestPrograms(t *testing.T) {
 		{"calls.py", "all of it", []int{2, 3}, nil},
 		{"parts.py", "all of it", []int{1, 3}, nil},
 		{"elastic.py", "all of it", []int{1, 3}, []string{"--on-failure=replace", "--max-restarts=4"}},
+		{"ops.py", "all of it", []int{1, 3}, []string{"--env=STORE=" + t.TempDir()}},
+		{"ops.py", "all of it", []int{2}, []string{"--env=STORE=" + t.TempDir(), "--env=TRANSPORT=tcp"}},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {

@@ -60,7 +60,7 @@ static void test_groups(void)
 		must(gorun_all_reduce(pair, &one, &one, 1, GORUN_FLOAT32, GORUN_SUM));
 		want(one == 2);
 		must(gorun_close(pair));
-		wants_error(gorun_barrier(pair), GORUN_ERR_ARGUMENT, "is no group");
+		wants_error(gorun_barrier(pair), GORUN_ERR_CLOSED, "Barrier");
 	}
 	wants_error(gorun_comm_create(world, (int[]){size}, 1, &again), GORUN_ERR_ARGUMENT, "no rank");
 	must(gorun_close(evens));
@@ -87,7 +87,7 @@ static void test_store(void)
 	if (rank == 0)
 		must(gorun_store_delete(store, "key", &was));
 	must(gorun_store_close(store));
-	wants_error(gorun_store_set(store, "key", "", 0), GORUN_ERR_ARGUMENT, "is no store");
+	wants_error(gorun_store_set(store, "key", "", 0), GORUN_ERR_CLOSED, "store is closed");
 	wants_error(gorun_store_tcp("127.0.0.1:1", NULL, 0.1, &store), GORUN_ERR_OTHER, "127.0.0.1:1");
 }
 

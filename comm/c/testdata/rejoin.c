@@ -48,7 +48,7 @@ int main(void)
 		before = world;
 		must(gorun_rejoin(&world));
 		want(opens == (getenv("ROUND_STORE") ? 2 : 0));
-		wants_error(gorun_barrier(before), GORUN_ERR_ARGUMENT, "is no group");
+		wants_error(gorun_barrier(before), GORUN_ERR_CLOSED, "Barrier");
 		must(gorun_rank(world, &rank));
 	}
 	must(gorun_all_reduce(world, &one, &sum, 1, GORUN_INT32, GORUN_SUM));

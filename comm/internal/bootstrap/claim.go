@@ -27,9 +27,12 @@ func (o *claims) claim(ctx context.Context, s store.Store, p place) (generation 
 		return 0, nil, p.notAnswered(err)
 	}
 	rank := string(mark)
-	if !o.take(rank, rank == mine) {
-		return 0, nil, refusef("rank %d has joined already at %s: two processes have RANK=%d, or this one has not closed its world",
-			p.rank, p.meet, p.rank)
+	switch taken, own := o.take(rank, rank == mine); {
+	case taken:
+	case own:
+		return 0, nil, refusef("it was called twice: as rank %d at %s, use the world that it has returned, or close that first", p.rank, p.meet)
+	default:
+		return 0, nil, refusef("rank %d has joined already at %s: two processes have RANK=%d", p.rank, p.meet, p.rank)
 	}
 	leave = sync.OnceFunc(func() { o.leave(rank) })
 	if generation, err = s.Add(ctx, fmt.Sprintf("joined/%d", p.rank), 1); err != nil {
@@ -38,16 +41,17 @@ func (o *claims) claim(ctx context.Context, s store.Store, p place) (generation 
 	return generation, leave, p.notAnswered(err)
 }
 
-// take marks a rank as taken, if it is new or has been released, and reports whether it has.
-func (o *claims) take(rank string, isNew bool) bool {
+// take marks a rank as taken, if it is new or has been released, and reports whether it has. own reports whether this process
+// had it before.
+func (o *claims) take(rank string, isNew bool) (taken, own bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	taken, known := o.taken[rank]
-	if !isNew && (taken || !known) {
-		return false
+	isOpen, own := o.taken[rank]
+	if !isNew && (isOpen || !own) {
+		return false, own
 	}
 	o.taken[rank] = true
-	return true
+	return true, own
 }
 
 func (o *claims) leave(rank string) {

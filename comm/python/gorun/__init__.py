@@ -10,26 +10,28 @@ Start the program with gorun --nproc-per-node 4 train.py.
 
 import ctypes
 import os
-import threading
 import weakref
 from ctypes import byref, c_size_t, c_uint64, c_void_p
-from typing import Any, Dict, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
-from ._group import (
-    ANY_SOURCE, ANY_TAG, AVG, BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROD, SUM, Group, Received, Work,
+from ._errors import (
+    AbortError, ArgumentError, ClosedError, DeadlockError, Error, ForkedError, MismatchError,
+    MissingKeysError, MissingRanksError, NoRejoinError, PeerError, RoundOverError, TruncateError,
 )  # fmt: skip
-from ._library import (
-    AbortError, ArgumentError, ClosedError, DeadlockError, Error, ForkedError, MismatchError, MissingKeysError, MissingRanksError,
-    NoRejoinError, Options, PeerError, RoundOverError, TruncateError, library,
-)  # fmt: skip
+from ._group import Group
+from ._library import library
 from ._mesh import Mesh
+from ._messages import ANY_SOURCE, ANY_TAG
+from ._ops import AVG, BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROD, SUM, Op
 from ._progress import progress, show_stacks
 from ._store import Store
+from ._types import OpenFunction, Options, text
+from ._work import Received, Work
 
 __all__ = [
     "ANY_SOURCE", "ANY_TAG", "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD", "SUM",
     "AbortError", "ArgumentError", "ClosedError", "DeadlockError", "Error", "ForkedError", "Group", "Mesh", "MismatchError",
-    "MissingKeysError", "MissingRanksError", "NoRejoinError", "PeerError", "Received", "RoundOverError", "Store",
+    "MissingKeysError", "MissingRanksError", "NoRejoinError", "Op", "PeerError", "Received", "RoundOverError", "Store",
     "TruncateError", "Work", "empty", "exit_code", "flight", "init", "progress", "rejoin",
 ]  # fmt: skip
 
@@ -43,23 +45,48 @@ def init(
     timeout: float = 0,
     store: Optional[Store] = None,
     binding: Optional[str] = None,
+    round_store: Optional[Callable[[], Store]] = None,
 ) -> Group:
     """Joins the world and returns it, once every rank has come.
 
     Without arguments it takes rank and size from the environment that gorun, torchrun or a resource manager sets. timeout
-    limits one operation, and init itself, in seconds; 0 is 30 minutes. With a store, rank and size, ranks meet in it. In
-    the main thread, calls that wait run Python's signal handlers, so Ctrl-C ends them.
+    limits one operation, and init itself, in seconds; 0 is 30 minutes. In the main thread, calls that wait run Python's
+    signal handlers, so Ctrl-C ends them.
+
+    With a store, rank and size, ranks meet in it. With round_store, they meet in the Store that it returns, which gorun
+    closes; rank and size come from the environment, and rejoin calls it again, when os.environ is that of the next round.
 
     binding says what runs only on the processors that gorun sets aside for this rank: "auto", the threads that there are
     and what they start, such as OpenMP's threads and forked children; "call", a thread in a call that waits; or "none".
     """
     lib = library()
-    if threading.current_thread() is threading.main_thread():
-        lib.watch_signals()
-    options = Options(
-        _text(init_method), rank, size, store._handle if store else 0, _text(transport), _text(token), timeout, 0, _text(binding)
-    )
-    return _joined(lambda handle: lib.init(byref(options), byref(handle)))
+    lib.watch_signals()
+    if store is not None and not isinstance(store, Store):
+        raise ArgumentError("gorun: init: the store is %r: want a gorun.Store" % (store,))
+    named = {"init_method": init_method, "transport": transport, "token": token, "binding": binding}
+    options = Options(rank=rank, size=size, store=store._handle if store else 0, timeout=timeout)
+    for name, value in named.items():
+        if value is not None:
+            setattr(options, name, text(name, value))
+    if round_store is None:
+        return _joined(lambda handle: lib.init(byref(options), byref(handle)))
+    if store is not None:
+        raise ArgumentError("gorun: init: there are a store and a round_store: want one of them")
+    opens = OpenFunction(lib.safe(_opener(round_store)))
+    _kept.append(opens)
+    return _joined(lambda handle: lib.init_round_store(byref(options), opens, None, byref(handle)))
+
+
+_kept: List[Any] = []  # what C calls when it joins another round
+
+
+def _opener(round_store: Callable[[], Store]) -> Callable[[Any, Any], None]:
+    def opens(_: Any, handle: Any) -> None:
+        _take_environment()
+        store = round_store()
+        handle[0], store._handle = store._handle, 0  # it is C's now
+
+    return opens
 
 
 def rejoin() -> Group:
@@ -91,10 +118,6 @@ def _take_environment() -> None:
             os.environ[name] = value.decode()
 
 
-def _text(text: Optional[str]) -> Optional[bytes]:
-    return None if text is None else text.encode()
-
-
 def empty(group: Group, shape: Union[int, Sequence[int]], dtype: Any = "float32") -> Any:
     """Returns an array of numpy in memory that the ranks of a machine share. Collectives on it copy nothing.
 
@@ -102,6 +125,8 @@ def empty(group: Group, shape: Union[int, Sequence[int]], dtype: Any = "float32"
     """
     import numpy
 
+    if not isinstance(group, Group):
+        raise ArgumentError("gorun: empty: the group is %r: want the world of gorun.init, or a group of it" % (group,))
     made: Dict[str, Any] = {"shape": (shape,) if hasattr(shape, "__index__") else tuple(shape), "dtype": numpy.dtype(dtype)}
     size = made["dtype"].itemsize
     for n in made["shape"]:
@@ -127,9 +152,9 @@ def flight() -> str:
     """Returns the last operations of every open group in JSON, one group a line."""
     length = c_size_t()
     library().flight(None, 0, byref(length))
-    text = ctypes.create_string_buffer(length.value + (1 << 16))
-    library().flight(text, len(text), byref(length))
-    return text.value.decode()
+    room = ctypes.create_string_buffer(length.value + (1 << 16))
+    library().flight(room, len(room), byref(length))
+    return room.value.decode()
 
 
 def exit_code() -> int:

@@ -5,7 +5,7 @@ import sys
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from . import _dlpack
-from ._library import ArgumentError
+from ._errors import ArgumentError
 
 INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64 = range(1, 9)
 FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, FLOAT16, BFLOAT16 = range(9, 15)
@@ -47,7 +47,7 @@ class _PyBuffer(ctypes.Structure):
     ]  # fmt: skip
 
 
-def place(op: str, name: str, buffer: Any, writable: bool, reduction: int = 0) -> Place:
+def place(op: str, name: str, buffer: Any, writable: bool, reduction: Any = 0) -> Place:
     """Returns where buffer is. op and name are for errors."""
     at = _place(op, name, buffer, writable)
     if at.type != BOOL:
@@ -170,3 +170,31 @@ def pair(op: str, buffer: Any, out: Any) -> Tuple[Place, Place]:
     if src.type != dst.type:
         raise ArgumentError("gorun: %s: the buffer and out have different types" % op)
     return src, dst
+
+
+_memory: Dict[int, str] = {
+    INT8: "b", INT16: "h", INT32: "i", INT64: "q", UINT8: "B", UINT16: "H", UINT32: "I", UINT64: "Q", FLOAT32: "f", FLOAT64: "d",
+}  # fmt: skip
+
+
+def view(address: int, count: int, of: int, writable: bool = True) -> Any:
+    """Returns elements in memory: an array of numpy, or else a memoryview. Elements of bfloat16 are shown as uint16."""
+    bytes_of = memoryview((ctypes.c_char * (count * SIZES[of])).from_address(address)).cast("B")
+    if not writable:
+        bytes_of = bytes_of.toreadonly()
+    try:
+        import numpy
+    except ImportError:
+        return bytes_of.cast(_memory[of]) if of in _memory else bytes_of
+    kind = "u2" if of == BFLOAT16 else next(k for k, code in _numpy.items() if code == of)
+    return numpy.frombuffer(bytes_of, kind)
+
+
+def assign(to: Any, value: Any) -> None:
+    """Sets what view has returned to value."""
+    if isinstance(to, memoryview):
+        to[:] = value
+    else:
+        import numpy
+
+        numpy.copyto(to, value, casting="same_kind")

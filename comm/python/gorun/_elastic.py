@@ -5,9 +5,9 @@ import sys
 import zlib
 from typing import Any, Dict, Iterator, List
 
-from . import _objects
+from . import _cbor
 from ._buffers import SIZES, _place
-from ._library import ArgumentError
+from ._errors import ArgumentError
 
 
 def _torch() -> Any:
@@ -45,7 +45,7 @@ class Snapshot:
         """Copies variables. If one cannot be copied, the copy before stays."""
         found: List[Any] = []
         header = {name: _flatten(value, name, found) for name, value in variables.items()}
-        _objects.encode(header)
+        _cbor.encode(header)
         leaves = self.leaves if [_describe(leaf) for leaf in self.leaves] == [_describe(leaf) for leaf in found] else [_like(leaf) for leaf in found]
         self.whole, self.torn = False, True  # until all is copied
         for leaf, source in zip(leaves, found):
@@ -69,7 +69,7 @@ class Snapshot:
         """Returns a checksum of each variable."""
         sums = {}
         for name, node in self.header.items():
-            total = zlib.crc32(_objects.encode(node))
+            total = zlib.crc32(_cbor.encode(node))
             for spec in _specs(node):
                 total = zlib.crc32(_bytes(self.leaves[spec[-1]]), total)
             sums[name] = total

@@ -1,162 +1,16 @@
-"""The C library: its functions, and its errors as exceptions."""
+"""The C library: its functions."""
 
 import ctypes
-import operator
+import itertools
 import os
-from ctypes import CFUNCTYPE, POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Callable, List, Optional
+import threading
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from typing import Any, Callable, Dict, List, Optional
+
+from ._errors import FUNCTION, INTERRUPTED, ArgumentError, Error, classes
+from ._types import Buffer, Int, LastError, Long, OpenFunction, OpFunction, Options, Status, StoreFunctions
 
 ABI = 1
-
-
-class Error(RuntimeError):
-    """A call has failed. Which one, and because of which rank, is in its fields."""
-
-    op: str = ""  # the call, such as AllReduce
-    seq: int = 0  # its number among the collectives of its group; 0: it has none
-    rank: Optional[int] = None  # world rank at fault
-    exit_code: Optional[int] = None  # how its process has ended, if that is known
-    signal: Optional[int] = None  # the signal that has ended it
-
-
-class ArgumentError(Error, ValueError):
-    """The call is wrong in itself. Nothing was sent, and the group goes on."""
-
-
-class PeerError(Error):
-    """Another rank has died, has left, or does not answer."""
-
-
-class AbortError(Error):
-    """A member has aborted the group."""
-
-
-class MissingRanksError(Error):
-    """Ranks have not come."""
-
-
-class MismatchError(Error):
-    """Ranks have made different calls."""
-
-
-class DeadlockError(Error):
-    """Ranks wait for each other."""
-
-
-class TruncateError(Error):
-    """A message is longer than its buffer. It is lost, and the group goes on."""
-
-
-class ClosedError(Error):
-    """This process has closed the group or the store."""
-
-
-class RoundOverError(Error):
-    """gorun is forming another round: rejoin returns its world."""
-
-
-class NoRejoinError(Error):
-    """Workers do not outlive a round here."""
-
-
-class MissingKeysError(Error):
-    """Nobody has set a key of a store in time."""
-
-
-class ForkedError(Error):
-    """The process has been forked from one that uses gorun."""
-
-
-_classes = {
-    -1: ArgumentError,
-    -2: PeerError,
-    -3: AbortError,
-    -4: MissingRanksError,
-    -5: MismatchError,
-    -6: DeadlockError,
-    -7: TruncateError,
-    -8: ClosedError,
-    -9: RoundOverError,
-    -10: NoRejoinError,
-    -11: MissingKeysError,
-    -12: ForkedError,
-}
-_INTERRUPTED = -13
-
-
-class _Error(ctypes.Structure):
-    _fields_ = [
-        ("code", c_int),
-        ("rank", c_int),
-        ("exit_code", c_int),
-        ("signal", c_int),
-        ("has_died", c_int),
-        ("seq", c_uint64),
-        ("op", c_char * 32),
-        ("text", c_char * 4096),
-    ]
-
-
-class Status(ctypes.Structure):
-    """What a receive has received."""
-
-    _fields_ = [("source", c_int), ("tag", c_int), ("count", c_size_t)]
-
-
-class Buffer(ctypes.Structure):
-    """A buffer of a list."""
-
-    _fields_ = [("data", c_void_p), ("count", c_size_t)]
-
-
-class Options(ctypes.Structure):
-    """How to join."""
-
-    _fields_ = [
-        ("init_method", c_char_p),
-        ("rank", c_int),
-        ("size", c_int),
-        ("store", c_uint64),
-        ("transport", c_char_p),
-        ("token", c_char_p),
-        ("timeout", c_double),
-        ("quiet", c_int),
-        ("binding", c_char_p),
-    ]
-
-
-_SET = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_size_t)
-_GET = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double, c_void_p, c_size_t, POINTER(c_size_t))
-_ADD = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int64, POINTER(c_int64))
-_SWAP = CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_size_t, POINTER(c_size_t))
-_DELETE = CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(c_int))
-
-
-class StoreFunctions(ctypes.Structure):
-    """A store that is elsewhere."""
-
-    _fields_ = [
-        ("context", c_void_p),
-        ("set", _SET),
-        ("get", _GET),
-        ("add", _ADD),
-        ("compare_and_swap", _SWAP),
-        ("delete_key", _DELETE),
-    ]
-
-
-OPEN = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))  # opens the store of a round
-
-
-class Int:
-    """An argument that is an int of C: ctypes would cut longer ones."""
-
-    @classmethod
-    def from_param(cls, value: Any) -> c_int:
-        n = operator.index(value)
-        if not -(1 << 31) <= n < 1 << 31:
-            raise ArgumentError("gorun: %d is out of range" % n)
-        return c_int(n)
 
 
 # The arguments of functions behind the group. A started form has the place of its work behind them.
@@ -185,8 +39,10 @@ _started = {
 }
 _others = {
     "init": [POINTER(Options), POINTER(c_uint64)],
-    "init_round_store": [POINTER(Options), OPEN, c_void_p, POINTER(c_uint64)],
+    "init_round_store": [POINTER(Options), OpenFunction, c_void_p, POINTER(c_uint64)],
     "rejoin": [POINTER(c_uint64)],
+    "op_create": [OpFunction, c_void_p, c_char_p, c_size_t, c_int, POINTER(c_int)],
+    "op_free": [c_int],
     "close": [c_uint64],
     "abort": [c_uint64, c_char_p],
     "rank": [c_uint64, POINTER(c_int)],
@@ -210,12 +66,20 @@ _others = {
     "store_close": [c_uint64],
     "store_set": [c_uint64, c_char_p, c_char_p, c_size_t],
     "store_get": [c_uint64, c_char_p, c_double, c_char_p, c_size_t, POINTER(c_size_t)],
-    "store_add": [c_uint64, c_char_p, c_int64, POINTER(c_int64)],
+    "store_add": [c_uint64, c_char_p, Long, POINTER(c_int64)],
     "store_wait": [c_uint64, POINTER(c_char_p), c_int, c_double],
     "store_delete": [c_uint64, c_char_p, POINTER(c_int)],
     "flight": [c_char_p, c_size_t, POINTER(c_size_t)],
     "explain": [c_uint64, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)],
 }
+
+
+def _made(kind: Any, value: Any) -> Any:
+    """Returns an argument of this kind as C takes it."""
+    if isinstance(value, ctypes.Array):
+        return value
+    value = getattr(value, "_as_parameter_", value)
+    return c_int(value) if kind is Int else kind(value)
 
 
 class Library:
@@ -231,7 +95,10 @@ class Library:
         if abi != ABI:
             raise ImportError("gorun: %s is of another version: its ABI is %d, want %d" % (path, abi, ABI))
         self._c.gorun_version.restype = c_char_p
-        self._raised: List[BaseException] = []
+        self._raised: List[BaseException] = []  # by signal handlers
+        self._thrown: Dict[int, BaseException] = {}  # by functions that C calls, by what it has got from them
+        self._throws = itertools.count(1)
+        self._poll: Any = None
         for name, arguments in _started.items():
             self._add(name, [c_uint64] + arguments)
             self._add("i" + name, [c_uint64] + arguments + [POINTER(c_uint64)])
@@ -245,8 +112,10 @@ class Library:
         def call(*args: Any) -> None:
             try:
                 code = function(*args)
-            except ctypes.ArgumentError as e:
-                raise ArgumentError("gorun: %s: %s" % (name, e)) from None
+            except ctypes.ArgumentError as e:  # "argument N: why"
+                number, why = str(e).split(":", 1)
+                wrong = args[int(number.split()[-1]) - 1]
+                raise ArgumentError("gorun: %s: %r: %s" % (name, wrong, why.rsplit(": ", 1)[-1].strip())) from None
             if code:
                 self._fail(code)
 
@@ -257,7 +126,7 @@ class Library:
         getattr(self, name)  # a name that there is
         types = getattr(self._c, "gorun_" + name).argtypes
         function = self._c["gorun_" + name]  # another object, which converts nothing
-        made = tuple(a if isinstance(a, ctypes.Array) else c_int(a) if t is Int else t(a) for t, a in zip(types, args))
+        made = tuple(map(_made, types, args))
 
         def call(kept: Any = keeps) -> None:
             code = function(*made)
@@ -266,13 +135,29 @@ class Library:
 
         return call
 
+    def safe(self, function: Callable[..., None]) -> Callable[..., int]:
+        """Returns function for C, which cannot raise what it raises: the call that fails because of it does."""
+
+        def call(*args: Any) -> int:
+            try:
+                function(*args)
+            except BaseException as e:
+                number = next(self._throws)
+                self._thrown[number] = e
+                return number
+            return 0
+
+        return call
+
     def _fail(self, code: int) -> None:
-        if code == _INTERRUPTED and self._raised:
+        if code == INTERRUPTED and self._raised:
             raise self._raised.pop()
-        last = _Error()
+        last = LastError()
         self._c.gorun_last_error(byref(last))
-        error = _classes.get(code, Error)(last.text.decode(errors="replace"))
+        error = classes.get(code, Error)(last.text.decode(errors="replace"))
         error.op, error.seq = last.op.decode(), last.seq
+        if code == FUNCTION and last.exit_code in self._thrown:
+            raise self._thrown.pop(last.exit_code)
         if last.rank >= 0:
             error.rank = last.rank
         if last.has_died and last.signal:
@@ -284,8 +169,11 @@ class Library:
     def watch_signals(self) -> None:
         """Makes calls of this thread that wait for long run Python's signal handlers.
 
-        Python runs them when a frame is resumed. A generator is resumed within its try, which keeps what they raise.
+        Python runs them when a frame is resumed. A generator is resumed within its try, which keeps what they raise. It
+        runs none in other threads.
         """
+        if self._poll is not None or threading.current_thread() is not threading.main_thread():
+            return
 
         def signals() -> Any:
             stop = 0
@@ -301,7 +189,7 @@ class Library:
 
         handlers = signals()
         next(handlers)
-        self._poll = ctypes.CFUNCTYPE(c_int)(handlers.__next__)
+        self._poll = CFUNCTYPE(c_int)(handlers.__next__)
         self._c.gorun_set_poll(self._poll)
 
     def exit_code(self) -> int:

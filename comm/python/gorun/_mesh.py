@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ._group import Group
-from ._library import ArgumentError
+from ._errors import ArgumentError
 
 
 class Mesh:
@@ -17,6 +17,8 @@ class Mesh:
     """
 
     def __init__(self, group: Group, shape: Sequence[int], names: Sequence[str]) -> None:
+        if not isinstance(group, Group):
+            raise ArgumentError("gorun: Mesh: the group is %r: want the world of gorun.init, or a group of it" % (group,))
         places = 1
         for n in shape:
             places *= n

@@ -1,108 +1,93 @@
-"""Objects as CBOR (RFC 8949): None, bool, int, float, str, bytes, lists, tuples (as lists) and dicts."""
+"""Objects: as CBOR, or as pickle where both sides ask for it."""
 
-import struct
-from typing import Any, List, Tuple
+import ctypes
+import pickle
+from typing import Any, List, Optional, Sequence
 
-from ._library import ArgumentError
+from . import _cbor
+from ._collectives import Collectives
+from ._errors import ArgumentError
+from ._lists import Lists
+from ._messages import ANY_SOURCE, ANY_TAG, Messages
 
-_MOST_DEEP = 100
-
-
-def encode(value: Any) -> bytes:
-    parts: List[bytes] = []
-    _encode(value, parts, _MOST_DEEP)
-    return b"".join(parts)
-
-
-def _head(major: int, n: int) -> bytes:
-    if n < 24:
-        return bytes([major << 5 | n])
-    for code, form in ((24, ">B"), (25, ">H"), (26, ">I"), (27, ">Q")):
-        if n < 1 << 8 * struct.calcsize(form):
-            return bytes([major << 5 | code]) + struct.pack(form, n)
-    raise ArgumentError("gorun: an object has an integer of more than 64 bits")
+_PICKLE = b"\x80"  # with which every pickle begins, and no other object in CBOR than an empty list, which is this byte alone
 
 
-def _encode(value: Any, parts: List[bytes], deep: int) -> None:
-    if deep == 0:
-        raise ArgumentError("gorun: an object has more than %d levels" % _MOST_DEEP)
-    if value is None or value is True or value is False:
-        parts.append({None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value])
-    elif isinstance(value, int):
-        parts.append(_head(0, value) if value >= 0 else _head(1, -1 - value))
-    elif isinstance(value, float):
-        parts.append(b"\xfb" + struct.pack(">d", value))
-    elif isinstance(value, str):
-        text = value.encode()
-        parts += (_head(3, len(text)), text)
-    elif isinstance(value, (bytes, bytearray)):
-        parts += (_head(2, len(value)), bytes(value))
-    elif isinstance(value, (list, tuple)):
-        parts.append(_head(4, len(value)))
-        for item in value:
-            _encode(item, parts, deep - 1)
-    elif isinstance(value, dict):
-        parts.append(_head(5, len(value)))
-        for key, item in value.items():
-            _encode(key, parts, deep - 1)
-            _encode(item, parts, deep - 1)
-    else:
-        raise ArgumentError(
-            "gorun: an object has a %s: want None, bool, int, float, str, bytes, list, tuple or dict" % type(value).__name__
-        )
-
-
-def decode(data: Any) -> Any:
+def _encode(value: Any, codec: str) -> bytes:
+    if codec == "cbor":
+        return _cbor.encode(value)
+    if codec != "pickle":
+        raise ArgumentError("gorun: codec %r: want cbor or pickle" % (codec,))
     try:
-        value, end = _decode(bytes(data), 0, _MOST_DEEP)
-    except (IndexError, struct.error, UnicodeDecodeError, TypeError) as e:
-        raise ArgumentError("gorun: an object cannot be decoded: %s" % e) from None
-    if end != len(data):
-        raise ArgumentError("gorun: an object cannot be decoded: there are %d bytes too many" % (len(data) - end))
-    return value
+        return pickle.dumps(value, 4)
+    except Exception as e:
+        raise ArgumentError("gorun: an object cannot be pickled: %s" % e) from e
 
 
-_forms = {24: ">B", 25: ">H", 26: ">I", 27: ">Q"}
+def _decode(data: bytearray, codec: str) -> Any:
+    pickled = data[:1] == _PICKLE and len(data) > 1
+    if pickled != (codec == "pickle"):
+        sent, want = ("pickle", "cbor") if pickled else ("cbor", "pickle")
+        raise ArgumentError("gorun: an object has been sent with codec %s, and received with codec %s" % (sent, want))
+    if codec == "cbor":
+        return _cbor.decode(data)
+    try:
+        return pickle.loads(data)
+    except Exception as e:
+        raise ArgumentError("gorun: an object cannot be unpickled: %s" % e) from e
 
 
-def _decode(b: bytes, at: int, deep: int) -> Tuple[Any, int]:
-    if deep == 0:
-        raise IndexError("it has too many levels")
-    major, n = b[at] >> 5, b[at] & 31
-    at += 1
-    if major == 7:
-        if n == 27:
-            return struct.unpack_from(">d", b, at)[0], at + 8
-        return {20: False, 21: True, 22: None}[n] if n in (20, 21, 22) else _bad("a simple value", n), at
-    if n in _forms:
-        form = _forms[n]
-        n, at = struct.unpack_from(form, b, at)[0], at + struct.calcsize(form)
-    elif n > 27:
-        _bad("a length", n)
-    if major == 0:
-        return n, at
-    if major == 1:
-        return -1 - n, at
-    if n > len(b) - at:
-        raise IndexError("it ends too early")
-    if major == 2:
-        return b[at : at + n], at + n
-    if major == 3:
-        return b[at : at + n].decode(), at + n
-    if major == 4:
-        items = []
-        for _ in range(n):
-            item, at = _decode(b, at, deep - 1)
-            items.append(item)
-        return items, at
-    if major == 5:
-        pairs = {}
-        for _ in range(n):
-            key, at = _decode(b, at, deep - 1)
-            pairs[key], at = _decode(b, at, deep - 1)
-        return pairs, at
-    return _bad("a tag", n), at
+class Objects(Collectives, Lists, Messages):
+    """Objects are None, bool, int, float, str, bytes, lists, tuples (as lists) and dicts of them, which travel as CBOR.
 
+    With codec="pickle" they are what pickle can carry. It runs what a sender wants, so use it only among ranks that you trust.
+    """
 
-def _bad(what: str, n: int) -> Any:
-    raise IndexError("it has %s, %d" % (what, n))
+    def all_gather_object(self, value: Any, codec: str = "cbor") -> List[Any]:
+        """Returns the objects of all ranks."""
+        mine = _encode(value, codec)
+        sizes = (ctypes.c_int64 * self.size)()
+        self.all_gather((ctypes.c_int64 * 1)(len(mine)), sizes)
+        all_of = [bytearray(n) for n in sizes]
+        self.all_gatherv(mine, all_of)
+        return [_decode(b, codec) for b in all_of]
+
+    def gather_object(self, value: Any, root: int = 0, codec: str = "cbor") -> Optional[List[Any]]:
+        """Returns the objects of all ranks at root, and None elsewhere."""
+        mine = _encode(value, codec)
+        sizes = (ctypes.c_int64 * self.size)()
+        self.all_gather((ctypes.c_int64 * 1)(len(mine)), sizes)
+        all_of = [bytearray(n) for n in sizes] if self.rank == root else None
+        self.gatherv(mine, all_of, root)
+        return None if all_of is None else [_decode(b, codec) for b in all_of]
+
+    def broadcast_object(self, value: Any = None, root: int = 0, codec: str = "cbor") -> Any:
+        """Returns root's object."""
+        mine = _encode(value, codec) if self.rank == root else b""
+        size = (ctypes.c_int64 * 1)(len(mine))
+        self.broadcast(size, root)
+        data = bytearray(mine) if self.rank == root else bytearray(size[0])
+        self.broadcast(data, root)
+        return value if self.rank == root else _decode(data, codec)
+
+    def scatter_object(self, values: Optional[Sequence[Any]] = None, root: int = 0, codec: str = "cbor") -> Any:
+        """Returns this rank's object of root's list."""
+        mine = [_encode(v, codec) for v in values or []] if self.rank == root else None
+        if mine is not None and len(mine) != self.size:
+            raise ArgumentError("gorun: scatter_object: %d objects: want one for each of %d ranks" % (len(mine), self.size))
+        size = (ctypes.c_int64 * 1)()
+        self.scatter((ctypes.c_int64 * self.size)(*map(len, mine)) if mine is not None else None, size, root)
+        data = bytearray(size[0])
+        self.scatterv(mine, data, root)
+        return _decode(data, codec)
+
+    def send_object(self, value: Any, rank: int, tag: int = 0, codec: str = "cbor") -> None:
+        """Sends an object."""
+        self.send(_encode(value, codec), rank, tag)
+
+    def recv_object(self, rank: int = ANY_SOURCE, tag: int = 0, codec: str = "cbor") -> Any:
+        """Receives an object."""
+        at = self.probe(rank, tag)
+        data = bytearray(at.count)
+        self.recv(data, at.source, at.tag)
+        return _decode(data, codec)

@@ -4,7 +4,9 @@ import ctypes
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_uint64
 from typing import Any, Optional, Sequence
 
+from ._errors import ArgumentError
 from ._library import library
+from ._types import text
 
 
 class Store:
@@ -19,29 +21,32 @@ class Store:
         self._handle = handle
 
     @classmethod
+    def _opened(cls, name: str, *args: Any) -> "Store":
+        library().watch_signals()
+        handle = c_uint64()
+        getattr(library(), name)(*args, byref(handle))
+        return cls(handle.value)
+
+    @classmethod
     def tcp(cls, address: str, token: Optional[str] = None, timeout: float = 0) -> "Store":
         """Connects to the store of another process, at host:port."""
-        handle = c_uint64()
-        library().store_tcp(address.encode(), None if token is None else token.encode(), timeout, byref(handle))
-        return cls(handle.value)
+        return cls._opened("store_tcp", text("address", address), None if token is None else text("token", token), timeout)
 
     @classmethod
     def file(cls, path: str) -> "Store":
         """Opens, or makes, a store in a directory that all ranks can reach."""
-        handle = c_uint64()
-        library().store_file(path.encode(), byref(handle))
-        return cls(handle.value)
+        return cls._opened("store_file", text("path", path))
 
     def set(self, key: str, value: bytes) -> None:
         """Sets a value, which replaces the one before."""
-        library().store_set(self._handle, key.encode(), value, len(value))
+        library().store_set(self._handle, text("key", key), value, len(value))
 
     def get(self, key: str, timeout: float = 0) -> bytes:
         """Waits until there is a value, and returns it."""
         length, room = c_size_t(), 1 << 12
         while True:
             value = ctypes.create_string_buffer(room)
-            library().store_get(self._handle, key.encode(), timeout, value, room, byref(length))
+            library().store_get(self._handle, text("key", key), timeout, value, room, byref(length))
             if length.value <= room:
                 return value.raw[: length.value]
             room = length.value
@@ -49,17 +54,19 @@ class Store:
     def add(self, key: str, amount: int) -> int:
         """Adds to a number, which is 0 at first, and returns the sum."""
         total = c_int64()
-        library().store_add(self._handle, key.encode(), amount, byref(total))
+        library().store_add(self._handle, text("key", key), amount, byref(total))
         return total.value
 
     def wait(self, keys: Sequence[str], timeout: float = 0) -> None:
         """Waits until all keys have values."""
-        library().store_wait(self._handle, (c_char_p * len(keys))(*(k.encode() for k in keys)), len(keys), timeout)
+        if isinstance(keys, str):
+            raise ArgumentError("gorun: the keys are %r: want a list" % (keys,))
+        library().store_wait(self._handle, (c_char_p * len(keys))(*(text("key", k) for k in keys)), len(keys), timeout)
 
     def delete(self, key: str) -> bool:
         """Deletes a value, and reports whether there was one."""
         was_set = c_int()
-        library().store_delete(self._handle, key.encode(), byref(was_set))
+        library().store_delete(self._handle, text("key", key), byref(was_set))
         return bool(was_set.value)
 
     def close(self) -> None:

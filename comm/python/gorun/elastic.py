@@ -23,9 +23,9 @@ from typing import Any, Callable, List, Optional, TypeVar
 import gorun
 
 from ._elastic import Snapshot, same_kind
+from ._errors import AbortError, ArgumentError, Error, MismatchError, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
-from ._group import _kept as _started
-from ._library import AbortError, ArgumentError, Error, MismatchError, MissingRanksError, NoRejoinError, PeerError, RoundOverError
+from ._work import _kept as _started
 
 __all__ = ["State", "run"]
 

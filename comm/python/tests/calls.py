@@ -75,6 +75,11 @@ refused("different types", world.all_reduce, one, gorun.SUM, array.array("f", [0
 refused("no rank", world.broadcast, one, size)
 refused("has no meaning", world.all_reduce, array.array("f", [0]), gorun.BAND)
 refused("buffers in out", world.all_gatherv, one, [one])
+refused("it was called twice", gorun.init)
+refused("the group is None", gorun.empty, None, 3)
+refused("the group is None", gorun.Mesh, None, (1,), ("all",))
+refused("'sum': wrong type", world.all_reduce, one, "sum")
+refused("the name is 7", world.group, [rank], 7)
 refused("has a set", world.broadcast_object, {1}, rank)
 
 refused("read-only", world.all_reduce, numpy.float64(1))  # it could not change
@@ -107,7 +112,7 @@ for _ in range(10):
     world.barrier()
     assert (other == 7).all()
 world.ibarrier().wait(float("inf"))
-assert len(gorun._group._kept) < 10
+assert len(gorun._work._kept) < 10
 
 # an array outlives its world, and does not free that of another
 with tempfile.TemporaryDirectory() as folder:
@@ -166,4 +171,10 @@ else:
     except gorun.AbortError as e:
         assert (e.op, e.rank) == ("Barrier", 0) and e.seq > 0 and gorun.exit_code() == 1
 world.close()
+for call in (world.barrier, world.close, lambda: gorun.empty(world, 1), lambda: world.split(0)):
+    try:
+        call()
+        raise AssertionError("no error")
+    except gorun.ClosedError as e:
+        assert "closed" in str(e), e
 print("all of it")

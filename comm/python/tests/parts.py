@@ -1,16 +1,19 @@
 """Bound calls, meshes, stores, arrays that have only DLPack, and progress."""
 
 import os
+import signal
 import tempfile
+import threading
+import time
 
 import gorun
 import numpy
 
 
-def refused(text, function, *args):
+def refused(text, function, *args, error=gorun.ArgumentError):
     try:
         function(*args)
-    except gorun.ArgumentError as e:
+    except error as e:
         assert text in str(e), e
     else:
         raise AssertionError("no error: " + text)
@@ -43,7 +46,7 @@ refused("'split' is no call that can be bound", world.bind, "split", 0)
 refused("read-only", world.bind, "all_reduce", b"1234")
 with world.split(0) as other:
     left = other.bind("barrier")
-refused("is no group, or one that has been closed", left)
+refused("Barrier: ", left, error=gorun.ClosedError)
 
 # meshes
 for shape in [(1, size), (size, 1)]:
@@ -74,13 +77,27 @@ try:
     raise AssertionError("a value that nobody has set")
 except gorun.MissingKeysError as e:
     assert "absent" in str(e), e
+for wrong in (1, "a\0b"):
+    refused("the key is", store.set, wrong, b"")
+refused("the keys are 'abc'", store.wait, "abc", 0.01)
+refused("out of range", store.add, "sum", 1 << 63)
+refused("'text': wrong type", store.set, "key", "text")
+for wait in (lambda: store.get("absent"), lambda: store.wait(["absent"], 60)):  # Ctrl-C
+    threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
+    begun = time.monotonic()
+    try:
+        wait()
+        raise AssertionError("no KeyboardInterrupt")
+    except KeyboardInterrupt:
+        assert time.monotonic() - begun < 10
 second = gorun.init(store=store, rank=rank, size=size, token="a secret of 32 bytes for a test.")
 one = numpy.ones(1)
 second.all_reduce(one)
 assert one[0] == size
 second.close()
 store.close()
-refused("is no store, or one that has been closed", store.add, "sum", 1)
+refused("store is closed", store.add, "sum", 1, error=gorun.ClosedError)
+refused("store is closed", lambda: gorun.init(store=store, rank=0, size=1), error=gorun.ClosedError)
 
 
 # DLPack

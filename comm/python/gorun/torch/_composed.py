@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from .._group import Group
-from .._library import Error, PeerError
+from .._errors import Error, PeerError
 from ._tensors import refuse
 from ._work import TimedOut
 

@@ -18,9 +18,11 @@ import torch.distributed as dist
 
 import gorun
 
+from .._errors import ArgumentError, ClosedError, Error, MissingRanksError
 from .._group import Group
-from .._library import OPEN, ArgumentError, Error, MissingRanksError, Options, StoreFunctions, library
+from .._library import library
 from .._progress import show_stacks
+from .._types import OpenFunction, Options, StoreFunctions
 
 _NONE = b"\0"  # no key has this value
 _MISSING_KEYS, _OTHER = -11, -14
@@ -51,12 +53,11 @@ class _Store:
         kinds = dict(StoreFunctions._fields_)
         names = ("set", "get", "add", "compare_and_swap", "delete_key")
         self._functions = StoreFunctions(None, *[kinds[name](self._safe(getattr(self, "_" + name))) for name in names])
-        self._open, self._opened = OPEN(self._safe(self._open_once)), False
+        self._open, self._opened = OpenFunction(self._safe(self._open_once)), False
 
     def join(self, seconds: float, rank: int = 0, size: int = 0, token: Optional[bytes] = None) -> Group:
         """Joins a world of so many ranks, or else that of gorun's round. They meet in the store."""
-        if threading.current_thread() is threading.main_thread():
-            library().watch_signals()
+        library().watch_signals()
         show_stacks()
         world, handle = c_uint64(), c_uint64()
         try:
@@ -204,8 +205,8 @@ def _round_world(seconds: float, store: Any = None) -> Tuple[Group, bool]:
         try:
             library().rank(gorun._world._handle, byref(c_int()))
             return gorun._world, False
-        except ArgumentError:
-            pass  # it has been closed
+        except ClosedError:
+            pass
     if store is not None and not os.environ.get("GORUN_STORE_ADDR"):
         _meeting = _Store(store)
         return _meeting.join(seconds), True

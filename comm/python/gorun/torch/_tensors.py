@@ -6,8 +6,9 @@ import torch
 import torch.distributed as dist
 
 from .. import _buffers as types
-from .. import _group as ops
-from .._library import ArgumentError, Buffer
+from .. import _ops as ops
+from .._errors import ArgumentError
+from .._types import Buffer
 
 _TYPES = {getattr(torch, name[6:]): code for name, code in types._torch.items() if hasattr(torch, name[6:])}
 _BOOL = types.BOOL

@@ -11,7 +11,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 import torch
 import torch.distributed as dist
 
-from .._library import Error, Status, library
+from .._errors import Error
+from .._library import library
+from .._types import Status
 from ._tensors import Copies
 
 Base: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
