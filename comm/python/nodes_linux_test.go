@@ -58,7 +58,7 @@ func TestNodes(t *testing.T) {
 		{"numpy", "all of it", []string{"tests/cases.py", "processes", "orders", "kinds", "groups", "signals", "wrong", "leaves"}, false},
 		{"torch", "all of it", []string{"tests/torch_calls.py", filepath.Join(t.TempDir(), "store")}, false},
 		{"torch", "all of it", []string{"tests/torch_train.py"}, false},
-		{"torch", "all of it", []string{"tests/torch_rejoin.py"}, false},
+		{"torch", "all of it", []string{"tests/torch_rejoin.py", "-"}, false},
 	} {
 		for _, flags := range [][]string{nil, {"--worker-tls"}} {
 			if testing.Short() && !(c.short && flags != nil) {
@@ -71,6 +71,19 @@ func TestNodes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestHangAndReplace: a rank that hangs is named and replaced, and the others go on in their processes.
+func TestHangAndReplace(t *testing.T) {
+	testkit.Nightly(t, "TestHangOnNodes and torch_rejoin.py test the parts")
+	outs, errs := onNodes(t, "torch", []string{"--hang-timeout=10", "--on-failure=replace", "--max-restarts=1"}, "tests/torch_rejoin.py", "-", "hangs")
+	out := outs[0] + outs[1]
+	if n := strings.Count(out, "round 2: all of it"); errs != [2]error{} || n != 4 {
+		t.Errorf("%v: %d of 4 ranks have done all of it:\n%s", errs, n, out)
+	}
+	if got := regexp.MustCompile(`rank \d \(.* hangs: it made no progress`).FindAllString(out, -1); len(got) != 1 || !strings.HasPrefix(got[0], "rank 1 ") {
+		t.Errorf("named: %q, want rank 1:\n%s", got, out)
 	}
 }
 

@@ -1,11 +1,16 @@
-"""Survivors of a failure go on in the same process: gorun --on-failure=replace --max-restarts=1."""
+"""Survivors go on in the same process when a rank ends, or hangs: gorun --on-failure=replace --max-restarts=1 torch_rejoin.py - [hangs]."""
 
 import os
+import sys
+import threading
 
 import torch
 import torch.distributed as dist
 
 import gorun.torch  # noqa: F401
+
+
+hangs = sys.argv[2:] == ["hangs"]
 
 
 def train():
@@ -14,6 +19,8 @@ def train():
         t = torch.ones(3)
         dist.all_reduce(t)
         if os.environ["GORUN_ROUND"] == "1" and dist.get_rank() == 1 and step == 5:
+            if hangs:
+                threading.Event().wait()
             os._exit(9)
     dist.barrier()
 
@@ -21,7 +28,7 @@ def train():
 try:
     train()
 except gorun.PeerError as e:
-    assert e.rank == 1 and e.exit_code == 9, (e, e.exit_code)
+    assert e.rank == 1 and (hangs or e.exit_code == 9), (e, e.exit_code)
     dist.destroy_process_group()
     gorun.rejoin()
     train()
