@@ -2,7 +2,7 @@
 
 import ctypes
 import sys
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
 
 from . import _dlpack
 from ._errors import ArgumentError
@@ -49,12 +49,25 @@ class _PyBuffer(ctypes.Structure):
 
 def place(op: str, name: str, buffer: Any, writable: bool, reduction: Any = 0) -> Place:
     """Returns where buffer is. op and name are for errors."""
+    if type(buffer) in _arrays:  # most are arrays that can be written to, of types that have been seen before
+        of = _dtypes.get(buffer.dtype)
+        if of is not None:
+            try:
+                return _made(Place, (_address(_at(buffer)), buffer.size, of, buffer))
+            except (TypeError, ValueError):
+                pass  # it is not contiguous, has no elements, or is read-only
     at = _place(op, name, buffer, writable)
     if at.type != BOOL:
         return at
     if reduction in _SUMS:
         raise _refuse(op, name, "is of bool, which has no sum: use LOR, or another type")
     return at._replace(type=UINT8)
+
+
+# numpy.ndarray, once there has been one, and its dtypes.
+_arrays: Set[type] = set()
+_dtypes: Dict[Any, int] = {}
+_address, _at, _made = ctypes.addressof, ctypes.c_char.from_buffer, tuple.__new__
 
 
 def _place(op: str, name: str, buffer: Any, writable: bool) -> Place:
@@ -104,6 +117,9 @@ def _of_numpy(op: str, name: str, a: Any, writable: bool) -> Optional[Place]:
     count = 1
     for n in of["shape"]:
         count *= n
+    if code != BOOL and type(a).__module__ == "numpy" and type(a).__name__ == "ndarray":
+        _arrays.add(type(a))
+        _dtypes[a.dtype] = code
     return Place(address, count, code, a)
 
 

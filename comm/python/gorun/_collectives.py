@@ -23,7 +23,10 @@ class Collectives(Calls):
 
     def _reduction(self, op: str, buffer: Any, out: Any, *more: Any) -> Tuple[Any, ...]:
         src = place(op, "the buffer", buffer, out is None, more[0])
-        dst = src if out is None else place(op, "out", out, True, more[0])
+        if out is None:
+            address, count, of, owner = src
+            return ((owner, more[0]), op, address, address, count, of) + more
+        dst = place(op, "out", out, True, more[0])
         if src.type != dst.type:
             raise ArgumentError("gorun: %s: the buffer and out have different types" % op)
         if src.count != dst.count:

@@ -83,6 +83,15 @@ refused("the name is 7", world.group, [rank], 7)
 refused("has a set", world.broadcast_object, {1}, rank)
 
 refused("read-only", world.all_reduce, numpy.float64(1))  # it could not change
+for kind in (float, bool):  # the second time it is of a type that is known
+    array_of, wrong = numpy.zeros((4, 4), kind), numpy.zeros(4, kind)
+    wrong.flags.writeable = False
+    for _ in range(2):
+        world.all_reduce(array_of, gorun.MAX)
+        refused("read-only", world.all_reduce, wrong, gorun.MAX)
+        refused("not contiguous", world.all_reduce, array_of.T[:2], gorun.MAX)
+        world.all_reduce(array_of[:0], gorun.MAX)
+refused("byte order", world.all_reduce, numpy.zeros(1, ">f8"))
 ten = numpy.zeros(10)
 refused("overlap", world.all_reduce, ten[1:], gorun.SUM, ten[:-1])
 whole = numpy.zeros(2 * size + 1)
