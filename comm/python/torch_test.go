@@ -96,6 +96,27 @@ func TestTorchElastic(t *testing.T) {
 	}
 }
 
+// TestTorchDrill: what a drill breaks in a job in PyTorch recovers, and so does all of it at night.
+func TestTorchDrill(t *testing.T) {
+	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range testkit.UnlessShort([]string{"--preload", "worker-kill agent-kill"},
+		[]string{"--preload --on-failure=replace worker-kill"}) {
+		cmd := ofPackage(t, prefix, path, gorun, append([]string{"drill", "--worker=torch"}, strings.Fields(args)...)...)
+		cmd.Env = append(cmd.Env, "PYTHONPATH="+here, "TMPDIR="+os.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // TestTorchDeath: if a rank dies while others are in backward, their errors name it.
 func TestTorchDeath(t *testing.T) {
 	testkit.Nightly(t, "the errors of the C library are tested there")

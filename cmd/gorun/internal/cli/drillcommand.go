@@ -22,6 +22,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/drill"
 	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
+	"github.com/gorun/gorun/launcher"
 )
 
 const aboutDrill = "gorun drill runs the scenarios that you name, or all of them; --list shows what they are. " +
@@ -44,7 +45,7 @@ type drillFlags struct {
 	drill.Options
 	policies             []drill.Policy
 	list, asJSON, random bool
-	svg                  string
+	worker, svg          string
 	seed                 uint64
 	minutes              float64
 }
@@ -72,6 +73,8 @@ func drillCommand() *cobra.Command {
 	own("nodes", "", "N", "number of agents (default 3)", setTo(&o.Nodes, between(2, maxNodes)))
 	own("nproc-per-node", "", "N", "number of workers for each agent (default 2)", setTo(&o.Nproc, between(1, maxProcs)))
 	own("on-failure", "", "NAME", "restart, replace or both: the --on-failure of the jobs (default both)", setTo(&o.policies, parsePolicies))
+	own("worker", "", "NAME", "go or torch: in what the built-in program is written, Go or Python with PyTorch (default go)", setTo(&o.worker, parseDrillWorker))
+	own("preload", "", "", "with --worker=torch, give the jobs --preload=auto", setTo(&o.Preload, parseSwitch))
 	own("repeat", "", "N", "how often to run each scenario; the table then has the median and the worst times (default 1)", setTo(&o.Repeat, between(1, mostRepeats)))
 	own("timeout", "", "DURATION", "longest time that a scenario may take (default 1m)", setTo(&o.Timeout, positiveDuration))
 	own("after", "", "DURATION", "how long your own program runs before the fault (default 5s)", setTo(&o.After, positiveDuration))
@@ -99,6 +102,11 @@ func (o *drillFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if o.Gorun, err = os.Executable(); err != nil {
 		return err
+	}
+	if o.worker == torchWorkers {
+		if o.Torch, err = findTorch(cmd.Context()); err != nil {
+			return err
+		}
 	}
 	if o.Program != nil {
 		if o.Dir, err = os.Getwd(); err != nil {
@@ -133,6 +141,10 @@ func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Sce
 		return nil, usagef("--random runs the built-in program only: leave out %s", quote(o.Program[0]))
 	case o.random && len(names) > 0:
 		return nil, usagef("--random runs no scenarios: leave out %s", quote(names[0]))
+	case o.Program != nil && o.worker == torchWorkers:
+		return nil, usagef("--worker is for the built-in program: leave out %s", quote(o.Program[0]))
+	case o.Preload && o.worker != torchWorkers:
+		return nil, usagef("--preload needs --worker=torch")
 	case o.Program == nil && cmd.Flags().Changed("after"):
 		return nil, usagef("--after needs a program of your own, which follows --")
 	case !o.random && (seeded || timed):
@@ -147,6 +159,30 @@ func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Sce
 }
 
 // parsePolicies reads which policies of --on-failure to drill.
+const torchWorkers = "torch"
+
+func parseDrillWorker(text string) (string, error) {
+	if text != "go" && text != torchWorkers {
+		return "", errors.New("want go or torch")
+	}
+	return text, nil
+}
+
+// findTorch returns the path of a Python with torch and gorun.
+func findTorch(ctx context.Context) (string, error) {
+	const module = "gorun.torch"
+	program, err := launcher.Python(os.Getenv("PYTHON_EXEC")).ResolveModule(module, nil)
+	if err != nil {
+		return "", err
+	}
+	python := program.Interpreter()
+	if out, err := exec.CommandContext(ctx, python, "-c", "import "+module).CombinedOutput(); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return "", usagef("--worker=torch: %s cannot import %s (%s); $PYTHON_EXEC names another Python", python, module, lines[len(lines)-1])
+	}
+	return python, nil
+}
+
 func parsePolicies(text string) ([]drill.Policy, error) {
 	switch {
 	case text == "both":

@@ -2,7 +2,9 @@ package drill
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -35,8 +37,21 @@ func (s *testbed) agentArgs(node int, program string) []string {
 	if s.options.Program != nil {
 		return slices.Concat(args, []string{program, ProgramCommand, s.socket(), strconv.Itoa(node), s.options.Dir}, s.options.Program)
 	}
-	return slices.Concat(args, []string{program, WorkerCommand, s.socket(), strconv.Itoa(node)}, s.behaviours(node))
+	worker := []string{program, WorkerCommand}
+	if s.options.Torch != "" {
+		worker = []string{"--python=" + s.options.Torch, filepath.Join(s.dir, torchWorker)}
+	}
+	if s.options.Preload {
+		args = append(args, "--preload=auto", "--preload-strict")
+	}
+	return slices.Concat(args, worker, []string{s.socket(), strconv.Itoa(node)}, s.behaviours(node))
 }
+
+// torchWorker is the name of the file with the worker in PyTorch.
+const torchWorker = "worker.py"
+
+//go:embed worker.py
+var torchProgram []byte
 
 // behaviours are those of the built-in workers of a node.
 func (s *testbed) behaviours(node int) (list []string) {

@@ -146,7 +146,7 @@ func (s *testbed) confine(cmd *exec.Cmd, host int) error {
 // environ returns the environment of this process, without variables that are meant for the user's jobs.
 func (s *testbed) environ() (environ []string) {
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "PET_") && !strings.HasPrefix(v, "GORUN_") {
+		if !strings.HasPrefix(v, "PET_") && !strings.HasPrefix(v, "GORUN_") || strings.HasPrefix(v, "GORUN_LIBRARY=") {
 			environ = append(environ, v)
 		}
 	}

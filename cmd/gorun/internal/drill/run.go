@@ -21,6 +21,8 @@ type Options struct {
 	Gorun   string        // path of the program
 	Nodes   int           // at least 2; there are more where more must host
 	Nproc   int           // workers of each
+	Torch   string        // path of the Python in which the built-in workers run, with torch; empty: they are in Go
+	Preload bool          // gorun forks them from one that has imported torch
 	Program []string      // the user's own, with its arguments; nil: the built-in one
 	Dir     string        // where it runs
 	After   time.Duration // how long it runs before the fault
@@ -82,8 +84,8 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Polic
 func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) error {
 	name := fmt.Sprintf("%s, %s", sc.Name, r.Policy)
 	o.log("%s: %s", name, sc.About)
-	if sc.builtin && o.Program != nil {
-		r.Skipped, r.Why = true, "only the built-in program does what this needs"
+	if sc.builtin && o.Program != nil || o.Torch != "" && (sc.job.unread || sc.job.disk) {
+		r.Skipped, r.Why = true, "only the built-in program in Go does what this needs"
 		o.log("%s: skipped: %s", name, r.Why)
 		return nil
 	}

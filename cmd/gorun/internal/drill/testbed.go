@@ -56,6 +56,9 @@ func (s *testbed) prepare() (err error) {
 	if err := os.Mkdir(s.temp(), 0o700); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(s.dir, torchWorker), torchProgram, 0o600); err != nil {
+		return err
+	}
 	if err := s.listen(); err != nil {
 		return err
 	}
