@@ -46,7 +46,7 @@ func TestFailQuits(t *testing.T) {
 	con.wait(t, "ready", 1)
 	g.Fail(0, "it hangs", syscall.SIGQUIT)
 	e := exits(t, g)[0]
-	if e.Code() != 2 || e.Why != "it hangs" || e.Cause != death.Hang || e.Stopped || !strings.Contains(con.String(), "goroutine 1 ") {
+	if e.Signal() != syscall.SIGKILL || e.Why != "it hangs" || e.Cause != death.Hang || e.Stopped || !strings.Contains(con.String(), "goroutine 1 ") {
 		t.Errorf("%+v\n%s", e, con)
 	}
 	s, con = spec(t, 1, "deaf") // which ignores SIGQUIT as well

@@ -143,6 +143,7 @@ func (g *Gang) report(w *worker, d death.Death) {
 	d.Stderr = w.err.sync()
 	if why := w.hung.Load(); why != nil && d.Failed() {
 		d.Cause, d.Why, d.OutOfMemory, d.Stopped = death.Hang, *why, false, false
+		d.ExitCode = -int(syscall.SIGKILL) // as others have been told before, whatever the signal for its stacks has done
 	}
 	if !w.unwanted.Load() {
 		g.exits <- d
