@@ -1,8 +1,9 @@
 """Compares backend gorun with gloo, call by call, in one run, and prints a table.
 
     gorun --nproc-per-node 2 torch_bench.py [part of a name]
+    gorun --nproc-per-node 2 torch_bench.py ddp
 
-The backends take turns. A time is the median of the slowest rank's, in microseconds.
+The backends take turns. A time is the median of the slowest rank's, in microseconds; of a step of DDP, in milliseconds.
 """
 
 import statistics
@@ -56,6 +57,21 @@ def turn(call, times):
     return took.item()
 
 
+def ddp(groups, say):
+    """Compares steps of models of so many layers of so many squared, in buckets as DDP makes them."""
+    for layers, width, batch in ((4, 64, 16), (4, 256, 16), (4, 1024, 1), (4, 1024, 16), (4, 2048, 1), (25, 1024, 1)):
+        steps, took, x = max(2, 2**24 // (batch * layers * width**2)), {"gloo": [], "gorun": []}, torch.randn(batch, width)
+        models = {}
+        for backend in took:
+            model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(layers)])
+            models[backend] = torch.nn.parallel.DistributedDataParallel(model, process_group=groups[backend])
+        for _ in range(9):
+            for backend, model in models.items():
+                took[backend].append(turn(lambda: [model.zero_grad(), model(x).sum().backward()], steps) / 1e3)  # noqa: B023
+        a, b = (statistics.median(took[backend][1:]) for backend in ("gloo", "gorun"))
+        say("%d × %d, batch of %d: gloo %.2f, gorun %.2f, %+.0f %%" % (layers, width, batch, a, b, 100 * (b / a - 1)))
+
+
 def main():
     warnings.simplefilter("ignore")  # the names before torch 2 still work
     torch.set_num_threads(1)
@@ -63,6 +79,8 @@ def main():
     groups = {"gorun": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
     say = print if dist.get_rank() == 0 else lambda *_, **__: None
     say("torch %s, %d ranks" % (torch.__version__, dist.get_world_size()))
+    if sys.argv[1:] == ["ddp"]:
+        return ddp(groups, say)
     say("| call | %s |" % " | ".join(size + ": gloo | gorun | times" for size in ("8 B", "256 KiB", "25 MiB")))
     rows = {}
     for n, times in SIZES:
