@@ -105,7 +105,7 @@ func (p Python) Resolve(target string, args []string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Program{Argv: append([]string{path}, args...)}, nil
+	return &Program{Argv: append([]string{path}, args...), Python: pythonBinary.MatchString(filepath.Base(path))}, nil
 }
 
 // ResolveExecutable is Resolve for a target that is an executable, whatever its name.

@@ -339,7 +339,9 @@ def reseed():
 
 
 def flush():
-    """Writes what C libraries hold back, so that no worker writes it once more."""
+    """Writes what Python and C libraries hold back, so that no worker writes it once more."""
+    sys.stdout.flush()
+    sys.stderr.flush()
     libc().fflush(None)
 
 

@@ -35,6 +35,7 @@ var cases = []benchCase{
 	{name: "SIGKILL of one of 4 workers to the last successor's main", unit: "ms", restarts: true, measure: recovery(1)},
 	{name: "SIGKILL of one of 4 workers to the next all-reduce, in Go with comm", unit: "ms", restarts: true, together: true, measure: recoverTogether(1, inGo)},
 	{name: "SIGKILL of one of 4 workers to the next all-reduce, in Python with torch", unit: "ms", restarts: true, together: true, python: true, measure: recoverTogether(1, inPython)},
+	{name: "start to the first all-reduce of 4 workers, in Python with torch", unit: "ms", restarts: true, together: true, python: true, measure: startTogether},
 	{name: "output of 8 workers, each line marked with its rank", unit: "MB/s", measure: output},
 	{name: "memory of the launcher and its helpers with 8 workers", unit: "MiB", measure: memory},
 	{name: "two nodes: start to the last worker's main", unit: "ms", nodes: true, measure: start(2, 2*perNode)},
@@ -51,7 +52,7 @@ var cases = []benchCase{
 // suits reports whether a launcher can do what the case measures.
 func (c benchCase) suits(l launcher) bool {
 	switch {
-	case c.restarts && !l.restarts, c.nodes && l.node == nil, l.replaces && !c.together, c.python && peers.Python() == "":
+	case c.restarts && !l.restarts, c.nodes && l.node == nil, l.replaces && !c.together, l.preloads && !c.python, c.python && peers.Python() == "":
 		return false
 	}
 	return true

@@ -17,6 +17,7 @@ type launcher struct {
 	node      func(nodes, port string, worker []string) []string // one of several, with one restart for all; nil: it cannot
 	restarts  bool                                               // it can
 	replaces  bool                                               // it starts only the dead workers again
+	preloads  bool                                               // it forks workers from a Python that has imported torch
 	tagOutput []string
 }
 
@@ -32,8 +33,11 @@ main()
 
 // launchers returns the launchers on this machine, gorun first.
 func launchers(gorun, dir string) []launcher {
-	list := []launcher{ownLauncher("gorun", gorun), ownLauncher("gorun, replacing", gorun, "--on-failure=replace")}
-	list[1].replaces = true
+	const replace, preload = "--on-failure=replace", "--preload=torch,torch.distributed"
+	list := []launcher{ownLauncher("gorun", gorun), ownLauncher("gorun, replacing", gorun, replace),
+		ownLauncher("gorun, preloading", gorun, preload), ownLauncher("gorun, both", gorun, replace, preload)}
+	list[1].replaces, list[3].replaces = true, true
+	list[2].preloads, list[3].preloads = true, true
 	if python := peers.Python(); python != "" {
 		script := filepath.Join(dir, "torchrun.py")
 		if os.WriteFile(script, []byte(torchrunFix), 0o600) == nil {

@@ -30,21 +30,36 @@ var recoverPy []byte
 // the last rank in the world after it.
 func recoverTogether(nodes int, language string) measure {
 	return func(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
-		worker := b.workerCommand(dir, inGo)
-		if language == inPython {
-			script := filepath.Join(dir, "recover.py")
-			if err := os.WriteFile(script, recoverPy, 0o600); err != nil {
-				return 0, 0, err
-			}
-			worker = []string{peers.Python(), script, dir}
-		}
-		if err := l.run(ctx, nodes, 4, dir, worker); err != nil {
+		if err := b.runTogether(ctx, l, nodes, dir, language); err != nil {
 			return 0, 0, err
 		}
 		died, err := newest(dir, "died", 1)
 		last, lastErr := newest(dir, "right-1-*", 4)
 		return milliseconds(last - died), 0, errors.Join(err, lastErr)
 	}
+}
+
+// startTogether measures the time from the command to the first all-reduce of the last of 4 workers.
+func startTogether(ctx context.Context, b *bench, l launcher, dir string) (float64, int, error) {
+	began := time.Now()
+	if err := b.runTogether(ctx, l, 1, dir, inPython); err != nil {
+		return 0, 0, err
+	}
+	last, err := newest(dir, "right-0-*", 4)
+	return milliseconds(last - began.UnixNano()), 0, err
+}
+
+// runTogether runs workers that compute together.
+func (b *bench) runTogether(ctx context.Context, l launcher, nodes int, dir, language string) error {
+	worker := b.workerCommand(dir, inGo)
+	if language == inPython {
+		script := filepath.Join(dir, "recover.py")
+		if err := os.WriteFile(script, recoverPy, 0o600); err != nil {
+			return err
+		}
+		worker = []string{peers.Python(), script, dir}
+	}
+	return l.run(ctx, nodes, 4, dir, worker)
 }
 
 // computeTogether is a worker that computes with the others. Rank 1 dies after a while, once.
