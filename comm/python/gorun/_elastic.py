@@ -21,7 +21,16 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_array(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not isinstance(value, (float, complex))
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def _is_scalar(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic) and not isinstance(value, (float, str, bytes))
+
+
+def _has_memory(value: Any) -> bool:
+    return _is_tensor(value) or _is_array(value)
 
 
 def _has_state(value: Any) -> bool:
@@ -30,7 +39,7 @@ def _has_state(value: Any) -> bool:
 
 def same_kind(old: Any, new: Any) -> bool:
     """Reports whether a variable may be assigned to: if not, it is set in place."""
-    return new is old or not any(is_kind(value) for value in (old, new) for is_kind in (_is_tensor, _is_array, _has_state))
+    return new is old or not any(is_kind(value) for value in (old, new) for is_kind in (_has_memory, _has_state))
 
 
 class Snapshot:
@@ -94,9 +103,13 @@ class Snapshot:
 
 def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     """Describes a value by plain objects, in which arrays and tensors are numbers of leaves."""
-    if _is_tensor(value) or _is_array(value):
+    if _has_memory(value):
         leaves.append(value)
         return {"leaf": _describe(value) + [len(leaves) - 1]}
+    if _is_scalar(value):
+        import numpy
+
+        return {"scalar": _flatten(numpy.asarray(value), path, leaves)}
     if _has_state(value):
         return {"state": _flatten(value.state_dict(), path, leaves)}
     if isinstance(value, dict):
@@ -104,6 +117,8 @@ def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     if isinstance(value, (list, tuple)):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [_flatten(item, "%s.%d" % (path, i), leaves) for i, item in enumerate(value)]}
+    if isinstance(value, int) and value.bit_length() > 63:
+        return {"int": str(value)}
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return {"value": value}
     raise ArgumentError(
@@ -112,19 +127,44 @@ def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
 
 
 def _restore(node: Dict[str, Any], value: Any, path: str, leaves: List[Any]) -> Any:
-    """Returns the value of a node. What can be set in place is."""
+    """Returns the value of a variable: the old one, set in place, where that can be, since the program may have other names for it."""
     (kind, what), = node.items()
-    if _is_tensor(value) or _is_array(value) and getattr(value, "shape", ()) != ():
-        if kind != "leaf" or what[:-1] != _describe(value):
-            raise ArgumentError("%s has %s here, and %s there" % (path, _words(_describe(value)), _words(what) if kind == "leaf" else "a " + kind))
-        _copy(value, leaves[what[-1]])
-        return value
-    if _has_state(value):
-        if kind != "state":
-            raise ArgumentError("%s has a state here, and a %s there" % (path, kind))
+    if _has_memory(value) and (kind != "leaf" or what[:-1] != _describe(value)):
+        raise ArgumentError("%s has %s here, and %s there" % (path, _words(_describe(value)), _words(what) if kind == "leaf" else "a " + kind))
+    return _set(node, value, path, leaves)
+
+
+def _set(node: Dict[str, Any], value: Any, path: str, leaves: List[Any]) -> Any:
+    """Is _restore for what lists, tuples and dicts contain, too, where arrays of another shape replace the old ones."""
+    (kind, what), = node.items()
+    if (kind == "state") != _has_state(value):
+        here, there = ("a state", "a " + kind) if _has_state(value) else ("a " + type(value).__name__, "a state")
+        raise ArgumentError("%s has %s here, and %s there" % (path, here, there))
+    if kind == "state":
         value.load_state_dict(_value(what, leaves))
-        return value
-    return _value(node, leaves)
+    elif kind == "leaf" and _has_memory(value) and what[:-1] == _describe(value):
+        _copy(value, leaves[what[-1]])
+    elif kind == "dict" and isinstance(value, dict):
+        items = [(_key(key), item) for key, item in what]
+        items = [(key, _set(item, value.get(key), "%s.%s" % (path, key), leaves)) for key, item in items]
+        value.clear()
+        value.update(items)
+    elif kind in ("list", "tuple") and isinstance(value, (list, tuple)):
+        old = list(value) + [None] * (len(what) - len(value))
+        items = [_set(item, old[i], "%s.%d" % (path, i), leaves) for i, item in enumerate(what)]
+        if kind == "tuple":
+            named = getattr(value, "_fields", None) is not None and len(value) == len(items)
+            return type(value)(*items) if named else tuple(items)
+        if not isinstance(value, list):
+            return items
+        value[:] = items
+    else:
+        return _value(node, leaves)
+    return value
+
+
+def _key(key: Any) -> Any:
+    return tuple(_key(part) for part in key) if isinstance(key, list) else key
 
 
 def _value(node: Dict[str, Any], leaves: List[Any]) -> Any:
@@ -134,10 +174,14 @@ def _value(node: Dict[str, Any], leaves: List[Any]) -> Any:
         _copy(copy, leaves[what[-1]])
         return copy
     if kind == "dict":
-        return {tuple(key) if isinstance(key, list) else key: _value(item, leaves) for key, item in what}
+        return {_key(key): _value(item, leaves) for key, item in what}
     if kind in ("list", "tuple"):
         items = [_value(item, leaves) for item in what]
         return tuple(items) if kind == "tuple" else items
+    if kind == "scalar":
+        return _value(what, leaves)[()]
+    if kind == "int":
+        return int(what)
     return _value(what, leaves) if kind == "state" else what
 
 

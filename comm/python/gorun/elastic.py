@@ -40,8 +40,8 @@ class State:
     """Variables that have the same contents on all ranks, with a copy of them: the last commit.
 
     A variable is anything with state_dict and load_state_dict, an array of numpy, a tensor of torch, or a plain value: None, bool, int,
-    float, str, bytes, and lists, tuples and dicts of such. Arrays and tensors keep their shape and type, and are set in place. Variables
-    are attributes of the state.
+    float, str, bytes, a scalar of numpy, and lists, tuples and dicts of all these. All that can be is set in place, so the program may have
+    other names for it. Arrays and tensors that are variables keep their shape and type. Variables are attributes of the state.
     """
 
     def __init__(self, **variables: Any) -> None:
@@ -54,7 +54,9 @@ class State:
         self.__dict__.update(
             _variables={name: variables[name] for name in names}, _id=(0, 0), _commit=Snapshot(), _world=None, _working=False
         )
-        Snapshot().take(self._variables)  # it is better to learn now what cannot be kept than when a rank has died
+        trial = Snapshot()  # it is better to learn now what cannot be kept than when a rank has died
+        trial.take(self._variables)
+        trial.parts(1)
 
     def __getattr__(self, name: str) -> Any:
         try:

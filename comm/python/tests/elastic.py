@@ -1,5 +1,6 @@
 """A state outlives the death of ranks: gorun --on-failure=replace --max-restarts=4."""
 
+import collections
 import os
 
 import numpy
@@ -39,6 +40,56 @@ def bad_states():
     assert s.a == 1
 
 
+class Counter:
+    """Has a state, as a model does."""
+
+    def __init__(self):
+        self.n = 0
+
+    def state_dict(self):
+        return {"n": self.n}
+
+    def load_state_dict(self, state):
+        self.n = state["n"]
+
+
+def other_names():
+    """The program changes variables, and what they contain, by names of its own."""
+    scalar, arrays, by_name = numpy.zeros(()), [numpy.zeros(1)], {"w": numpy.zeros(2)}
+    past, counts, counters = [], collections.defaultdict(int), [Counter()]
+    s = gorun.elastic.State(scalar=scalar, pair=(arrays[0], by_name["w"]), arrays=arrays, by_name=by_name, past=past, counts=counts, counters=counters)
+    s.commit()
+    s.restore()
+    scalar[...], arrays[0][0], by_name["w"][1], counters[0].n = 1, 2, 3, 4
+    past.append(5)
+    counts["x"] += 6
+    s.commit()
+    scalar[...], arrays[0][0], by_name["w"][1], counters[0].n = 0, 0, 0, 0
+    past.append(0)
+    counts["y"] += 1
+    s.restore()
+    assert scalar == s.scalar == 1 and arrays[0][0] == s.arrays[0][0] == s.pair[0][0] == 2 and by_name["w"][1] == 3 and counters[0].n == 4
+    assert past == s.past == [5] and counts == {"x": 6} and s.counts is counts
+    counters.clear()
+    refused("counters.0 has a NoneType here, and a state there", s.restore)
+
+
+def kinds_of_values():
+    point = collections.namedtuple("Point", "x y")
+    generator = numpy.random.default_rng(1).bit_generator
+    s = gorun.elastic.State(single=numpy.float32(1), big=-(2**70), random=generator.state, point=point(1, 2), keys={((1, 2), 3): None})
+    s.commit()
+    wanted = generator.random_raw()
+    s.single, s.big, s.random, s.point, s.keys = numpy.float32(2), 0, None, point(3, 4), {}
+    s.restore()
+    generator.state = s.random
+    assert generator.random_raw() == wanted
+    assert type(s.single) is numpy.float32 and s.single == 1 and s.big == -(2**70) and s.point == point(x=1, y=2) and s.point.x == 1
+    assert s.keys == {((1, 2), 3): None}
+    refused("has type object", gorun.elastic.State, a=numpy.array([None]))
+    refused("byte order", gorun.elastic.State, a=numpy.zeros(1, ">f8"))
+
+
 def differing_states():
     rank = int(os.environ["RANK"])
     nothing = lambda state: None  # noqa: E731
@@ -74,9 +125,12 @@ def train(state):
 
 if os.environ["GORUN_ROUND"] == "1":  # a new rank begins anew
     bad_states()
+    other_names()
+    kinds_of_values()
 assert gorun.elastic.run(train, state) == 30
 assert state.seen == list(range(1, 31)) and count == 30 and state.names == {"a": (1, "b"), 3: None}
 assert numpy.all(weights == sum(range(30))), weights[0]
+assert state.count == 30
 assert len(deaths) + 1 == int(os.environ["GORUN_ROUND"])
 if size > 1:
     differing_states()
