@@ -4,10 +4,13 @@ import (
 	"archive/zip"
 	"bufio"
 	"cmp"
+	"context"
 	_ "embed"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,8 +44,37 @@ func (p *Preload) Start(g *guard.Guard, argv []string, warn func(msg string)) er
 		defer func() { _ = output.Close() }()
 		relay(output, func(line string) { warn("--preload: " + line) })
 	}()
-	g.Preload(guard.Preload{Program: guard.Pack(argv), Env: guard.Pack(p.Env), Modules: guard.Pack(p.Modules), Limit: cmp.Or(p.limit, preloadLimit)}, module, theirs)
+	g.Preload(guard.Preload{Program: guard.Pack(argv), Env: guard.Pack(p.Env), Modules: guard.Pack(p.Modules), Limit: cmp.Or(p.limit, preloadLimit),
+		Impossible: p.impossible(argv[0])}, module, theirs)
 	return nil
+}
+
+// checkBootstrap is a program that fails unless the bootstrap would reach a Python that is started as the interpreter is.
+const checkBootstrap = "import os, sys; os.fstat(3); os.fstat(4); sys.exit(os.environ.get('PYTHONPATH') != '/proc/self/fd/4')"
+
+// checkLimit is how long a Python may take to start.
+const checkLimit = 10 * time.Second
+
+// impossible says why a Python that is a script cannot be preloaded: without the bootstrap, its interpreter would run the program.
+// Empty: it can.
+func (p *Preload) impossible(python string) string {
+	file, err := os.Open(python)
+	if err != nil {
+		return "" // which the start of the workers says
+	}
+	defer func() { _ = file.Close() }()
+	var magic [2]byte
+	if _, err := io.ReadFull(file, magic[:]); err != nil || string(magic[:]) != "#!" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
+	defer cancel()
+	check := exec.CommandContext(ctx, python, "-c", checkBootstrap)
+	check.Env, check.ExtraFiles = append(slices.Clip(p.Env), "PYTHONPATH=/proc/self/fd/4"), []*os.File{file, file}
+	if check.Run() == nil {
+		return ""
+	}
+	return python + " is a script that does not pass on PYTHONPATH and open files to Python"
 }
 
 // module returns a zip file with the bootstrap, from which Python imports it. It has no name, so none is left behind.

@@ -215,6 +215,8 @@ func TestNotPreloaded(t *testing.T) {
 		"lib/broken.py":   "1/0", "lib/leaves.py": "import sys; sys.exit(5)", "lib/dies.py": "import os; os._exit(6)",
 		"lib/hangs.py": "import time; time.sleep(1000)", "lib/killed.py": "import os; os.kill(os.getpid(), 9)",
 		"lib/closes.py": "import os; os.closerange(3, 100)",
+		"lib/reads.py":  "import os; rank = int(os.getenv('RANK', '-1'))", "lib/sets.py": "import os; os.environ.setdefault('RANK', '0')",
+		"lib/opens.py": "import os; file = open(os.__file__)",
 	}
 	for module, want := range map[string]string{
 		"threads":       "threads starts threads (python3), which a forked worker would lack",
@@ -223,6 +225,8 @@ func TestNotPreloaded(t *testing.T) {
 		"leaves":        "leaves exits with code 5 when it is imported",
 		"dies":          "its interpreter exited with code 6 while it imported dies",
 		"killed":        "its interpreter ended while it imported killed",
+		"reads":         "reads reads RANK when it is imported, which is each worker's own",
+		"sets":          "sets reads RANK when it is imported, which is each worker's own",
 		"hangs":         "the import of hangs has not ended within 300ms",
 		"not_there":     "cannot import not_there (ModuleNotFoundError: No module named 'not_there')",
 		"decimal.wrong": "cannot import decimal.wrong (ModuleNotFoundError: No module named 'decimal.wrong'; 'decimal' is not a package)",
@@ -345,6 +349,50 @@ func TestPreloadedBehaviour(t *testing.T) {
 	}
 }
 
+// TestProgramRunsInWorkersOnly: whatever Python is, its interpreter does not run the program, and a worker has its sys.path.
+func TestProgramRunsInWorkersOnly(t *testing.T) {
+	const program = "import sys; print('runs', sys.path.count(''), len(sys.path) - len(set(sys.path)))\nwith open(sys.argv[1], 'a') as file: file.write('x')"
+	for name, tt := range map[string]struct{ custom, wrapper, want string }{
+		"bad hook":            {custom: "raise RuntimeError('bad hook')"},
+		"script":              {wrapper: `exec "$PYTHON" "$@"`},
+		"parent":              {wrapper: `"$PYTHON" "$@"`},
+		"other path":          {wrapper: `PYTHONPATH=/nowhere exec "$PYTHON" "$@"`, want: "does not pass on PYTHONPATH and open files"},
+		"files are closed":    {wrapper: `exec "$PYTHON" "$@" 4<&-`, want: "does not pass on PYTHONPATH and open files"},
+		"empty list of paths": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"train.py": program, "lib/empty.py": ""}
+			if tt.custom != "" {
+				files["lib/sitecustomize.py"] = tt.custom
+			}
+			s, con, dir := pythonSpec(t, 1, files, "train.py")
+			s.Argv = append(s.Argv, filepath.Join(dir, "ran"))
+			if name == "empty list of paths" {
+				s.Workers[0].Env = append(s.Workers[0].Env[:len(s.Workers[0].Env)-1], "PYTHONPATH=")
+			}
+			if tt.wrapper != "" {
+				wrapper := filepath.Join(dir, "python")
+				text := "#!/bin/sh\nPYTHON=" + s.Argv[0] + "\n" + tt.wrapper + "\n"
+				if err := os.WriteFile(wrapper, []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
+					t.Fatal(err)
+				}
+				s.Argv[0] = wrapper
+			}
+			var warned warnings
+			s.Warn = warned.add
+			preload(t, &s, "decimal")
+			exits(t, start(t, s))
+			ran, err := os.ReadFile(filepath.Join(dir, "ran"))
+			if err != nil || string(ran) != "x" || !strings.Contains(con.String(), "runs 0 0") {
+				t.Errorf("ran %q, %v; console:\n%s", ran, err, con)
+			}
+			if (tt.want == "") != (warned.String() == "") || !strings.Contains(warned.String(), tt.want) {
+				t.Errorf("warned %q, want %q", warned.String(), tt.want)
+			}
+		})
+	}
+}
+
 func multi(how string) string {
 	return "import multiprocessing\ndef f(x): return x + 1\nif __name__ == '__main__':\n  with multiprocessing.get_context('" + how +
 		"').Pool(1) as pool: print('three', pool.apply(f, (2,)))"
@@ -381,9 +429,13 @@ try:
 except ImportError:
     pass
 def f():
-    import html
-print("found", [name for name in ("decimal", "xml.dom", "fractions", "statistics", "html", "secrets") if name in before])
+    import html, os
+    os.environ["X"] = "y"
+print("found", [name for name in ("decimal", "xml.dom", "fractions", "statistics", "html", "secrets", "colorsys") if name in before])
 print("ran", ran)
+import os
+os.environ["X"] = "y"
+import colorsys
 `,
 		"model/__init__.py": "", "model/net.py": "import statistics\nimport builtins\nbuiltins.ran = getattr(builtins, 'ran', 0) + 1",
 		"secrets.py":               "raise SystemExit('it hides one that is installed')",
@@ -400,9 +452,14 @@ print("ran", ran)
 	if err := os.WriteFile(program, append([]byte("import sys; before = list(sys.modules)\n"), text...), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var warned warnings
+	s.Warn = warned.add
 	preload(t, &s, "auto")
 	s.Preload.Strict = true
 	exits(t, start(t, s))
+	if want := "--preload: " + program + ":17 changes sys.path or the environment: auto does not stand for what is imported after that"; warned.String() != want {
+		t.Errorf("warned %q, want %q", warned.String(), want)
+	}
 	for _, want := range []string{"found ['decimal', 'xml.dom', 'fractions', 'statistics']", "ran 1"} {
 		if !strings.Contains(con.String(), want) {
 			t.Errorf("no %q in\n%s", want, con)

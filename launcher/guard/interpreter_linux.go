@@ -48,6 +48,9 @@ const (
 // newInterpreter starts an interpreter. It begins as a worker does, with the same arguments: so it is what the worker would be when it forks
 // one. Python imports the module sitecustomize of the bootstrap before it reads the program, which is where the interpreter stays.
 func newInterpreter(p *Preload, bootstrap, output int) *interpreter {
+	if p.Impossible != "" {
+		return noInterpreter(p.Impossible)
+	}
 	argv, modules := unpack(p.Program), unpack(p.Modules)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -57,9 +60,10 @@ func newInterpreter(p *Preload, bootstrap, output int) *interpreter {
 	path := forkerBootstrap
 	env := []string{roomVariable + "=" + strings.Repeat(" ", room)}
 	for _, v := range unpack(p.Env) {
-		if old, ok := strings.CutPrefix(v, pythonPath+"="); ok {
+		switch old, ok := strings.CutPrefix(v, pythonPath+"="); {
+		case ok && old != "": // an empty one is none
 			path += ":" + old
-		} else {
+		case !ok:
 			env = append(env, v)
 		}
 	}
@@ -76,7 +80,7 @@ func newInterpreter(p *Preload, bootstrap, output int) *interpreter {
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit) // the descriptor is one of a socket
 	i := &interpreter{pid: pid, socket: os.NewFile(uintptr(pair[0]), "interpreter"), words: make(chan []string), importing: modules[0], ends: time.Now().Add(p.Limit)}
 	go i.receive()
-	if err := i.send(append([]string{"import"}, modules...), nil); err != nil {
+	if err := i.send(append([]string{"import", strconv.Itoa(os.Getpid())}, modules...), nil); err != nil {
 		i.fail(err.Error())
 	}
 	return i

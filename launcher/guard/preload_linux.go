@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -120,7 +121,7 @@ func (i *interpreter) tryFork(argv []string, w Worker, attr *syscall.ProcAttr) (
 	case i == nil:
 		return 0, "there is no interpreter"
 	case !i.ready || i.ended:
-		return 0, i.why
+		return 0, cmp.Or(i.why, "the workers end before "+i.importing+" has been imported")
 	}
 	var release [2]int
 	if err := unix.Pipe2(release[:], unix.O_CLOEXEC); err != nil {

@@ -31,6 +31,8 @@ type Preload struct {
 	Env     []byte        // packed: what the environments of all workers have in common
 	Modules []byte        // packed: what it imports
 	Limit   time.Duration // that the imports may take
+
+	Impossible string `json:",omitempty"` // why there is no interpreter
 }
 
 // A Worker is one process to start.

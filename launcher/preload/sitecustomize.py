@@ -14,6 +14,8 @@ ROOM = b"_ROOM="
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}  # numbers of the system call
 MPOL_LOCAL, MPOL_PREFERRED_MANY, MAX_NODES = 4, 5, 1024
+HARMLESS = ["/dev/" + name for name in ("null", "zero", "full", "random", "urandom")]
+CHANGES = ("clear", "insert", "pop", "putenv", "remove", "setdefault", "update")  # calls, of sys.path or os.environ
 
 
 class Refused(Exception):
@@ -29,7 +31,6 @@ def receive(sock):
     """Returns the next message: its words and its files. If the guard is gone, so is this process."""
     import array
 
-    room = sock.recvmsg.__self__ and 16 * 4 + 64
     data, files, size = b"", array.array("i"), 4
     while len(data) < size:
         part, control, _, _ = sock.recvmsg(min(size - len(data), 1 << 16), 256)
@@ -82,12 +83,18 @@ def file_of(name, path):
 
 
 def imports(source):
-    """Yields what a program imports at its top level: the modules, and the names that it takes from each."""
+    """Yields what a program imports at its top level: the modules, and the names that it takes from each.
+
+    It ends with None where the program changes what imports that follow find: sys.path, or the environment.
+    """
     import ast
 
     bodies = [ast.parse(source).body]
     while bodies:
         for node in bodies.pop():
+            if changes(node):
+                yield None, node.lineno
+                return
             if isinstance(node, ast.Import):
                 for name in node.names:
                     yield name.name, []
@@ -97,11 +104,35 @@ def imports(source):
                 bodies.append(node.body)
 
 
+def changes(statement):
+    """Reports whether a statement changes sys.path, other than at its end, or the environment."""
+    import ast
+
+    def dotted(node):
+        if isinstance(node, ast.Attribute):
+            return dotted(node.value) + "." + node.attr
+        if isinstance(node, ast.Subscript):
+            return dotted(node.value)
+        return getattr(node, "id", "")
+
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    for node in ast.walk(statement):
+        name = ""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+            name = dotted(node.func)
+        elif isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            name = dotted(node)
+        if name.startswith(("sys.path", "os.environ", "environ.", "os.putenv")) or name == "environ":
+            return True
+    return False
+
+
 def found(name, here, seen):
     """Yields the modules that the program at a path imports and that are installed, through its own modules in the directory here too."""
     from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 
-    if name is None or name in seen or len(seen) > 200:
+    if name is None or name in seen or None in seen or len(seen) > 200:
         return
     seen.add(name)
     try:
@@ -111,6 +142,12 @@ def found(name, here, seen):
     except (OSError, SyntaxError, ValueError):
         return  # which the worker will say
     for module, names in wanted:
+        if None in seen:
+            return
+        if module is None:
+            seen.add(None)
+            sys.stderr.write("%s:%d changes sys.path or the environment: auto does not stand for what is imported after that\n" % (name, names))
+            return
         top = module.split(".")[0]
         own = here and PathFinder.find_spec(top, [here])
         if own:
@@ -136,13 +173,15 @@ def installed(spec):
 def chosen(modules):
     """Returns the names of the modules to import, for the words that the user gave."""
     here, program = path0()
+    if getattr(sys.flags, "safe_path", False):
+        here = None
     names = []
     for module in modules:
         if module != "auto":
             names.append(module)
             continue
         if sys.argv[0] == "-m":
-            program = file_of(arguments()[arguments().index("-m") + 1], [here] + sys.path)
+            program = file_of(arguments()[arguments().index("-m") + 1], sys.path)
         names += found(program, here, set())
     return list(dict.fromkeys(names))
 
@@ -151,8 +190,22 @@ def threads():
     return os.listdir("/proc/self/task")
 
 
-def check():
-    """Raises Refused if a fork of this process would not be what a new process is."""
+def files():
+    """Returns the files that are open, by descriptor."""
+    opened = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            opened[fd] = os.readlink("/proc/self/fd/" + fd)
+        except OSError:
+            pass  # it was open for listdir
+    return opened
+
+
+def check(before):
+    """Raises Refused if a fork of this process, in which these files were open, would not be what a new process is."""
+    for fd, file in sorted(files().items()):
+        if before.get(fd) != file and file not in HARMLESS:
+            raise Refused("leaves %s open, and forked workers would share where they are in it" % file)
     if len(threads()) > 1:
         pid = os.fork()  # a library whose threads can be forked ends them first, and starts others when it needs them
         if pid == 0:
@@ -179,18 +232,54 @@ def check():
         raise Refused("opens a GPU, which forked workers cannot use")
 
 
-def load(sock, modules):
+class Reads:
+    """Notes which variables are read, and by the import of which module: os.getenv and all else of os.environ that names one read so."""
+
+    def __init__(self):
+        self.names, self.module = {}, "sitecustomize"
+        self.kind, self.get = type(os.environ), type(os.environ).__getitem__
+
+        def get(environ, name):
+            self.names.setdefault(environ.encodekey(name), self.module)
+            return self.get(environ, name)
+
+        self.kind.__getitem__ = get
+
+    def end(self):
+        self.kind.__getitem__ = self.get
+        self.names.pop(b"PYTHONPATH", None)  # the worker's is the same, but for the bootstrap
+
+    def refuse(self, environ):
+        """Raises Refused if a module has read a variable that is another in a worker with this environment."""
+        begun = started()
+        for variable in environ:
+            name = variable.partition(b"=")[0]
+            if name in self.names and variable not in begun:
+                raise Refused("%s reads %s when it is imported, which is each worker's own" % (self.names[name], os.fsdecode(name)))
+
+
+def started():
+    """Returns the variables with which this process has begun."""
+    with open("/proc/self/environ", "rb") as file:
+        return set(file.read().split(b"\0")) - {b""}
+
+
+def load(sock, modules, opened, reads):
     """Imports modules, and returns the files that they were read from, with what tells whether they have changed."""
     import importlib
 
     before, here = set(sys.modules), path0()[0]
-    sys.path.insert(0, here)
-    directory, program = os.getcwd(), "auto"
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, here)
+    directory, program = os.getcwd(), reads.module
     try:
+        check(opened)
+        program = "auto"
         for program in chosen(modules):
+            reads.module = program
             send(sock, "importing", program)
             importlib.import_module(program)
-            check()
+            check(opened)
     except Refused as e:
         raise Refused("%s %s" % (program, e)) from None
     except SystemExit as e:
@@ -199,15 +288,16 @@ def load(sock, modules):
         text = ("%s: %s" % (type(e).__name__, e)).split("\n")[0]
         raise Refused("cannot import %s (%s)" % (program, text)) from None
     finally:
-        if here in sys.path:
+        reads.end()
+        if here in sys.path and not getattr(sys.flags, "safe_path", False):
             sys.path.remove(here)
         os.chdir(directory)
-    files = {}
+    stamps = {}
     for name in set(sys.modules) - before:
         file = getattr(sys.modules[name], "__file__", None)
         if isinstance(file, str) and file.startswith("/"):
-            files[file] = stamp(file)
-    return files
+            stamps[file] = stamp(file)
+    return stamps
 
 
 def stamp(file):
@@ -259,13 +349,14 @@ def become(words, files, guard):
         os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(b",")])
     if nodes:
         prefer([int(node) for node in nodes.split(b",")])
-    with open("/proc/self/environ", "rb") as file:
-        begun = set(file.read().split(b"\0"))
+    begun = started()
+    removed = {pair.partition(b"=")[0] for pair in begun} - set(os.environb)
     changed = [pair for pair in os.environb.items() if b"%s=%s" % pair not in begun]  # by Python itself (LC_CTYPE), or by a module
     os.environ.clear()
     for variable in environ:
         name, _, value = variable.partition(b"=")
-        os.environb[name] = value
+        if name not in removed:
+            os.environb[name] = value
     os.environb.update(changed)
     start, end = memory(50)
     at = ctypes.string_at(start, end - start).find(ROOM)
@@ -345,15 +436,15 @@ def flush():
     libc().fflush(None)
 
 
-def serve(sock):
+def serve(sock, opened, reads):
     """Does what the guard asks. It returns in a worker only."""
     import gc
 
-    guard = os.getppid()
     words, _ = receive(sock)
+    guard = int(words[1])
     try:
         libc()
-        files = load(sock, [word.decode() for word in words[1:]])
+        stamps = load(sock, [word.decode() for word in words[2:]], opened, reads)
         flush()
     except (Refused, ImportError, OSError) as e:
         send(sock, "failed", e)
@@ -364,13 +455,17 @@ def serve(sock):
     while True:
         words, received = receive(sock)
         if words[0] == b"check":
-            changed = [file for file, was in files.items() if stamp(file) != was]
+            changed = [file for file, was in stamps.items() if stamp(file) != was]
             send(sock, *(("changed", changed[0]) if changed else ("ready",)))
             continue
         try:
+            reads.refuse(words[4 + int(words[3]) :])
             pid = fork(words)
         except OSError as e:
             send(sock, "refused", "its interpreter cannot fork: %s" % e.strerror)
+            pid = 0
+        except Refused as e:
+            send(sock, "refused", e)
             pid = 0
         if pid is None:
             sock.close()
@@ -389,18 +484,18 @@ def main():
     sys.path_importer_cache.pop(PATH, None)
     del sys.modules["sitecustomize"]
     os.close(BOOTSTRAP)
-    missing = None
+    opened, reads, failure = files(), Reads(), None
     try:
         import sitecustomize  # the one of this machine, if there is one
-    except ImportError as e:
-        missing = e
+    except BaseException as e:
+        failure = e
     try:
-        serve(socket.socket(fileno=SOCKET))
+        serve(socket.socket(fileno=SOCKET), opened, reads)
     except BaseException as e:
         os.write(2, ("%s: %s\n" % (type(e).__name__, e)).encode("utf-8", "backslashreplace"))
         os._exit(1)
-    if missing is not None:
-        raise missing  # which is what Python expects then
+    if failure is not None:
+        raise failure  # which Python handles
 
 
 main()
