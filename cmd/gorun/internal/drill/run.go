@@ -84,8 +84,8 @@ func Run(ctx context.Context, o Options, scenarios []*Scenario, policies []Polic
 func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) error {
 	name := fmt.Sprintf("%s, %s", sc.Name, r.Policy)
 	o.log("%s: %s", name, sc.About)
-	if sc.builtin && o.Program != nil || o.Torch != "" && (sc.job.unread || sc.job.disk) {
-		r.Skipped, r.Why = true, "only the built-in program in Go does what this needs"
+	if why := sc.unsuited(o); why != "" {
+		r.Skipped, r.Why = true, why
 		o.log("%s: skipped: %s", name, r.Why)
 		return nil
 	}
@@ -123,6 +123,17 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	one.report(o, name)
 	r.add(one)
 	return one.keepLogs(dir)
+}
+
+// unsuited says why the workers of a drill cannot play a scenario; empty: they can.
+func (sc *Scenario) unsuited(o Options) string {
+	switch {
+	case sc.builtin && o.Program != nil:
+		return "only the built-in program does what this needs"
+	case o.Torch != "" && (sc.job.unread || sc.job.disk):
+		return "only the built-in program in Go does what this needs"
+	}
+	return ""
 }
 
 // isUnavailable reports whether err says that this machine lacks something for a scenario.
