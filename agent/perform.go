@@ -157,7 +157,11 @@ func (l *loop) answer(a answer) {
 	}
 	grace, note := l.interruptGrace()
 	if len(l.starting) > 0 {
-		l.startEnds = time.After(grace)
+		limit := grace
+		if l.Spec.Preload != nil { // the imports may last, and no worker has begun
+			limit = 0
+		}
+		l.startEnds = time.After(limit)
 	}
 	l.Logger.Warn(a.text(grace, note))
 }

@@ -1,5 +1,6 @@
 """The copy of a state: a header, which says what there is, and the contents of its arrays and tensors."""
 
+import collections
 import ctypes
 import sys
 import zlib
@@ -8,6 +9,8 @@ from typing import Any, Dict, Iterator, List
 from . import _cbor
 from ._buffers import SIZES, _place
 from ._errors import ArgumentError
+
+_DICTS = {kind.__name__: kind for kind in (dict, collections.OrderedDict, collections.Counter)}
 
 
 def _torch() -> Any:
@@ -113,7 +116,8 @@ def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     if _has_state(value):
         return {"state": _flatten(value.state_dict(), path, leaves)}
     if isinstance(value, dict):
-        return {"dict": [[key, _flatten(item, "%s.%s" % (path, key), leaves)] for key, item in value.items()]}
+        kind = type(value).__name__ if type(value) in _DICTS.values() else "dict"
+        return {kind: [[key, _flatten(item, "%s.%s" % (path, key), leaves)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [_flatten(item, "%s.%d" % (path, i), leaves) for i, item in enumerate(value)]}
@@ -144,11 +148,12 @@ def _set(node: Dict[str, Any], value: Any, path: str, leaves: List[Any]) -> Any:
         value.load_state_dict(_value(what, leaves))
     elif kind == "leaf" and _has_memory(value) and what[:-1] == _describe(value):
         _copy(value, leaves[what[-1]])
-    elif kind == "dict" and isinstance(value, dict):
+    elif kind in _DICTS and isinstance(value, dict):
         items = [(_key(key), item) for key, item in what]
         items = [(key, _set(item, value.get(key), "%s.%s" % (path, key), leaves)) for key, item in items]
         value.clear()
-        value.update(items)
+        for key, item in items:
+            value[key] = item
     elif kind in ("list", "tuple") and isinstance(value, (list, tuple)):
         old = list(value) + [None] * (len(what) - len(value))
         items = [_set(item, old[i], "%s.%d" % (path, i), leaves) for i, item in enumerate(what)]
@@ -173,8 +178,8 @@ def _value(node: Dict[str, Any], leaves: List[Any]) -> Any:
         copy = _like(leaves[what[-1]])
         _copy(copy, leaves[what[-1]])
         return copy
-    if kind == "dict":
-        return {_key(key): _value(item, leaves) for key, item in what}
+    if kind in _DICTS:
+        return _DICTS[kind]({_key(key): _value(item, leaves) for key, item in what})
     if kind in ("list", "tuple"):
         items = [_value(item, leaves) for item in what]
         return tuple(items) if kind == "tuple" else items

@@ -15,9 +15,11 @@ function again on all ranks, those that live and the new one, in the next world:
 others receive from those that have it. So what is lost is the step that was under way.
 """
 
+import gc
 import os
 import sys
 import time
+import traceback
 from typing import Any, Callable, List, Optional, TypeVar
 
 import gorun
@@ -184,6 +186,8 @@ def run(function: Callable[[State], T], state: State, **options: Any) -> T:
                 if not _changed(e, world):
                     raise
                 failure = e
+                traceback.clear_frames(e.__traceback__)  # which have the wrappers of the model, as large as it
+            gc.collect()
     finally:
         if world is not None:
             world.close()

@@ -2,6 +2,7 @@
 
 import collections
 import os
+import weakref
 
 import numpy
 
@@ -77,15 +78,15 @@ def other_names():
 def kinds_of_values():
     point = collections.namedtuple("Point", "x y")
     generator = numpy.random.default_rng(1).bit_generator
-    s = gorun.elastic.State(single=numpy.float32(1), big=-(2**70), random=generator.state, point=point(1, 2), keys={((1, 2), 3): None})
+    s = gorun.elastic.State(single=numpy.float32(1), big=-(2**70), random=generator.state, point=point(1, 2), keys={((1, 2), 3): None}, votes=(collections.Counter("aab"),))
     s.commit()
     wanted = generator.random_raw()
-    s.single, s.big, s.random, s.point, s.keys = numpy.float32(2), 0, None, point(3, 4), {}
+    s.single, s.big, s.random, s.point, s.keys, s.votes = numpy.float32(2), 0, None, point(3, 4), {}, None
     s.restore()
     generator.state = s.random
     assert generator.random_raw() == wanted
     assert type(s.single) is numpy.float32 and s.single == 1 and s.big == -(2**70) and s.point == point(x=1, y=2) and s.point.x == 1
-    assert s.keys == {((1, 2), 3): None}
+    assert s.keys == {((1, 2), 3): None} and sorted(s.votes[0].elements()) == ["a", "a", "b"]
     refused("has type object", gorun.elastic.State, a=numpy.array([None]))
     refused("byte order", gorun.elastic.State, a=numpy.zeros(1, ">f8"))
 
@@ -102,8 +103,13 @@ weights, count = numpy.zeros(100_000), numpy.zeros((), numpy.int64)
 state = gorun.elastic.State(step=0, seen=[], names={"a": (1, "b"), 3: None}, weights=weights, count=count, none=numpy.zeros(0))
 
 
+wrappers = []
+
+
 def train(state):
-    world = state.world
+    world, wrapper = state.world, Counter()
+    assert all(old() is None for old in wrappers), "what a call has made outlives it"
+    wrappers.append(weakref.ref(wrapper))
     assert numpy.all(weights == sum(range(state.step))), (weights[0], state.step)
     death = deaths[int(os.environ["GORUN_ROUND"]) - 1 :][:1]
     while state.step < 30:
