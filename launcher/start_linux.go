@@ -241,7 +241,7 @@ var limits = map[syscall.Errno]string{
 // startError explains why a worker could not be started.
 func startError(spec *Spec, failure *guard.NotStarted) error {
 	path, local := spec.argv(failure.Worker)[0], failure.Worker
-	if failure.Strict {
+	if failure.NotPreloaded {
 		return &PreloadError{failure.Reason}
 	}
 	if failure.Reason != "" {

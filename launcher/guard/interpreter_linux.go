@@ -35,14 +35,15 @@ type interpreter struct {
 func noInterpreter(why string) *interpreter { return &interpreter{ended: true, broken: true, why: why} }
 
 const (
-	// roomVariable is room for the variables of a worker where /proc shows those with which a process has begun.
+	// roomVariable is a variable of blanks, which the interpreter begins with. A worker writes its own variables there: /proc/PID/environ
+	// shows that memory.
 	roomVariable = "_ROOM"
 	room         = 4 << 10
 	// maxWords is how many bytes an interpreter may send at once.
 	maxWords = 64 << 10
-	// forkerSocket and forkerBootstrap are descriptors of the interpreter.
-	forkerBootstrap = "/proc/self/fd/4"
-	pythonPath      = "PYTHONPATH"
+	// bootstrapPath is where the interpreter finds the bootstrap: descriptor 4. Its socket is descriptor 3.
+	bootstrapPath = "/proc/self/fd/4"
+	pythonPath    = "PYTHONPATH"
 )
 
 // newInterpreter starts an interpreter. It begins as a worker does, with the same arguments: so it is what the worker would be when it forks
@@ -57,7 +58,7 @@ func newInterpreter(p *Preload, bootstrap, output int) *interpreter {
 		return noInterpreter(err.Error())
 	}
 	defer func() { _ = unix.Close(pair[1]) }()
-	path := forkerBootstrap
+	path := bootstrapPath
 	env := []string{roomVariable + "=" + strings.Repeat(" ", room)}
 	for _, v := range unpack(p.Env) {
 		switch old, ok := strings.CutPrefix(v, pythonPath+"="); {

@@ -38,7 +38,7 @@ func run() int {
 	agent := &receiver{socket: socketFD}
 	agent.commands = json.NewDecoder(agent)
 	g := &gang{toAgent: json.NewEncoder(os.NewFile(socketFD, "agent")), order: newExitOrder(), workers: map[int]*worker{}, marks: map[string]*worker{},
-		apart: map[int]uint64{}, oom: oom, idle: true, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
+		spared: map[int]uint64{}, oom: oom, idle: true, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
 	g.loop(agent.follow())
 	g.interpreter.wait()
 	if g.agentLost && !remove(g.tempDir) { // nobody else is left to do so
@@ -84,7 +84,7 @@ type gang struct {
 	workers     map[int]*worker    // by pid, of all units. No other process group can get such a number as long as the unit exists
 	marks       map[string]*worker // by the variable that only they have
 	several     bool               // workers have been started together
-	separate    bool               // see Request.Apart
+	apart       bool               // see Request
 	idle        bool               // there is no gang
 	finished    bool               // no others will be started in it
 	ending      bool               // no gang will follow
@@ -94,7 +94,7 @@ type gang struct {
 	suspended   *suspension   // nil: the gang is not
 	killTimeout time.Duration // with processes that have got SIGKILL
 	tempDir     string
-	apart       map[int]uint64 // processes that belong to no gang, with their StartTicks: the interpreter, and those that could not be ended
+	spared      map[int]uint64 // processes that belong to no gang, with their StartTicks: the interpreter, and those that could not be ended
 	source      *Preload       // of the interpreter; nil: workers need none
 	bootstrap   int            // as is output, a file of source
 	output      int
@@ -221,7 +221,7 @@ func (g *gang) reap() (n int) {
 
 // collected reports the end of pid to the agent if it is a worker.
 func (g *gang) collected(pid int, status syscall.WaitStatus) {
-	delete(g.apart, pid)
+	delete(g.spared, pid)
 	g.interpreter.collected(pid, status)
 	w, ok := g.workers[pid]
 	if !ok || w.ended {

@@ -38,7 +38,7 @@ func (g *gang) startInterpreter() {
 	g.interpreter.end()
 	g.interpreter = newInterpreter(g.source, g.bootstrap, g.output)
 	if p, ok := proc.Read(g.interpreter.pid); ok && g.interpreter.pid != 0 {
-		g.apart[p.Pid], g.childless = p.StartTicks, false
+		g.spared[p.Pid], g.childless = p.StartTicks, false
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Agent and guard communicate over a socket in lines of JSON: the agent sends commands, and the guard sends events. A guard has one gang at a time.
-// Strings of the user are sent as bytes, because JSON would change those that are not UTF-8. The workers'
-// environments are sent this way, and not in argv, where all users could read them.
+// Agent and guard communicate over a socket in lines of JSON: the agent sends commands, and the guard sends events. A guard
+// has one gang at a time. Strings of the user are sent as bytes, because JSON would change those that are not UTF-8. The
+// workers' environments are sent this way, and not in argv, where all users could read them.
 
 // A Request describes workers to start. Open files precede it (see sendFiles): the stdin of the first worker, if
 // Stdin is set, and the workers' ends of their output pipes: stdout and stderr of the first, of the second, ...
@@ -24,8 +24,8 @@ type Request struct {
 	Strict      bool          `json:",omitempty"` // or not at all
 }
 
-// Preload describes an interpreter of Python that has imported modules, of which workers are forked. Two open files precede it:
-// Bootstrap, and what its stdout and stderr are.
+// Preload describes an interpreter of Python that has imported modules, from which workers are forked. Two open files precede it:
+// the bootstrap (see launcher/preload), and what its stdout and stderr are.
 type Preload struct {
 	Program []byte        // packed: the program of the workers, and its arguments
 	Env     []byte        // packed: what the environments of all workers have in common
@@ -93,7 +93,8 @@ type NotStarted struct {
 	Worker int
 	Errno  int    // of fork(2) or exec(2)
 	Reason string `json:",omitempty"` // for all other errors
-	Strict bool   `json:",omitempty"` // the workers were to be preloaded, and Reason says why they cannot be
+
+	NotPreloaded bool `json:",omitempty"` // Reason says why a Strict request cannot be preloaded
 }
 
 // unknownWorker stands for the worker of a process that has inherited nothing from any.

@@ -23,7 +23,7 @@ func (r *Request) files() int {
 func (g *gang) begin(m message) {
 	if g.idle {
 		g.idle, g.several = false, false
-		g.killTimeout, g.separate, g.finished = m.Start.KillTimeout, m.Start.Apart, !m.Start.Apart
+		g.killTimeout, g.apart, g.finished = m.Start.KillTimeout, m.Start.Apart, !m.Start.Apart
 		g.step.begin(m.Start.StepSignals)
 	}
 	if m.Start.Preloaded {
@@ -92,7 +92,7 @@ func (g *gang) start(m message) {
 	if len(warnings) > 0 {
 		g.send(Event{Warning: warnings[0]})
 	}
-	if g.separate {
+	if g.apart {
 		for _, w := range all.workers {
 			g.unite([]int{}).add(w)
 		}
@@ -102,7 +102,7 @@ func (g *gang) start(m message) {
 
 func notStarted(worker int, err error) *NotStarted {
 	if not, ok := errors.AsType[*notPreloadedError](err); ok {
-		return &NotStarted{Worker: worker, Reason: not.Error(), Strict: true}
+		return &NotStarted{Worker: worker, Reason: not.Error(), NotPreloaded: true}
 	}
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return &NotStarted{Worker: worker, Errno: int(errno)}

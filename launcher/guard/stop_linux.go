@@ -195,7 +195,7 @@ func (u *unit) abandonStuck() {
 // abandon leaves processes alone that cannot be ended.
 func (u *unit) abandon(list []proc.Process) {
 	for _, p := range list {
-		u.gang.apart[p.Pid] = p.StartTicks
+		u.gang.spared[p.Pid] = p.StartTicks
 	}
 	u.gone = true
 }

@@ -96,7 +96,7 @@ func (g *gang) orphans() (orphans []proc.Process) {
 		return nil
 	}
 	for _, p := range children() {
-		if w, ok := g.workers[p.Pid]; (!ok || w.ended) && g.apart[p.Pid] != p.StartTicks {
+		if w, ok := g.workers[p.Pid]; (!ok || w.ended) && g.spared[p.Pid] != p.StartTicks {
 			orphans = append(orphans, p)
 		}
 	}
@@ -188,5 +188,5 @@ func (u *unit) descendants() []proc.Process { return u.own(u.gang.descendants())
 
 func (g *gang) descendants() []proc.Process {
 	self := os.Getpid()
-	return proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Parent == self && g.apart[p.Pid] != p.StartTicks })
+	return proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Parent == self && g.spared[p.Pid] != p.StartTicks })
 }
