@@ -10,7 +10,7 @@ import (
 // round. A worker is what it would be without: only its imports are done.
 //
 // Where that is not safe, or does not work, Spec.Warn gets the reason, and the workers start without it: a module cannot be imported within
-// a minute, or leaves a thread, a process or an open GPU behind.
+// a minute, leaves a thread, a process, an open file or an open GPU behind, or reads a variable that is each worker's own.
 type Preload struct {
 	Modules []string      // "auto" stands for those that the program imports at its top level and that are installed
 	Env     []string      // what the environments of all workers have in common
@@ -23,7 +23,7 @@ type PreloadError struct{ Reason string }
 
 func (e *PreloadError) Error() string { return e.Reason }
 
-// Check reports whether the workers of p, whose modules have these names, can be preloaded.
+// CheckPreload returns an error if workers of p cannot find these modules imported, whatever the modules do.
 func (p *Program) CheckPreload(modules []string) error {
 	if !p.Python {
 		return fmt.Errorf("--preload is for programs in Python, and %s is none", p.Argv[0])
