@@ -1,8 +1,8 @@
 """Makes an interpreter of Python one that imports modules once, and from which gorun forks workers.
 
-Python imports this module when it starts, after it has set up all else and before it reads the program that it is to run. Here the
-interpreter stays, and does what the guard asks (see interpreter_linux.go in launcher/guard, which describes the messages). In a worker
-that it forks, this module is done, and Python goes on to the program as if nothing had been.
+Python imports this module when it starts, after it has set up all else and before it reads the program that it is to
+run. Here the interpreter stays, and does what the guard asks: interpreter_linux.go in launcher/guard describes the
+messages. In a worker that it forks, this module is done, and Python goes on to the program as if nothing had been.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 SOCKET, BOOTSTRAP = 3, 4  # descriptors
 PATH = "/proc/self/fd/%d" % BOOTSTRAP
-ROOM = b"_ROOM="
+ROOM = b"_ROOM="  # a variable of blanks, which workers overwrite with theirs: /proc shows that memory
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}  # numbers of the system call
 MPOL_LOCAL, MPOL_PREFERRED_MANY, MAX_NODES = 4, 5, 1024
@@ -23,7 +23,8 @@ class Refused(Exception):
 
 
 def send(sock, *words):
-    text = b"\0".join(word if isinstance(word, bytes) else str(word).encode("utf-8", "backslashreplace") for word in words)
+    made = (word if isinstance(word, bytes) else str(word).encode("utf-8", "backslashreplace") for word in words)
+    text = b"\0".join(made)
     sock.sendall(len(text).to_bytes(4, "big") + text)
 
 
@@ -85,7 +86,8 @@ def file_of(name, path):
 def imports(source):
     """Yields what a program imports at its top level: the modules, and the names that it takes from each.
 
-    It ends with None where the program changes what imports that follow find: sys.path, or the environment.
+    Where the program changes what later imports find (sys.path, or the environment), it yields None and the line, and
+    ends.
     """
     import ast
 
@@ -128,15 +130,18 @@ def changes(statement):
     return False
 
 
-def found(name, here, seen):
-    """Yields the modules that the program at a path imports and that are installed, through its own modules in the directory here too."""
+def found(program, here, seen):
+    """Yields the installed modules that a program imports, also through its own modules in the directory here.
+
+    seen has the files that have been read, and None once one of them changes what later imports find: then it ends.
+    """
     from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 
-    if name is None or name in seen or None in seen or len(seen) > 200:
+    if program is None or program in seen or None in seen or len(seen) > 200:
         return
-    seen.add(name)
+    seen.add(program)
     try:
-        with open(name, "rb") as file:
+        with open(program, "rb") as file:
             source = file.read()
         wanted = list(imports(source))
     except (OSError, SyntaxError, ValueError):
@@ -146,7 +151,8 @@ def found(name, here, seen):
             return
         if module is None:
             seen.add(None)
-            sys.stderr.write("%s:%d changes sys.path or the environment: auto does not stand for what is imported after that\n" % (name, names))
+            why = "changes sys.path or the environment: auto does not stand for what is imported after that"
+            sys.stderr.write("%s:%d %s\n" % (program, names, why))
             return
         top = module.split(".")[0]
         own = here and PathFinder.find_spec(top, [here])
@@ -154,12 +160,12 @@ def found(name, here, seen):
             yield from found(file_of(module, [here]), here, seen)
             for part in names:
                 yield from found(file_of(module + "." + part, [here]), here, seen)
-        elif any(finder.find_spec(top) for finder in (BuiltinImporter, FrozenImporter)) or installed(PathFinder.find_spec(top)):
+        elif BuiltinImporter.find_spec(top) or FrozenImporter.find_spec(top) or installed(PathFinder.find_spec(top)):
             yield module
 
 
 def installed(spec):
-    """Reports whether a module is below one of the directories for modules that are installed, and not in the user's own."""
+    """Reports whether a module is in a directory for installed modules, and not in the user's own."""
     import sysconfig
 
     if spec is None:
@@ -233,7 +239,7 @@ def check(before):
 
 
 class Reads:
-    """Notes which variables are read, and by the import of which module: os.getenv and all else of os.environ that names one read so."""
+    """Notes which variables are read, and by the import of which module. All that reads one uses os.environ[name]."""
 
     def __init__(self):
         self.names, self.module = {}, "sitecustomize"
@@ -251,15 +257,16 @@ class Reads:
 
     def refuse(self, environ):
         """Raises Refused if a module has read a variable that is another in a worker with this environment."""
-        begun = started()
+        begun = initial_environ()
         for variable in environ:
             name = variable.partition(b"=")[0]
             if name in self.names and variable not in begun:
-                raise Refused("%s reads %s when it is imported, which is each worker's own" % (self.names[name], os.fsdecode(name)))
+                why = "%s reads %s when it is imported, which is each worker's own"
+                raise Refused(why % (self.names[name], os.fsdecode(name)))
 
 
-def started():
-    """Returns the variables with which this process has begun."""
+def initial_environ():
+    """Returns the variables with which this process has begun, as name=value."""
     with open("/proc/self/environ", "rb") as file:
         return set(file.read().split(b"\0")) - {b""}
 
@@ -308,8 +315,11 @@ def stamp(file):
     return stat.st_mtime_ns, stat.st_size
 
 
-def fork(request):
-    """Returns None in a worker, and its pid in the interpreter. The worker's parent has ended, so the guard, a subreaper, adopts it."""
+def fork():
+    """Returns None in a worker, and its pid in the interpreter.
+
+    The worker's parent has ended, so the guard, a subreaper, adopts it.
+    """
     reading, writing = os.pipe()
     middle = os.fork()
     if middle == 0:
@@ -328,19 +338,19 @@ def fork(request):
     text = os.read(reading, 32)
     os.close(reading)
     os.waitpid(middle, 0)
-    answer = int(text or b"-%d" % 5)
+    answer = int(text or b"-5")  # EIO
     if answer < 0:
         raise OSError(-answer, os.strerror(-answer))
     return answer
 
 
-def become(words, files, guard):
+def become(words, received, guard):
     """Makes this process the worker of a request, when the guard says so."""
     import ctypes
 
     cpus, nodes, count = words[0], words[1], int(words[2])
     argv, environ = [os.fsdecode(word) for word in words[3 : 3 + count]], words[3 + count :]
-    release, streams = files[0], files[1:]
+    release, streams = received[0], received[1:]
     for number, file in enumerate(streams):
         os.dup2(file, number)
     for file in streams:
@@ -349,9 +359,10 @@ def become(words, files, guard):
         os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(b",")])
     if nodes:
         prefer([int(node) for node in nodes.split(b",")])
-    begun = started()
+    begun = initial_environ()
     removed = {pair.partition(b"=")[0] for pair in begun} - set(os.environb)
-    changed = [pair for pair in os.environb.items() if b"%s=%s" % pair not in begun]  # by Python itself (LC_CTYPE), or by a module
+    # by Python itself (LC_CTYPE), or by a module
+    changed = [pair for pair in os.environb.items() if b"%s=%s" % pair not in begun]
     os.environ.clear()
     for variable in environ:
         name, _, value = variable.partition(b"=")
@@ -363,7 +374,7 @@ def become(words, files, guard):
     if at >= 0:
         show(start + at, len(ctypes.string_at(start + at)), sorted(set(environ) - begun, key=len))
     own = arguments()
-    sys.argv[1:] = argv[len(own) - len(sys.argv) + 1 :]  # they may differ from those of the interpreter, and from each other
+    sys.argv[1:] = argv[len(own) - len(sys.argv) + 1 :]  # they may differ from the interpreter's, and from each other
     if argv != own:
         start, end = memory(48)
         show(start, end - start - 1, words[3 : 3 + count])
@@ -399,14 +410,14 @@ def prefer(nodes):
 
 
 def memory(field):
-    """Returns two addresses in /proc/self/stat: field 48 of proc(5) is where the arguments begin, and 50 where the environment does."""
+    """Returns where memory begins and ends, by a field of /proc/self/stat: 48 the arguments', 50 the environment's."""
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     return int(fields[field - 3]), int(fields[field - 2])
 
 
 def show(at, room, words):
-    """Writes words to memory where /proc shows with what the process has begun, as far as they fit."""
+    """Writes words to the memory that /proc shows as arguments or environment, as far as they fit."""
     import ctypes
 
     text = b""
@@ -460,7 +471,7 @@ def serve(sock, opened, reads):
             continue
         try:
             reads.refuse(words[4 + int(words[3]) :])
-            pid = fork(words)
+            pid = fork()
         except OSError as e:
             send(sock, "refused", "its interpreter cannot fork: %s" % e.strerror)
             pid = 0
