@@ -7,7 +7,7 @@ import zlib
 from typing import Any, Dict, Iterator, List
 
 from . import _cbor
-from ._buffers import SIZES, _place
+from ._buffers import SIZES, place
 from ._errors import ArgumentError
 
 _DICTS = {kind.__name__: kind for kind in (dict, collections.OrderedDict, collections.Counter)}
@@ -236,8 +236,8 @@ def _copy(to: Any, source: Any) -> None:
 
 def _bytes(leaf: Any) -> memoryview:
     """The memory of a leaf, which is contiguous."""
-    at = _place("elastic", "a variable", leaf, True)
-    size = at.count * SIZES[at.type & 0xFF]
+    at = place("elastic", "a variable", leaf, True)
+    size = at.count * SIZES[at.type]
     if not size:
         return memoryview(b"")
     return memoryview((ctypes.c_ubyte * size).from_address(at.address)).cast("B")

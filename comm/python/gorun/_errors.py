@@ -61,6 +61,7 @@ class ForkedError(Error):
     """The process has been forked from one that uses gorun."""
 
 
+MISSING_KEYS, INTERRUPTED, OTHER, FUNCTION = -11, -13, -14, -15  # codes of gorun.h that are not only for errors here
 classes = {
     -1: ArgumentError,
     -2: PeerError,
@@ -72,7 +73,6 @@ classes = {
     -8: ClosedError,
     -9: RoundOverError,
     -10: NoRejoinError,
-    -11: MissingKeysError,
+    MISSING_KEYS: MissingKeysError,
     -12: ForkedError,
 }
-INTERRUPTED, FUNCTION = -13, -15

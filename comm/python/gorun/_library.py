@@ -94,7 +94,6 @@ class Library:
         abi = self._c.gorun_abi() if hasattr(self._c, "gorun_abi") else 0
         if abi != ABI:
             raise ImportError("gorun: %s is of another version: its ABI is %d, want %d" % (path, abi, ABI))
-        self._c.gorun_version.restype = c_char_p
         self._raised: List[BaseException] = []  # by signal handlers
         self._thrown: Dict[int, BaseException] = {}  # by functions that C calls, by what it has got from them
         self._throws = itertools.count(1)
@@ -194,9 +193,6 @@ class Library:
 
     def exit_code(self) -> int:
         return int(self._c.gorun_exit_code())
-
-    def version(self) -> str:
-        return str(self._c.gorun_version().decode())
 
 
 _library: Optional[Library] = None

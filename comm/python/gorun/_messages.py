@@ -38,9 +38,9 @@ class Messages(Calls):
     def sendrecv(self, buffer: Any, dst: int, out: Any, src: int = ANY_SOURCE, tag: int = 0) -> Received:
         """Sends the buffer to dst, and receives into out."""
         sent = self.isend(buffer, dst, tag)
-        received = self.recv(out, src, tag)
+        got = self.recv(out, src, tag)
         sent.wait()
-        return received
+        return got
 
     def probe(self, rank: int = ANY_SOURCE, tag: int = ANY_TAG) -> Received:
         """Waits for a message, and leaves it where it is."""

@@ -4,7 +4,7 @@ import ctypes
 from ctypes import c_int
 from typing import Any, Callable, Optional, Union
 
-from . import _buffers as types
+from ._buffers import assign, view
 from ._errors import ArgumentError, Error
 from ._library import library
 from ._types import OpFunction, text
@@ -53,10 +53,10 @@ class Op:
 
 def _caller(function: Callable[[Any, Any], Any]) -> Callable[..., None]:
     def call(_: Any, acc: int, values: int, count: int, of: int) -> None:
-        into = types.view(acc, count, of)
-        result = function(into, types.view(values, count, of, writable=False))
+        into = view(acc, count, of)
+        result = function(into, view(values, count, of, writable=False))
         if result is not None and result is not into:
-            types.assign(into, result)
+            assign(into, result)
 
     return call
 

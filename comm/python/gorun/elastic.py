@@ -27,7 +27,7 @@ import gorun
 from ._elastic import Snapshot, same_kind
 from ._errors import AbortError, ArgumentError, Error, MismatchError, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
-from ._work import _kept as _started
+from ._work import _kept as _under_way
 
 __all__ = ["State", "run"]
 
@@ -53,8 +53,8 @@ class State:
         for name in names:
             if name in ("commit", "restore", "world") or name.startswith("_"):
                 raise ArgumentError("gorun.elastic: %s cannot be the name of a variable" % name)
-        self.__dict__.update(
-            _variables={name: variables[name] for name in names}, _id=(0, 0), _commit=Snapshot(), _world=None, _working=False
+        self.__dict__.update(  # _id: the round of the last commit, and its number, which tell which commit is newer
+            _variables={name: variables[name] for name in names}, _id=(0, 0), _commit=Snapshot(), _world=None
         )
         trial = Snapshot()  # it is better to learn now what cannot be kept than when a rank has died
         trial.take(self._variables)
@@ -85,8 +85,8 @@ class State:
         """Makes the present contents of the variables the last commit. All ranks call it at the same point of the program."""
         if self._world is not None:
             self._world.iprobe()  # raises what the world has failed with: then a step may be half done
-        if _started:
-            raise ArgumentError("gorun.elastic: commit: %d calls are under way: wait for their Work first" % len(_started))
+        if _under_way:
+            raise ArgumentError("gorun.elastic: commit: %d calls are under way: wait for their Work first" % len(_under_way))
         self._commit.take(self._variables)
         self.__dict__["_id"] = (self._id[0], self._id[1] + 1)
 

@@ -18,14 +18,13 @@ import torch.distributed as dist
 
 import gorun
 
-from .._errors import ArgumentError, ClosedError, Error, MissingRanksError
+from .._errors import MISSING_KEYS, OTHER, ArgumentError, ClosedError, Error, MissingRanksError
 from .._group import Group
 from .._library import library
 from .._progress import show_stacks
 from .._types import OpenFunction, Options, StoreFunctions
 
 _NONE = b"\0"  # no key has this value
-_MISSING_KEYS, _OTHER = -11, -14
 
 
 def _value(store: Any, key: str, seconds: float) -> Optional[bytes]:
@@ -88,7 +87,7 @@ class _Store:
                 return int(function(first.decode() if isinstance(first, bytes) else first, *args) or 0)  # a key, as a rule
             except BaseException as e:  # C cannot raise it
                 self.error = e
-                return _OTHER
+                return OTHER
 
         return call
 
@@ -98,7 +97,7 @@ class _Store:
     def _get(self, key: str, seconds: float, to: int, room: int, length: Any) -> int:
         value = _value(self._store, key, seconds)
         if value is None:
-            return _MISSING_KEYS
+            return MISSING_KEYS
         length[0] = len(value)
         ctypes.memmove(to, value, min(room, len(value)))
         return 0

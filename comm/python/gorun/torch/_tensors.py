@@ -5,14 +5,14 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 import torch
 import torch.distributed as dist
 
-from .. import _buffers as types
+from .. import _buffers
 from .. import _ops as ops
 from .._errors import ArgumentError
 from .._types import Buffer
 
-_TYPES = {getattr(torch, name[6:]): code for name, code in types._torch.items() if hasattr(torch, name[6:])}
-_BOOL = types.BOOL
-_BY_SIZE = {1: types.UINT8, 2: types.UINT16, 4: types.UINT32, 8: types.UINT64}  # how other types travel
+_TYPES = {getattr(torch, name[6:]): code for name, code in _buffers._torch.items() if hasattr(torch, name[6:])}
+_BOOL = _buffers.BOOL
+_BY_SIZE = {1: _buffers.UINT8, 2: _buffers.UINT16, 4: _buffers.UINT32, 8: _buffers.UINT64}  # how other types travel
 
 # torch's reductions, by their hash, which is their number
 _OPS = {
@@ -24,7 +24,7 @@ _BOOL_OPS = {
     ops.SUM: ops.LOR, ops.MAX: ops.LOR, ops.BOR: ops.LOR, ops.PROD: ops.LAND, ops.MIN: ops.LAND, ops.BAND: ops.LAND, ops.BXOR: ops.LXOR,
 }  # fmt: skip
 _BITS = (ops.BAND, ops.BOR, ops.BXOR)
-_FLOATS = (types.FLOAT16, types.BFLOAT16, types.FLOAT32, types.FLOAT64, types.COMPLEX64, types.COMPLEX128)
+_FLOATS = (_buffers.FLOAT16, _buffers.BFLOAT16, _buffers.FLOAT32, _buffers.FLOAT64, _buffers.COMPLEX64, _buffers.COMPLEX128)
 
 
 class Place(NamedTuple):
@@ -70,7 +70,7 @@ def place(op: str, t: Any, out: Optional[Copies] = None) -> Place:
         if not code:
             raise refuse(op, "a tensor has type %s, which gorun does not have" % t.dtype)
     elif code == _BOOL:
-        code = types.UINT8
+        code = _buffers.UINT8
     if t.is_contiguous() and not t.is_neg() and not t.is_conj():
         return Place(t, t.data_ptr(), t.numel(), code)
     flat = torch.empty(t.shape, dtype=t.dtype)

@@ -265,7 +265,7 @@ def waits(options: Any) -> bool:
 
 
 def called_by_torch() -> bool:
-    """Reports whether a function of torch has called the method that called what calls _start, which calls this."""
+    """Reports whether torch has called the method of the group that is two calls above _start, which calls this."""
     frame = sys._getframe(3).f_back
     return frame is not None and frame.f_code in _callers
 
