@@ -131,7 +131,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	}
 	switch program {
 	case programPython:
-		if err == nil { // otherwise the program has the two lines of the hint already
+		if err == nil { // otherwise the program has called gorun.progress, and does not take the signal
 			f.hint = pythonHint
 		}
 		if stacks, err := pySpy(ctx, pid); err == nil {
