@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,9 @@ const checkLimit = 10 * time.Second
 // impossible says why a Python that is a script cannot be preloaded: without the bootstrap, its interpreter would run the program.
 // Empty: it can.
 func (p *Preload) impossible(python string) string {
+	if real, err := filepath.EvalSymlinks(python); err == nil && strings.HasPrefix(filepath.Base(real), "python2") {
+		return python + " is Python 2"
+	}
 	file, err := os.Open(python)
 	if err != nil {
 		return "" // which the start of the workers says

@@ -493,7 +493,7 @@ def main():
 
     sys.path.remove(PATH)
     sys.path_importer_cache.pop(PATH, None)
-    del sys.modules["sitecustomize"]
+    own = sys.modules.pop("sitecustomize")
     os.close(BOOTSTRAP)
     opened, reads, failure = files(), Reads(), None
     try:
@@ -506,6 +506,7 @@ def main():
         os.write(2, ("%s: %s\n" % (type(e).__name__, e)).encode("utf-8", "backslashreplace"))
         os._exit(1)
     if failure is not None:
+        sys.modules.setdefault("sitecustomize", own)  # Python 3.8 fails if it cannot remove it
         raise failure  # which Python handles
 
 
