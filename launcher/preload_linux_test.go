@@ -216,6 +216,7 @@ func TestNotPreloaded(t *testing.T) {
 		"lib/hangs.py": "import time; time.sleep(1000)", "lib/killed.py": "import os; os.kill(os.getpid(), 9)",
 		"lib/closes.py": "import os; os.closerange(3, 100)",
 		"lib/reads.py":  "import os; rank = int(os.getenv('RANK', '-1'))", "lib/sets.py": "import os; os.environ.setdefault('RANK', '0')",
+		"lib/seeds.py": "import random; random.seed(1)",
 		"lib/opens.py": "import os; file = open(os.__file__)",
 	}
 	for module, want := range map[string]string{
@@ -227,6 +228,7 @@ func TestNotPreloaded(t *testing.T) {
 		"killed":        "its interpreter ended while it imported killed",
 		"reads":         "reads reads RANK when it is imported, which is each worker's own",
 		"sets":          "sets reads RANK when it is imported, which is each worker's own",
+		"seeds":         "seeds sets or uses the random numbers of random when it is imported, and each worker has its own",
 		"hangs":         "the import of hangs has not ended within 300ms",
 		"not_there":     "cannot import not_there (ModuleNotFoundError: No module named 'not_there')",
 		"decimal.wrong": "cannot import decimal.wrong (ModuleNotFoundError: No module named 'decimal.wrong'; 'decimal' is not a package)",

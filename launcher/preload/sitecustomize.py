@@ -274,6 +274,7 @@ def initial_environ():
 def load(sock, modules, opened, reads):
     """Imports modules, and returns the files that they were read from, with what tells whether they have changed."""
     import importlib
+    import random  # noqa: F401  so that one sees who sets its state
 
     before, here = set(sys.modules), path0()[0]
     if not getattr(sys.flags, "safe_path", False):
@@ -285,8 +286,10 @@ def load(sock, modules, opened, reads):
         for program in chosen(modules):
             reads.module = program
             send(sock, "importing", program)
+            states = generators()
             importlib.import_module(program)
             check(opened)
+            compare(states, generators())
     except Refused as e:
         raise Refused("%s %s" % (program, e)) from None
     except SystemExit as e:
@@ -305,6 +308,27 @@ def load(sock, modules, opened, reads):
         if isinstance(file, str) and file.startswith("/"):
             stamps[file] = stamp(file)
     return stamps
+
+
+def generators():
+    """Returns the states of the generators of random numbers that there are."""
+    states = {"random": sys.modules["random"].getstate()}
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    if numpy is not None:
+        key = numpy.get_state()
+        states["numpy.random"] = (key[1].tobytes(), key[2])
+    if torch is not None and hasattr(torch, "default_generator"):
+        states["torch"] = (torch.initial_seed(), torch.default_generator.get_state().tolist())
+    return states
+
+
+def compare(before, now):
+    """Raises Refused if an import has set or used a generator: workers get new seeds, and would not have what it has set."""
+    for name, state in before.items():
+        if now[name] != state:
+            raise Refused("sets or uses the random numbers of %s when it is imported, and each worker has its own" % name)
+    if "torch" not in before and now.get("torch", (1 << 63,))[0] < 1 << 32:  # no seed that torch chooses is so small
+        raise Refused("sets the random numbers of torch when it is imported, and each worker has its own")
 
 
 def stamp(file):
