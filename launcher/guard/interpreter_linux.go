@@ -200,6 +200,7 @@ func (i *interpreter) kill() {
 // collected notes that a process has been waited for, if it is the interpreter.
 func (i *interpreter) collected(pid int, status syscall.WaitStatus) {
 	if i != nil && pid == i.pid {
+		i.kill() // what it has started: as long as there is anything, the group has this number
 		i.status = &status
 	}
 }
@@ -213,7 +214,7 @@ func (i *interpreter) wait() string {
 	for end := time.Now().Add(time.Second); i.status == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var status syscall.WaitStatus
 		if pid, _ := syscall.Wait4(i.pid, &status, syscall.WNOHANG, nil); pid == i.pid {
-			i.status = &status
+			i.collected(pid, status)
 		}
 	}
 	if i.status != nil && i.status.Exited() {

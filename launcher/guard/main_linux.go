@@ -38,7 +38,7 @@ func run() int {
 	agent := &receiver{socket: socketFD}
 	agent.commands = json.NewDecoder(agent)
 	g := &gang{toAgent: json.NewEncoder(os.NewFile(socketFD, "agent")), order: newExitOrder(), workers: map[int]*worker{}, marks: map[string]*worker{},
-		spared: map[int]uint64{}, oom: oom, idle: true, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
+		spared: map[int]uint64{}, preloading: map[int]bool{}, oom: oom, idle: true, step: stepSignals{arrived: signals, at: map[syscall.Signal][]time.Time{}}}
 	g.loop(agent.follow())
 	g.interpreter.wait()
 	if g.agentLost && !remove(g.tempDir) { // nobody else is left to do so
@@ -94,7 +94,8 @@ type gang struct {
 	suspended   *suspension   // nil: the gang is not
 	killTimeout time.Duration // with processes that have got SIGKILL
 	tempDir     string
-	spared      map[int]uint64 // processes that belong to no gang, with their StartTicks: the interpreter, and those that could not be ended
+	spared      map[int]uint64 // processes that could not be ended, with their StartTicks
+	preloading  map[int]bool   // the process groups of interpreters
 	source      *Preload       // of the interpreter; nil: workers need none
 	bootstrap   int            // as is output, a file of source
 	output      int

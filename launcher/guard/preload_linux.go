@@ -37,8 +37,8 @@ func (g *gang) preload(m message) {
 func (g *gang) startInterpreter() {
 	g.interpreter.end()
 	g.interpreter = newInterpreter(g.source, g.bootstrap, g.output)
-	if p, ok := proc.Read(g.interpreter.pid); ok && g.interpreter.pid != 0 {
-		g.spared[p.Pid], g.childless = p.StartTicks, false
+	if pid := g.interpreter.pid; pid != 0 {
+		g.preloading[pid], g.childless = true, false
 	}
 }
 

@@ -90,13 +90,18 @@ func (g *gang) forgetEnded() {
 	})
 }
 
+// isSpared reports whether a process belongs to no unit.
+func (g *gang) isSpared(p proc.Process) bool {
+	return g.spared[p.Pid] == p.StartTicks || g.preloading[p.Group]
+}
+
 // orphans returns the children of this process that are no living workers.
 func (g *gang) orphans() (orphans []proc.Process) {
 	if g.childless {
 		return nil
 	}
 	for _, p := range children() {
-		if w, ok := g.workers[p.Pid]; (!ok || w.ended) && g.spared[p.Pid] != p.StartTicks {
+		if w, ok := g.workers[p.Pid]; (!ok || w.ended) && !g.isSpared(p) {
 			orphans = append(orphans, p)
 		}
 	}
@@ -188,5 +193,5 @@ func (u *unit) descendants() []proc.Process { return u.own(u.gang.descendants())
 
 func (g *gang) descendants() []proc.Process {
 	self := os.Getpid()
-	return proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Parent == self && g.spared[p.Pid] != p.StartTicks })
+	return proc.Descendants(proc.All(), func(p proc.Process) bool { return p.Parent == self && !g.isSpared(p) })
 }
