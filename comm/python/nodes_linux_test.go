@@ -48,22 +48,19 @@ func onNodes(t *testing.T, module string, flags []string, program ...string) (ou
 
 // TestNodes: programs give the same on two machines, whatever ranks send each other, in the clear and by TLS.
 func TestNodes(t *testing.T) {
+	testkit.Nightly(t, "it takes a minute")
 	for _, c := range []struct {
 		module, says string
 		program      []string
-		short        bool
 	}{
-		{"numpy", "the same", []string{"tests/grid.py"}, false},
-		{"numpy", "all of it", []string{"tests/calls.py"}, true},
-		{"numpy", "all of it", []string{"tests/cases.py", "processes", "orders", "kinds", "groups", "signals", "wrong", "leaves"}, false},
-		{"torch", "all of it", []string{"tests/torch_calls.py", filepath.Join(t.TempDir(), "store")}, false},
-		{"torch", "all of it", []string{"tests/torch_train.py"}, false},
-		{"torch", "all of it", []string{"tests/torch_rejoin.py", "-"}, false},
+		{"numpy", "the same", []string{"tests/grid.py"}},
+		{"numpy", "all of it", []string{"tests/calls.py"}},
+		{"numpy", "all of it", []string{"tests/cases.py", "processes", "orders", "kinds", "groups", "signals", "wrong", "leaves"}},
+		{"torch", "all of it", []string{"tests/torch_calls.py", filepath.Join(t.TempDir(), "store")}},
+		{"torch", "all of it", []string{"tests/torch_train.py"}},
+		{"torch", "all of it", []string{"tests/torch_rejoin.py", "-"}},
 	} {
 		for _, flags := range [][]string{nil, {"--worker-tls"}} {
-			if testing.Short() && !(c.short && flags != nil) {
-				continue
-			}
 			t.Run(fmt.Sprint(c.program[0], flags), func(t *testing.T) {
 				outs, errs := onNodes(t, c.module, append([]string{"--on-failure=replace", "--max-restarts=1"}, flags...), c.program...)
 				if n := strings.Count(outs[0]+outs[1], "] "+c.says) + strings.Count(outs[0]+outs[1], ": "+c.says); errs != [2]error{} || n != 4 {
@@ -89,13 +86,10 @@ func TestHangAndReplace(t *testing.T) {
 
 // TestHangOnNodes: of four ranks on two machines, the one that hangs is named, by its own node.
 func TestHangOnNodes(t *testing.T) {
+	testkit.Nightly(t, "TestHang tests the rules on one node")
 	for _, c := range []struct {
 		backend, module, how string
-		short                bool
-	}{{"gorun", "numpy", "lock", true}, {"gloo", "torch", "lock", false}, {"gloo", "torch", "naps", false}} {
-		if testing.Short() && !c.short {
-			continue
-		}
+	}{{"gorun", "numpy", "lock"}, {"gloo", "torch", "lock"}, {"gloo", "torch", "naps"}} {
 		outs, _ := onNodes(t, c.module, []string{"--hang-timeout=2"}, "tests/hang.py", "2", c.backend, c.how)
 		if !regexp.MustCompile(`gorun: rank 2 \(.* hangs: it made no progress for .*; it was in load \(hang\.py:`).MatchString(outs[1]) {
 			t.Errorf("%s, %s: node 1 does not name rank 2:\n%s", c.backend, c.how, outs[1])

@@ -103,7 +103,7 @@ func TestNoLauncher(t *testing.T) {
 		"import gorun; gorun.init('tcp://x:1')": "RANK is not set",
 	} {
 		out, err := ofPackage(t, prefix, path, path, "-c", program).CombinedOutput()
-		if err == nil || !regexp.MustCompile(`\ngorun\._library\.ArgumentError: comm: .*`+want+`.*\n$`).Match(out) {
+		if err == nil || !regexp.MustCompile(`\ngorun\.ArgumentError: comm: .*`+want+`.*\n$`).Match(out) {
 			t.Errorf("%s: %v, want %q:\n%s", program, err, want, out)
 		}
 	}

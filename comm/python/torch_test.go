@@ -96,8 +96,9 @@ func TestTorchElastic(t *testing.T) {
 	}
 }
 
-// TestTorchDrill: what a drill breaks in a job in PyTorch recovers, and so does all of it at night.
+// TestTorchDrill: what a drill breaks in a job in PyTorch recovers.
 func TestTorchDrill(t *testing.T) {
+	testkit.Nightly(t, "TestTorchElastic tests recovery")
 	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
 	gorun, err := testkit.Gorun(t.TempDir())
 	if err != nil {
@@ -107,8 +108,7 @@ func TestTorchDrill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range testkit.UnlessShort([]string{"--preload", "worker-kill agent-kill"},
-		[]string{"--preload --on-failure=replace worker-kill"}) {
+	for _, args := range []string{"--preload", "worker-kill agent-kill"} {
 		cmd := ofPackage(t, prefix, path, gorun, append([]string{"drill", "--worker=torch"}, strings.Fields(args)...)...)
 		cmd.Env = append(cmd.Env, "PYTHONPATH="+here, "TMPDIR="+os.TempDir())
 		if out, err := cmd.CombinedOutput(); err != nil {

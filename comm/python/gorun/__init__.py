@@ -11,7 +11,7 @@ Start the program with gorun --nproc-per-node 4 train.py.
 import ctypes
 import os
 import weakref
-from ctypes import byref, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._errors import (
@@ -60,6 +60,8 @@ def init(
     and what they start, such as OpenMP's threads and forked children; "call", a thread in a call that waits; or "none".
     """
     lib = library()
+    if init_method is None and store is None and round_store is None and _is_open(_world):
+        raise ArgumentError("gorun: init: it was called twice: use the world that it has returned, or close that first")
     lib.watch_signals()
     if store is not None and not isinstance(store, Store):
         raise ArgumentError("gorun: init: the store is %r: want a gorun.Store" % (store,))
@@ -95,6 +97,13 @@ def rejoin() -> Group:
 
 
 _world: Optional[Group] = None  # the last that init or rejoin has returned
+
+
+def _is_open(world: Optional[Group]) -> bool:
+    try:
+        return world is not None and library().rank(world._handle, byref(c_int())) is None
+    except Error:
+        return False  # it has been closed
 
 
 def _joined(join: Any) -> Group:

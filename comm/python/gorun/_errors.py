@@ -76,3 +76,6 @@ classes = {
     MISSING_KEYS: MissingKeysError,
     -12: ForkedError,
 }
+
+for _class in [value for value in globals().values() if isinstance(value, type) and issubclass(value, Error)]:
+    _class.__module__ = "gorun"  # where programs find it, and what a traceback says
