@@ -198,7 +198,7 @@ func (x *exchange) gatherLong(longest int) (err error) {
 	_, whole := x.outs.lengths(x.n)
 	size, chunks := x.slot, (longest+x.slot-1)/x.slot
 	x.layOut(size)
-	next := x.slots.at(1)
+	next := x.at(1)
 	switch {
 	case chunks == 0:
 	case x.receives(x.me):
