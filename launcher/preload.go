@@ -10,7 +10,8 @@ import (
 // round. A worker is what it would be without: only its imports are done.
 //
 // Where that is not safe, or does not work, Spec.Warn gets the reason, and the workers start without it: a module cannot be imported within
-// a minute, leaves a thread, a process, an open file or an open GPU behind, or reads a variable that is each worker's own.
+// a minute, leaves a thread, a process, an open file or an open GPU behind, sets or uses
+// random numbers, or reads a variable that is each worker's own.
 type Preload struct {
 	Modules []string      // "auto" stands for those that the program imports at its top level and that are installed
 	Env     []string      // what the environments of all workers have in common

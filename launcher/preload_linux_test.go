@@ -317,7 +317,7 @@ func TestInterpreterEnds(t *testing.T) {
 	}
 }
 
-// TestPreloadedBehaviour: exit codes, signals, exceptions, random numbers and the ways of multiprocessing are those of any worker.
+// TestPreloadedBehaviour: exit codes, signals, exceptions, random numbers and the start methods of multiprocessing are those of any worker.
 func TestPreloadedBehaviour(t *testing.T) {
 	for name, tt := range map[string]struct {
 		program string

@@ -120,7 +120,7 @@ func (i *interpreter) deadline() time.Time {
 
 func (i *interpreter) failed() bool { return i != nil && i.broken }
 
-// ask sends a word, the answer to which comes through received.
+// ask sends a word. The answer comes through received.
 func (i *interpreter) ask(word string) {
 	i.ends = time.Now().Add(answerTimeout)
 	_ = i.send([]string{word}, nil) // or it has ended, which received says

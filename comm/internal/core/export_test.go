@@ -1,4 +1,4 @@
 package core
 
-// MovesInMemory is what the backend that has memory says of its moves.
+// MovesInMemory returns Moves of the backend for shared memory.
 func MovesInMemory(g *Group) uint64 { return (*g.first.Load()).Moves() }

@@ -17,7 +17,7 @@ func NewPlanner(table *choice.Table, tuning choice.Tuning) Planner {
 	return Planner{Chooser: choice.Chooser{Table: table, Tuning: tuning}}
 }
 
-// choose returns the algorithm of op for a piece of so many bytes: that for the whole buffer.
+// choose returns the algorithm of op for a piece of so many bytes. The size of the whole buffer decides.
 func (c Planner) choose(op string, ranks, bytes int) choice.Algorithm {
 	return c.Choose(op, ranks, bytes*max(c.Pieces, 1))
 }
