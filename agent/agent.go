@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent/hang"
+	"github.com/gorun/gorun/agent/internal/workergroup"
 	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -35,8 +35,8 @@ func Run(ctx context.Context, config Config) error {
 		begun:   time.Now(),
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
-		machine:   stateMachine{replace: config.Replace != nil},
-		group:     workergroup.New(workergroup.Config{}),
+		machine:   stateMachine{replace: config.SocketDir != ""},
+		group:     workergroup.New(workergroup.Config{Dir: config.SocketDir, Timeout: config.ReplaceTimeout, Warn: config.Spec.Warn}),
 		stacks:    make(map[string]bool),
 		joined:    make(chan joined, 1),
 		formed:    make(chan formed),
@@ -44,9 +44,6 @@ func Run(ctx context.Context, config Config) error {
 		allowed:   make(chan allowed),
 		caller:    ctx,
 		cancelled: ctx.Done(),
-	}
-	if config.Replace != nil {
-		l.group.Config = *config.Replace
 	}
 	end := l.run()
 	l.complete(end.err)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/agent/internal/workergroup"
 	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
@@ -75,7 +75,10 @@ type Config struct {
 	Cooldown   time.Duration // how long a node that is not fit waits before it tries again; doubles each time, to 10 minutes at most
 	Rendezvous rendezvous.Rendezvous
 	Start      func(context.Context, launcher.Spec) (Gang, error) // launcher.Start
-	Replace    *workergroup.Config                                // workers that take part survive a round, and Spec.Apart is set; nil: none survives
+	// SocketDir gets the workers' round sockets: nobody else may enter it. Workers that take part survive a round, if they enter the next one
+	// within ReplaceTimeout, and Spec.Apart is set. Empty: none survives.
+	SocketDir      string
+	ReplaceTimeout time.Duration
 	// Interrupts end the job: the workers get the first signal and have InterruptGrace to end; the second signal kills them. A SIGTERM after
 	// the end of Run's context is still the first.
 	Interrupts <-chan os.Signal

@@ -22,7 +22,7 @@
 //	             │                                 │                               │
 //	             └─ not started ─▶ Done ◀── gone, the job is over; an interrupt ───┘
 //
-// With Config.Replace, a gang is revoked instead of stopped if another round may follow (see [workergroup.Group]).
+// With Config.SocketDir, a gang is revoked instead of stopped if another round may follow (see [workergroup.Group]).
 // Stopping then ends when only survivors are left of the gang. They live on while the machine is Joining, and are in
 // the next round. If none follows after all, they are stopped.
 //

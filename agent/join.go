@@ -107,12 +107,12 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 	}
 	why := Printable(last.failed.because(round, l.Config, last.round))
 	level, text := slog.LevelInfo, "starting the workers again: "+why
-	if l.Replace != nil {
+	if l.machine.replace {
 		text = "going on in another round: " + why
 	}
 	if isRestart(round, last.round) {
 		what := "restart worker group"
-		if l.Replace != nil {
+		if l.machine.replace {
 			what = "replace those that have ended"
 		}
 		level, text = slog.LevelWarn, fmt.Sprintf("[%s] Worker group FAILED. %d/%d attempts left; will %s: %s",

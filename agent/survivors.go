@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/gorun/gorun/agent/workergroup"
+	"github.com/gorun/gorun/agent/internal/workergroup"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"

@@ -19,7 +19,6 @@ import (
 
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/env/testing/hosttest"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
@@ -152,7 +151,7 @@ func (a *testAgent) begin(size int, starts func(rank int) bool) {
 		}
 		switch {
 		case w != nil:
-			w.socket.send(rounds.Round{Round: a.round, Env: variables(of.Environ()), Died: a.died})
+			w.socket.send(env.Round{Round: a.round, Env: variables(of.Environ()), Died: a.died})
 		case starts(rank):
 			a.workers[rank] = a.start(of)
 		}
@@ -177,7 +176,7 @@ func (a *testAgent) start(of env.Worker) *testWorker {
 	w := &testWorker{t: a.t, rank: of.Rank, results: make(chan result, 100)}
 	of.RoundSocket = filepath.Join(a.dir, fmt.Sprintf("%d.%d", of.Rank, a.round))
 	var err error
-	if w.socket, err = listenTestSocket(of.RoundSocket, rounds.Round{Round: of.Round, Env: variables(of.Environ())}); err != nil {
+	if w.socket, err = listenTestSocket(of.RoundSocket, env.Round{Round: of.Round, Env: variables(of.Environ())}); err != nil {
 		a.t.Fatal(err)
 	}
 	w.cmd = exec.CommandContext(a.t.Context(), os.Args[0])
@@ -239,7 +238,7 @@ func (a *testAgent) over() { a.overBecause("") }
 func (a *testAgent) overBecause(why string) {
 	for _, w := range a.workers {
 		if w != nil {
-			w.socket.send(rounds.Round{Round: a.round, Over: true, Why: why, Died: a.died})
+			w.socket.send(env.Round{Round: a.round, Over: true, Why: why, Died: a.died})
 		}
 	}
 }
@@ -302,17 +301,17 @@ func (w *testWorker) join() {
 // entered waits until the worker has entered a round.
 func (w *testWorker) entered(round int) {
 	w.t.Helper()
-	w.says(func(m rounds.Message) bool { return m.Round == round && m.Revoke == "" })
+	w.says(func(m env.Message) bool { return m.Round == round && m.Revoke == "" })
 }
 
 // revokes waits until the worker revokes the round, and returns why.
 func (w *testWorker) revokes(round int) string {
 	w.t.Helper()
-	return w.says(func(m rounds.Message) bool { return m.Round == round && m.Revoke != "" }).Revoke
+	return w.says(func(m env.Message) bool { return m.Round == round && m.Revoke != "" }).Revoke
 }
 
 // says waits for a message of the worker.
-func (w *testWorker) says(is func(rounds.Message) bool) rounds.Message {
+func (w *testWorker) says(is func(env.Message) bool) env.Message {
 	w.t.Helper()
 	for limit := time.After(testLimit); ; {
 		select {
@@ -377,19 +376,19 @@ func (w *testWorker) result() result {
 // A testSocket is the socket of one worker, by which it hears of rounds.
 type testSocket struct {
 	listener net.Listener
-	messages chan rounds.Message
+	messages chan env.Message
 
 	mu   sync.Mutex
 	conn net.Conn
-	said []rounds.Round // since the last round began
+	said []env.Round // since the last round began
 }
 
-func listenTestSocket(path string, first rounds.Round) (*testSocket, error) {
+func listenTestSocket(path string, first env.Round) (*testSocket, error) {
 	ln, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, err
 	}
-	s := &testSocket{listener: ln, said: []rounds.Round{first}, messages: make(chan rounds.Message, 1000)}
+	s := &testSocket{listener: ln, said: []env.Round{first}, messages: make(chan env.Message, 1000)}
 	go s.serve()
 	return s, nil
 }
@@ -412,10 +411,10 @@ func (s *testSocket) serve() {
 	s.mu.Lock()
 	s.conn = conn
 	for _, r := range s.said {
-		_, _ = conn.Write(rounds.Encode(r))
+		_, _ = conn.Write(env.Encode(r))
 	}
 	s.mu.Unlock()
-	for reader := rounds.NewReader[rounds.Message](conn); ; {
+	for reader := env.NewReader[env.Message](conn); ; {
 		m, err := reader.Read()
 		if err != nil {
 			return
@@ -424,14 +423,14 @@ func (s *testSocket) serve() {
 	}
 }
 
-func (s *testSocket) send(r rounds.Round) {
+func (s *testSocket) send(r env.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !r.Over {
 		s.said = nil
 	}
 	if s.said = append(s.said, r); s.conn != nil {
-		_, _ = s.conn.Write(rounds.Encode(r))
+		_, _ = s.conn.Write(env.Encode(r))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env"
 )
 
 // wantError checks that the result of a worker is an error that says something, and its exit code.
@@ -147,7 +147,7 @@ func TestRejoinOfSome(t *testing.T) {
 			for _, r := range come {
 				w := a.workers[r]
 				w.do("rejoin", "1000")
-				if m := w.says(func(m rounds.Message) bool { return m.Revoke != "" }); !slices.Equal(m.Missing, []int{c.odd}) {
+				if m := w.says(func(m env.Message) bool { return m.Revoke != "" }); !slices.Equal(m.Missing, []int{c.odd}) {
 					t.Errorf("rank %d says %+v, want that rank %d is missing", r, m, c.odd)
 				}
 				w.result()
@@ -248,7 +248,7 @@ func TestRejoinBeforeTheAgentKnows(t *testing.T) {
 	w.do("rejoin")
 	a.lose(1)
 	a.next(2)
-	if m := w.says(func(rounds.Message) bool { return true }); !reflect.DeepEqual(m, rounds.Message{Round: 2}) {
+	if m := w.says(func(env.Message) bool { return true }); !reflect.DeepEqual(m, env.Message{Round: 2}) {
 		t.Errorf("it says %+v, want that it enters round 2", m)
 	}
 	a.workers[1].join()

@@ -39,7 +39,7 @@ type Worker struct {
 	TLS       bool   // workers encrypt what they send from machine to machine
 	StoreAddr string // host:port of a store served by the agent; empty: rank 0 serves it at the master address
 
-	RoundSocket string // by which the worker can hear of the next rounds (see package rounds); empty: it ends with its round
+	RoundSocket string // by which the worker can hear of the next rounds (see Round); empty: it ends with its round
 
 	ProgressFile string // that the worker may touch to say that it makes progress, and beside which it answers questions (see package progress); empty: none
 }

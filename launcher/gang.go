@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // Gang is the running workers of one Spec, and those that have replaced them.

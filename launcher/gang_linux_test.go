@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/proc"
 	"github.com/gorun/gorun/launcher/spool"
 )
 

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/launcher/spool"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -24,7 +24,7 @@ func limitedGroup(t *testing.T, bytes int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range cgroup.Groups(string(own), string(mounts), "memory") {
+	for _, g := range proc.Cgroups(string(own), string(mounts), "memory") {
 		if g.Outside || !g.V1 {
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 func TestDaemonIsGoneAfterNormalEnd(t *testing.T) {

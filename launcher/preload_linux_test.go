@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // pythonSpec is a Spec of n workers that run a program in Python, below a directory with these files.

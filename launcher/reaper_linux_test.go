@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/proc"
 	"github.com/gorun/gorun/launcher/spool"
 )
 

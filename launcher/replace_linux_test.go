@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/launcher/guard"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // startApart starts a gang whose workers are replaced. It is finished at the end of the test.

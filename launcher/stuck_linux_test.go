@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/env/death"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // hold keeps a process from ending, whatever it is sent, until the test is over: a tracer stops it on its way out, where

@@ -8,6 +8,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/gorun/gorun/rendezvous/internal/liveness"
 )
 
 // A Config describes a rendezvous over etcd.
@@ -56,6 +58,11 @@ type Contact struct {
 	Key  string // to which it answers
 	Node Node
 	Addr string // host:port, where it answers
+}
+
+// Dial connects to one of the agents, as somebody who has something to say to it. All that is said is encrypted.
+func (c Contacts) Dial(ctx context.Context, to Contact) (net.Conn, error) {
+	return liveness.Dial(ctx, c.Secret, to.Key, to.Addr)
 }
 
 // A NoJobError says that there is no job of this name.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/progress"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // startWorker starts a shell in a process group of its own, and waits until it has touched its file.

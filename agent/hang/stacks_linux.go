@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/progress"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // dumpSignals are those on which workers write their stacks: the one of gorun.progress of Python, and the one of programs that do so themselves.

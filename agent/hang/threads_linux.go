@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 const (

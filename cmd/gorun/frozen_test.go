@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // TestFrozenJob: nobody hangs because gorun has been stopped, alone or with all its processes, for longer than --hang-timeout.

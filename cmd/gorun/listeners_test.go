@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // What listens, as docs/security.md has it in the first column of its table.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // beforeMain names a file that gets what this process has started before main.

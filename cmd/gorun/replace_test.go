@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
-	"github.com/gorun/gorun/launcher/proc"
 )
 
 // follow is a worker that takes part by hand, and says what it learns of rounds until gorun stops it. The odd rank asks for no restart
 // when a round has been over for a while.
 func follow(ctx context.Context, odd int) error {
-	conn, err := rounds.Connect(ctx, os.Getenv("GORUN_ROUND_SOCKET"))
+	conn, err := env.Connect(ctx, os.Getenv("GORUN_ROUND_SOCKET"))
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func TestStrangerAtTheSocket(t *testing.T) {
 	_, after, _ := strings.Cut(string(environ), "GORUN_ROUND_SOCKET=")
 	path, _, _ := strings.Cut(after, "\x00")
 	for range 3 {
-		if _, err := rounds.Connect(t.Context(), path); err == nil {
+		if _, err := env.Connect(t.Context(), path); err == nil {
 			t.Error("a stranger is told of the round")
 		}
 	}

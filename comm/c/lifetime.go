@@ -20,11 +20,11 @@ import (
 	"unsafe"
 
 	"github.com/gorun/gorun/comm"
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 func init() {
-	descriptors.Keep(unsafe.Slice((*descriptors.Entry)(unsafe.Pointer(&C.owned[0])), C.MOST_DESCRIPTORS))
+	proc.KeepDescriptors(unsafe.Slice((*proc.Descriptor)(unsafe.Pointer(&C.owned[0])), C.MOST_DESCRIPTORS))
 }
 
 var version = sync.OnceValue(func() *C.char {

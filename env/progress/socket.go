@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // Socket is where the worker with this progress file answers questions.
@@ -129,7 +129,7 @@ func Serve(file string, answer func(stacks bool) *Status) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	descriptors.OwnConn(l)
+	proc.OwnConn(l)
 	l.SetUnlinkOnClose(false) // the name may be another file's by then
 	s := &Server{path: path, listener: l, answer: answer}
 	s.serving.Go(s.serve)
@@ -157,7 +157,7 @@ func (s *Server) serve() {
 		case err != nil:
 			time.Sleep(acceptDelay)
 		default:
-			descriptors.OwnConn(conn)
+			proc.OwnConn(conn)
 			_ = conn.SetDeadline(time.Now().Add(clientTimeout))
 			s.reply(conn)
 			_ = conn.Close()

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

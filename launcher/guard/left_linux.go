@@ -4,7 +4,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // killSession kills the workers and what works with them: the processes in their session, but for those that ignore SIGTERM. Such a process

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // oomKills counts the processes that the kernel has killed because memory was short. It counts those in the memory
@@ -106,7 +106,7 @@ func parseOOMKills(text string) (uint64, bool) {
 // oomCounters returns the files that may contain the count of this process's memory cgroup, the best first. own
 // and mountinfo are the contents of cgroup and mountinfo in /proc/self.
 func oomCounters(own, mountinfo string) (files []string) {
-	for _, g := range cgroup.Groups(own, mountinfo, "memory") {
+	for _, g := range proc.Cgroups(own, mountinfo, "memory") {
 		switch {
 		case g.Outside: // what is seen are other people's
 		case g.V1:

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // ReapAsInit reaps the orphans that this process adopts if it is process 1, as in a container without an init: for

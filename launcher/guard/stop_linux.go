@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // end ends the workers that a command names.

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // A suspension lasts from verbSuspend to verbResume.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // A unit is workers that end together, and what they have started. All workers of a gang are one unit, or each of

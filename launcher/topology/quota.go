@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // quota returns the CPU time that the cgroup of this process and all cgroups above it grant, as a number of CPUs,
@@ -18,7 +18,7 @@ import (
 func quota(root fs.FS) (int, error) {
 	r := &reader{root: root}
 	least := math.MaxInt
-	for _, g := range cgroup.Groups(r.text("proc/self/cgroup"), r.text("proc/self/mountinfo"), "cpu") {
+	for _, g := range proc.Cgroups(r.text("proc/self/cgroup"), r.text("proc/self/mountinfo"), "cpu") {
 		granted := r.grantedV2
 		if g.V1 {
 			granted = r.grantedV1

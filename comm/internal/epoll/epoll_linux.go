@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // A Set is a set of descriptors, for each of which the caller chooses an identifier. As long as a descriptor is in a set, sending to it
@@ -32,7 +32,7 @@ func New() (*Set, error) {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	descriptors.Own(fd)
+	proc.Own(fd)
 	s := &Set{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}
 	if s.raw, err = s.file.SyscallConn(); err != nil {
 		_ = s.Close()
@@ -90,6 +90,6 @@ func (s *Set) collect(uintptr) bool {
 
 // Close closes the set, and ends Wait.
 func (s *Set) Close() error {
-	descriptors.Disown(s.fd)
+	proc.Disown(s.fd)
 	return s.file.Close()
 }

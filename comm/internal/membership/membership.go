@@ -1,4 +1,4 @@
-// Package membership keeps what the agent of this process says of rounds (package rounds): which round the process is in, whether that round
+// Package membership keeps what the agent of this process says of rounds (package env): which round the process is in, whether that round
 // is over and who has died, and which rank the process has in the next one. Only a process that may survive a round has a [Membership].
 package membership
 
@@ -7,24 +7,24 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env"
 )
 
 // A Membership follows what the agent says. Its methods may be called from several goroutines.
 type Membership struct {
-	conn *rounds.Conn
+	conn *env.Conn
 
 	mu    sync.Mutex
 	round *Round        // the round that this process is in
 	next  *Round        // the newest round that has been formed, until Enter enters it; nil: there is none
-	begun *rounds.Round // the document about next
+	begun *env.Round    // the document about next
 	err   error         // why the agent says no more
 	news  chan struct{} // closed, and made again, when one of these changes
 }
 
 // Connect connects this process, which is in a round, to its agent.
 func Connect(ctx context.Context, socket string, round int) (*Membership, error) {
-	conn, err := rounds.Connect(ctx, socket)
+	conn, err := env.Connect(ctx, socket)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (m *Membership) follow() {
 
 // take records what the agent has said, or that it will say no more. If the next round has been formed, this one is over, even if the agent
 // has not said so.
-func (m *Membership) take(r rounds.Round, err error) {
+func (m *Membership) take(r env.Round, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -59,7 +59,7 @@ func (m *Membership) take(r rounds.Round, err error) {
 	case !r.Over && r.Round > m.round.Number:
 		m.next, m.begun = NewRound(r.Round), &r
 		if m.round.Over() == nil {
-			m.round.End(rounds.Round{Round: m.round.Number, Over: true, Died: r.Died})
+			m.round.End(env.Round{Round: m.round.Number, Over: true, Died: r.Died})
 		}
 	case r.Over && r.Round == m.round.Number:
 		m.round.End(r)
@@ -108,7 +108,7 @@ func (m *Membership) Await(ctx context.Context) error {
 }
 
 // Enter enters the round for which Await has waited, or a later one.
-func (m *Membership) Enter() (rounds.Round, error) {
+func (m *Membership) Enter() (env.Round, error) {
 	m.mu.Lock()
 	next := *m.begun
 	m.round, m.next = m.next, nil

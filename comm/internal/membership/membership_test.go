@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func newAgent(t *testing.T, round, first int) *agent {
 	go func() {
 		defer close(accepted)
 		if a.conn, err = ln.Accept(); err == nil {
-			_, err = a.conn.Write(rounds.Encode(begun(first)))
+			_, err = a.conn.Write(env.Encode(begun(first)))
 		}
 	}()
 	m, connectErr := Connect(t.Context(), path, round)
@@ -52,21 +52,21 @@ func newAgent(t *testing.T, round, first int) *agent {
 	return a
 }
 
-func begun(round int, died ...death.Death) rounds.Round {
-	return rounds.Round{Round: round, Env: map[string]string{"RANK": "0"}, Died: died}
+func begun(round int, died ...death.Death) env.Round {
+	return env.Round{Round: round, Env: map[string]string{"RANK": "0"}, Died: died}
 }
 
-func over(round int, died ...death.Death) rounds.Round {
-	return rounds.Round{Round: round, Over: true, Died: died}
+func over(round int, died ...death.Death) env.Round {
+	return env.Round{Round: round, Over: true, Died: died}
 }
 
 func dead(rank int) death.Death {
 	return death.Death{Rank: rank, Host: "there", ExitCode: -9}
 }
 
-func (a *agent) say(r rounds.Round) {
+func (a *agent) say(r env.Round) {
 	a.t.Helper()
-	if _, err := a.conn.Write(rounds.Encode(r)); err != nil {
+	if _, err := a.conn.Write(env.Encode(r)); err != nil {
 		a.t.Fatal(err)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env"
 )
 
 // A Round is one round of this process, and what the agent has said of its end. Its methods may be called from several goroutines.
 type Round struct {
 	Number int
 
-	over  atomic.Pointer[rounds.Round]
+	over  atomic.Pointer[env.Round]
 	final context.Context // ends when the round is over, or the agent says no more
 	close context.CancelFunc
 }
@@ -25,13 +25,13 @@ func NewRound(number int) *Round {
 }
 
 // End records that the round is over. It may be called again, with more that is known.
-func (r *Round) End(over rounds.Round) {
+func (r *Round) End(over env.Round) {
 	r.over.Store(&over)
 	r.close()
 }
 
 // Over returns why the round is over, as far as the agent has said; nil: it is not over.
-func (r *Round) Over() *rounds.Round { return r.over.Load() }
+func (r *Round) Over() *env.Round { return r.over.Load() }
 
 // Final is closed when the round is over, or the agent says no more.
 func (r *Round) Final() <-chan struct{} { return r.final.Done() }
@@ -62,7 +62,7 @@ func (r *Round) state() string {
 }
 
 // An OverError says that a round is over.
-type OverError struct{ Round rounds.Round }
+type OverError struct{ Round env.Round }
 
 func (e *OverError) Error() string {
 	text := fmt.Sprintf("round %d is over", e.Round.Round)

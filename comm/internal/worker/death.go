@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 // A DeathError says that the process of a rank has ended, as its agent says.
@@ -73,7 +73,7 @@ func (w *World) withDeath(f *diagnosis.Failure) *diagnosis.Failure {
 }
 
 // failureOf returns the failure with which w ends because its round is over.
-func (w *World) failureOf(r rounds.Round) *diagnosis.Failure {
+func (w *World) failureOf(r env.Round) *diagnosis.Failure {
 	for _, d := range r.Died {
 		if d.Rank < len(w.Peers) && d.Rank != w.Rank {
 			return died(d)
@@ -93,6 +93,6 @@ func died(d death.Death) *diagnosis.Failure {
 var ErrRoundOver = errors.New("gorun is forming another round")
 
 // RoundOver returns an ErrRoundOver that says how the round has ended.
-func RoundOver(r rounds.Round) error {
+func RoundOver(r env.Round) error {
 	return fmt.Errorf("%w: %w", ErrRoundOver, &membership.OverError{Round: r})
 }

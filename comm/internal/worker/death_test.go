@@ -10,15 +10,15 @@ import (
 	"github.com/gorun/gorun/comm/internal/diagnosis"
 	"github.com/gorun/gorun/comm/internal/endpoint"
 	"github.com/gorun/gorun/comm/internal/membership"
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 // TestConsequencesOfADeath: operations fail before the agent has said who died. Their errors name the cause all the same.
 func TestConsequencesOfADeath(t *testing.T) {
 	for _, kind := range []diagnosis.Kind{diagnosis.PeerFailed, diagnosis.Closed} {
 		w := &World{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}
-		word := rounds.Round{Round: 1, Over: true, Died: []death.Death{{Rank: 2, ExitCode: -9, Cause: death.Hang}}}
+		word := env.Round{Round: 1, Over: true, Died: []death.Death{{Rank: 2, ExitCode: -9, Cause: death.Hang}}}
 		time.AfterFunc(20*time.Millisecond, func() { w.round.End(word) })
 		f := w.withDeath(&diagnosis.Failure{Kind: kind, Rank: 1})
 		if died, ok := errors.AsType[*DeathError](f.Err); f.Rank != 2 || !ok || died.ExitCode != -9 || died.Cause != death.Hang {
@@ -47,7 +47,7 @@ func TestAwaitsTheAgentOnce(t *testing.T) {
 func TestRanksLeaveForTheNextRound(t *testing.T) {
 	for kind, want := range map[diagnosis.Kind]diagnosis.Kind{diagnosis.Closed: diagnosis.Revoked, diagnosis.PeerFailed: diagnosis.PeerFailed} {
 		w := &World{World: &core.World{WorldConfig: core.WorldConfig{Peers: make([]core.Peer, 3)}}, round: membership.NewRound(1)}
-		w.round.End(rounds.Round{Round: 1, Over: true, Why: "rank 2 revoked it"})
+		w.round.End(env.Round{Round: 1, Over: true, Why: "rank 2 revoked it"})
 		if f := w.withDeath(&diagnosis.Failure{Kind: kind, Rank: 1}); f.Kind != want {
 			t.Errorf("%s: %+v, want %s", kind, f, want)
 		}

@@ -29,7 +29,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 const (
@@ -91,7 +91,7 @@ func Listen(l net.Listener, config Config) *Listener {
 		silent: newQueue(limit), spoken: newQueue(limit),
 	}
 	a.ceiling.Store(int64(ceiling))
-	descriptors.OwnConn(l)
+	proc.OwnConn(l)
 	deferAccept(l)
 	a.running.Go(a.run)
 	return a
@@ -153,7 +153,7 @@ func (l *Listener) run() {
 		switch {
 		case err == nil:
 			pause = firstPause
-			descriptors.OwnConn(conn)
+			proc.OwnConn(conn)
 			l.enter(conn)
 		case errors.Is(err, net.ErrClosed):
 			return

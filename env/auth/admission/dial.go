@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 const (
@@ -30,7 +30,7 @@ func Connect(ctx context.Context, dial DialFunc, network, address string) (net.C
 		conn, err := dial(attempt, network, address)
 		cancel()
 		if err == nil {
-			descriptors.OwnConn(conn)
+			proc.OwnConn(conn)
 		}
 		netErr, _ := errors.AsType[net.Error](err)
 		full := errors.Is(err, syscall.EAGAIN) // of a Unix socket

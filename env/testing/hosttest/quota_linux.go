@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -60,7 +60,7 @@ func (m *Machine) quotaFiles(t testing.TB, processors float64) (dir string, file
 		}
 		return string(text)
 	}
-	groups := cgroup.Groups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "cpu")
+	groups := proc.Cgroups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "cpu")
 	if len(groups) == 0 {
 		testkit.Cannot(t, "a machine with a quota of processor time takes a cgroup")
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/liveness"
+	"github.com/gorun/gorun/rendezvous/internal/liveness"
 )
 
 // TestContacts: who can read etcd knows the agents of a job, and can connect to each of them. A job that is not there is told from those

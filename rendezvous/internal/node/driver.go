@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/liveness"
+	"github.com/gorun/gorun/rendezvous/internal/liveness"
 )
 
 const (

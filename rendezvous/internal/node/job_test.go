@@ -12,7 +12,7 @@ import (
 
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/liveness"
+	"github.com/gorun/gorun/rendezvous/internal/liveness"
 )
 
 const (

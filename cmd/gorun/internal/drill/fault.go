@@ -6,7 +6,7 @@ import "time"
 type fault struct {
 	what        string
 	hits        func(*worker) bool // which workers
-	exitCode    int                // with which it ends them, as in package rounds; 0: it ends none by itself
+	exitCode    int                // with which it ends them, as in package death; 0: it ends none by itself
 	outOfMemory bool               // it ends them because memory runs out
 
 	at        time.Time // zero: there is no fault yet

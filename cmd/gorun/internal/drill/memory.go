@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gorun/gorun/env/cgroup"
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // memoryRoom is how much memory a process in a memoryGroup may take in addition when it is bounded.
@@ -27,7 +26,7 @@ func newMemoryGroup() (*memoryGroup, error) {
 	own, _ := os.ReadFile("/proc/self/cgroup") // if one cannot be read, there is no group to be found
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	reason := errors.New("there is no cgroup with a memory controller")
-	for _, g := range cgroup.Groups(string(own), string(mounts), "memory") {
+	for _, g := range proc.Cgroups(string(own), string(mounts), "memory") {
 		if g.Outside {
 			continue
 		}

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/release"
-	"github.com/gorun/gorun/env/cgroup"
 	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/env/network"
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/launcher/topology"
 )
 
@@ -233,7 +233,7 @@ func (f *Findings) findNetwork(ctx context.Context) {
 // cgroupLimit returns the least limit of this process's cgroup and of those above it, from the file of either
 // version; 0: there is none.
 func cgroupLimit(root fs.FS, controller, fileV1, fileV2 string) (least uint64) {
-	for _, g := range cgroup.Groups(read(root, "proc/self/cgroup"), read(root, "proc/self/mountinfo"), controller) {
+	for _, g := range proc.Cgroups(read(root, "proc/self/cgroup"), read(root, "proc/self/mountinfo"), controller) {
 		file := fileV2
 		if g.V1 {
 			file = fileV1

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
-	"github.com/gorun/gorun/agent/workergroup"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/health"
 	"github.com/gorun/gorun/cmd/gorun/internal/scratch"
@@ -126,7 +125,7 @@ func (p *Plan) run(ctx context.Context, s *Session) (err error) {
 	config.Start = start
 	if spec.Apart {
 		spec.Console = launcher.NewConsole(spec) // which a health check shares
-		config.Replace = &workergroup.Config{Dir: temp.Path, Timeout: p.ReplaceTimeout, Warn: spec.Warn}
+		config.SocketDir, config.ReplaceTimeout = temp.Path, p.ReplaceTimeout
 	}
 	if p.HealthCheck != "" {
 		own := launcher.Spec{Stdout: s.Stderr, Stderr: s.Stderr, Spool: s.Spool, Console: spec.Console, Raw: spec.Raw, Warn: spec.Warn}

@@ -11,7 +11,6 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/liveness"
 )
 
 // maxAsked is how many agents are asked at the same time.
@@ -27,7 +26,7 @@ func Remote(ctx context.Context, contacts rendezvous.Contacts, runID, endpoint s
 		slots <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-slots }()
-			client := control.NewClient(func(ctx context.Context) (net.Conn, error) { return liveness.Dial(ctx, contacts.Secret, c.Key, c.Addr) })
+			client := control.NewClient(func(ctx context.Context) (net.Conn, error) { return contacts.Dial(ctx, c) })
 			all[i] = Ask(ctx, client, status.Node{ID: c.Node.ID, Host: c.Node.Host, Addr: c.Node.Addr}).Agent
 			all[i].Node.Job, all[i].Node.Endpoint = runID, endpoint // as the user calls them
 		})

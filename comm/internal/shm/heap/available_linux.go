@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/env/cgroup"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // available returns how many bytes of memory this process may still use. If it used more, the kernel would kill processes.
@@ -25,7 +25,7 @@ func availableIn(root fs.FS) int {
 	if least < math.MaxInt>>10 {
 		least <<= 10 // from KiB
 	}
-	for _, g := range cgroup.Groups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "memory") {
+	for _, g := range proc.Cgroups(read("/proc/self/cgroup"), read("/proc/self/mountinfo"), "memory") {
 		limit, usage, reclaimable := "memory.max", "memory.current", "inactive_file"
 		if g.V1 {
 			limit, usage, reclaimable = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"

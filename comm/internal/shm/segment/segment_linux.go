@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // A Segment is memory that processes share.
@@ -40,7 +40,7 @@ func CreateNamed(name string, size int) (*Segment, error) {
 
 // Open maps fd, which another process may have made, as a segment of size bytes. The segment owns fd from now on, even if Open fails.
 func Open(fd, size int) (*Segment, error) {
-	descriptors.Own(fd)
+	proc.Own(fd)
 	s := &Segment{fd: fd}
 	err := s.check(size)
 	if err == nil {

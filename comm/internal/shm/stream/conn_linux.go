@@ -10,7 +10,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 	"github.com/gorun/gorun/comm/internal/transport"
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // A Conn is a stream as a net.Conn, whose calls block.
@@ -51,7 +51,7 @@ func duplicate(socket *net.UnixConn) (fd int, err error) {
 		return -1, failed
 	}
 	if err == nil {
-		descriptors.Own(fd)
+		proc.Own(fd)
 	}
 	return fd, os.NewSyscallError("fcntl", err)
 }
@@ -114,7 +114,7 @@ func (c *Conn) sleep() error {
 		if err != nil {
 			return os.NewSyscallError("fcntl", err)
 		}
-		descriptors.Own(fd)
+		proc.Own(fd)
 		c.doorbells = os.NewFile(uintptr(fd), "doorbells")
 		raw, err := c.doorbells.SyscallConn()
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/transport"
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // pollable makes stream, which is b or TLS over it, Pollable.
@@ -34,7 +34,7 @@ func (c pollableBundle) Stream() (transport.Stream, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	descriptors.Own(poll)
+	proc.Own(poll)
 	s := &bundleStream{in: c.in, out: c.out, poll: poll, awaited: make([]uint32, len(c.conns))}
 	for _, conn := range c.conns {
 		var one *stream
@@ -172,7 +172,7 @@ func (s *bundleStream) Shutdown() {
 
 // Close is called once.
 func (s *bundleStream) Close() error {
-	descriptors.Disown(s.poll)
+	proc.Disown(s.poll)
 	err := os.NewSyscallError("close", unix.Close(s.poll))
 	for _, c := range s.conns {
 		err = errors.Join(err, c.Close())

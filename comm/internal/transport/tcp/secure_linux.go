@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/transport"
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 const (
@@ -33,7 +33,7 @@ func (c pollableSecure) Stream() (transport.Stream, error) {
 	s := &secureStream{tls: c.Conn, wire: c.below, more: true}
 	s.wire.stream = below
 	if s.poll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil {
-		descriptors.Own(s.poll)
+		proc.Own(s.poll)
 		err = s.control(unix.EPOLL_CTL_ADD, below.Descriptor(), below.Arm(false))
 	}
 	if err == nil {
@@ -191,7 +191,7 @@ func (s *secureStream) setReady(on bool) error {
 // alwaysReady is a descriptor that is always readable.
 var alwaysReady = sync.OnceValues(func() (int, error) {
 	fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	descriptors.Own(fd)
+	proc.Own(fd)
 	return fd, err
 })
 
@@ -199,7 +199,7 @@ func (s *secureStream) Shutdown() { s.wire.stream.Shutdown() }
 
 // Close is called once.
 func (s *secureStream) Close() error {
-	descriptors.Disown(s.poll)
+	proc.Disown(s.poll)
 	return errors.Join(s.wire.stream.Close(), os.NewSyscallError("close", unix.Close(s.poll)))
 }
 

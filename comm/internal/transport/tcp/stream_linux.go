@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // socket returns a stream over a duplicate of c's socket. c may then be closed.
@@ -28,7 +28,7 @@ func socket(c *net.TCPConn) (*stream, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	descriptors.Own(s.fd)
+	proc.Own(s.fd)
 	return s, nil
 }
 

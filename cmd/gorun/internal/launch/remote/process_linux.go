@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gorun/gorun/launcher/proc"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // executable is the file of this program, even if it has been replaced or removed.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 // TestRevocation: a worker revokes its round, as often as it likes, and is in the next one with those that have learned why.
@@ -106,7 +106,7 @@ func TestMissing(t *testing.T) {
 			b := newTestbed(t, 2)
 			gang, first := b.mustBegin(1)
 			missing := first[1].connect(t)
-			var conn *rounds.Conn
+			var conn *env.Conn
 			if c.old {
 				conn = first[0].connect(t)
 			}
@@ -187,7 +187,7 @@ func TestEntersAndEnds(t *testing.T) {
 	const workers = 50
 	b := newTestbed(t, workers)
 	gang, first := b.mustBegin(1)
-	conns := make([]*rounds.Conn, workers)
+	conns := make([]*env.Conn, workers)
 	for i, w := range first {
 		conns[i] = w.connect(t)
 	}

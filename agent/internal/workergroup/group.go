@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 // A Gang is the processes of the workers. *launcher.Gang is one.
@@ -76,8 +76,8 @@ func (g *Group) newest() []*worker {
 }
 
 // over is the document that says that the present round is over.
-func (g *Group) over() rounds.Round {
-	return rounds.Round{Round: g.round, Over: true, Why: g.why, Died: g.died}
+func (g *Group) over() env.Round {
+	return env.Round{Round: g.round, Over: true, Why: g.why, Died: g.died}
 }
 
 // notifyOver tells the workers that the round is over, why, and who has died, unless they know.

@@ -1,4 +1,4 @@
-package descriptors
+package proc
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 
 // TestOwn: the list says of which file a descriptor is, so that another file with that number is not taken for it.
 func TestOwn(t *testing.T) {
-	list := make([]Entry, 1024)
-	Keep(list)
-	t.Cleanup(func() { Keep(nil) })
+	list := make([]Descriptor, 1024)
+	KeepDescriptors(list)
+	t.Cleanup(func() { KeepDescriptors(nil) })
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestOwn(t *testing.T) {
 		t.Errorf("entry %v after another file has the number", now)
 	}
 	Disown(fd)
-	if list[fd] != (Entry{}) {
+	if list[fd] != (Descriptor{}) {
 		t.Errorf("entry %v", list[fd])
 	}
 	Own(-1)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 // A worker is one process from its start to its end.
@@ -22,8 +22,8 @@ type worker struct {
 	socket  *socket
 	conn    *connection     // nil: it is not connected
 	reading bool            // more may come from its last connection
-	current rounds.Round    // that it is in, or has to enter
-	over    *rounds.Round   // the last document about the end of current; nil: current goes on
+	current env.Round       // that it is in, or has to enter
+	over    *env.Round      // the last document about the end of current; nil: current goes on
 	refused map[string]bool // reasons for which connections were refused, and that have been logged
 
 	rank     int          // in the last round that was sent to it
@@ -48,7 +48,7 @@ func (w *worker) canSurvive() bool { return !w.isEnding() && w.conn != nil }
 func (w *worker) isEnding() bool { return w.left != nil || w.stopped || w.failed }
 
 // enter sends it a round, which it has to enter in time.
-func (w *worker) enter(r rounds.Round, now time.Time) {
+func (w *worker) enter(r env.Round, now time.Time) {
 	w.survives, w.revoked, w.livedOn = false, nil, cmp.Or(w.livedOn, r.Round)
 	w.sent(r.Round, now, w.group.Timeout)
 	w.send(r)
@@ -56,7 +56,7 @@ func (w *worker) enter(r rounds.Round, now time.Time) {
 
 // send sends it a document, if it is connected, or keeps it until it is. A worker that does not read what it is sent
 // no longer takes part.
-func (w *worker) send(r rounds.Round) {
+func (w *worker) send(r env.Round) {
 	if r.Over {
 		w.over = &r
 	} else {
@@ -70,7 +70,7 @@ func (w *worker) send(r rounds.Round) {
 }
 
 // withSocket returns r with the path of its socket among its variables.
-func (w *worker) withSocket(r rounds.Round) rounds.Round {
+func (w *worker) withSocket(r env.Round) env.Round {
 	r.Env = maps.Clone(r.Env)
 	r.Env[socketVariable] = w.socket.path
 	return r
@@ -136,7 +136,7 @@ func (w *worker) check(now time.Time) {
 }
 
 // receive handles a document from it.
-func (w *worker) receive(m rounds.Message, now time.Time) {
+func (w *worker) receive(m env.Message, now time.Time) {
 	switch {
 	case m.Revoke != "":
 		w.revokes(m, now)
@@ -150,7 +150,7 @@ func (w *worker) receive(m rounds.Message, now time.Time) {
 
 // revokes handles its message that ends a round for all. Only the first one in a round counts, and none if that round is over. If it misses
 // workers that can be killed for that, they are killed instead, and their end is the end of the round.
-func (w *worker) revokes(m rounds.Message, now time.Time) {
+func (w *worker) revokes(m env.Message, now time.Time) {
 	switch {
 	case m.Round > w.group.round:
 		w.fail("revokes round %d, and is in round %d", m.Round, w.group.round)

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/agent/workergroup"
+	"github.com/gorun/gorun/agent/internal/workergroup"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -69,9 +68,9 @@ func (w *fakeWorker) value(name string) string {
 }
 
 // connect takes part.
-func (w *fakeWorker) connect(t *testing.T) *rounds.Conn {
+func (w *fakeWorker) connect(t *testing.T) *env.Conn {
 	t.Helper()
-	c, err := rounds.Connect(t.Context(), w.value("GORUN_ROUND_SOCKET"))
+	c, err := env.Connect(t.Context(), w.value("GORUN_ROUND_SOCKET"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +259,7 @@ func (g *gang) Stop(sig syscall.Signal)    { g.do(func() { g.group.Stop(sig) }) 
 func (g *gang) Kill()                      { g.do(g.group.Kill) }
 func (g *gang) Fail(local int, why string) { g.do(func() { g.group.Fail(local, why, time.Now()) }) }
 
-func next(t *testing.T, c *rounds.Conn) rounds.Round {
+func next(t *testing.T, c *env.Conn) env.Round {
 	t.Helper()
 	r, err := c.Next()
 	if err != nil {

@@ -1,4 +1,4 @@
-package cgroup
+package proc
 
 import (
 	"path"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestGroups(t *testing.T) {
+func TestCgroups(t *testing.T) {
 	const (
 		top = "/sys/fs/cgroup"
 		mem = top + "/memory"
@@ -18,12 +18,12 @@ func TestGroups(t *testing.T) {
 		v2     = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 		pod    = "30 23 0:26 /kube/pod /sys/fs/cgroup ro - cgroup2 cgroup rw\n"
 	)
-	in := func(dirs ...string) []Group { return []Group{{Dirs: dirs}} }
-	inV1 := func(dirs ...string) []Group { return []Group{{V1: true, Dirs: dirs}} }
-	outside := []Group{{Dirs: []string{top}, Outside: true}}
+	in := func(dirs ...string) []Cgroup { return []Cgroup{{Dirs: dirs}} }
+	inV1 := func(dirs ...string) []Cgroup { return []Cgroup{{V1: true, Dirs: dirs}} }
+	outside := []Cgroup{{Dirs: []string{top}, Outside: true}}
 	for _, c := range []struct {
 		name, cgroup, mountinfo string
-		want                    []Group
+		want                    []Cgroup
 	}{
 		{"not mounted", "4:memory:/job\n0::/job\n", "", nil},
 		{"not told", "", v2, outside},
@@ -48,21 +48,21 @@ func TestGroups(t *testing.T) {
 		{"v1 before v2", "0::/a\n9:name=systemd:/\n4:memory,hugetlb:/job/1\n2:cpuset:/x\n", v1,
 			append(inV1(mem+"/job/1", mem+"/job", mem), in(top+"/unified/a", top+"/unified")...)},
 		{"v1, container", "4:cpu,memory:/docker/ab\n", docker, inV1(mem)},
-		{"v1, another's", "4:memory:/docker/abc\n", docker, []Group{{V1: true, Dirs: []string{mem}, Outside: true}}},
+		{"v1, another's", "4:memory:/docker/abc\n", docker, []Cgroup{{V1: true, Dirs: []string{mem}, Outside: true}}},
 		{"v1, another controller", "4:memory:/a\n", "33 31 0:30 / /x rw - cgroup cgroup rw,cpu,memory_x\n", nil},
 	} {
-		if got := Groups(c.cgroup, c.mountinfo, "memory"); !reflect.DeepEqual(got, c.want) {
+		if got := Cgroups(c.cgroup, c.mountinfo, "memory"); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }
 
 // Every directory is a clean path from the root, and each is right above the one before.
-func FuzzGroups(f *testing.F) {
+func FuzzCgroups(f *testing.F) {
 	f.Add("4:memory:/job/1\n0::/a/b\n", "35 31 0:32 / /m rw - cgroup cgroup rw,memory\n41 31 0:38 /a /u rw - cgroup2 cgroup2 rw\n")
 	f.Add("0::/../x\n1:memory\n:::", "- cgroup2\n1 2 3 // / - cgroup2 a b\n1 2 3 /.. ../\\040 - cgroup2 a b\n")
 	f.Fuzz(func(t *testing.T, cgroup, mountinfo string) {
-		for _, g := range Groups(cgroup, mountinfo, "memory") {
+		for _, g := range Cgroups(cgroup, mountinfo, "memory") {
 			if len(g.Dirs) == 0 || g.Outside && len(g.Dirs) != 1 {
 				t.Errorf("%+v", g)
 			}

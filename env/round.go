@@ -1,4 +1,4 @@
-package rounds
+package env
 
 import (
 	"bufio"
@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
 )
 
@@ -20,7 +19,7 @@ const MaxLine = 1 << 20
 type Round struct {
 	Round int               `json:"round"`          // its number, from 1 upward
 	Over  bool              `json:"over,omitempty"` // it is over, and another one is to form
-	Env   map[string]string `json:"env,omitempty"`  // what workers that start in it find in their environment (see env.Worker); empty if it is over
+	Env   map[string]string `json:"env,omitempty"`  // what workers that start in it find in their environment (see Worker); empty if it is over
 	Why   string            `json:"why,omitempty"`  // why it is over, in one line; empty: see Died
 	Died  []death.Death     `json:"died,omitempty"` // the workers that have died in it, or in the round before if it begins; the root cause first
 }
@@ -52,8 +51,8 @@ type Message struct {
 }
 
 // Worker returns what Env says about a worker.
-func (r Round) Worker() (env.Worker, error) {
-	return env.Parse(func(name string) (string, bool) { value, ok := r.Env[name]; return value, ok })
+func (r Round) Worker() (Worker, error) {
+	return Parse(func(name string) (string, bool) { value, ok := r.Env[name]; return value, ok })
 }
 
 // check reports what is wrong with a document from outside.

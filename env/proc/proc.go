@@ -1,4 +1,5 @@
-// Package proc lists the processes of this machine, and ends them. On systems other than Linux it finds none.
+// Package proc lists the processes of this machine, and ends them. It also finds the cgroups of a process, and lists the descriptors that a
+// forked child must not keep. On systems other than Linux there are none.
 package proc
 
 import (

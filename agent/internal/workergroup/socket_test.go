@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 )
 
 // awaitWarnings waits until the log has so many lines, and returns them.
@@ -72,7 +72,7 @@ func TestBadConnections(t *testing.T) {
 			_ = conn.(*net.UnixConn).CloseWrite()
 		}, []string{"rank 10 (local rank 0): takes part no more, since what it sends cannot be read: unexpected EOF"}, false},
 		"a long line": {func(t *testing.T, w *fakeWorker) {
-			_, _ = dial(t, w).Write(make([]byte, 2*rounds.MaxLine))
+			_, _ = dial(t, w).Write(make([]byte, 2*env.MaxLine))
 		}, []string{"rank 10 (local rank 0): takes part no more, since what it sends cannot be read: a document has more than 1048576 bytes"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

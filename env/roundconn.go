@@ -1,4 +1,4 @@
-package rounds
+package env
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/gorun/gorun/env/descriptors"
+	"github.com/gorun/gorun/env/proc"
 )
 
 // A Conn is a worker's connection to its agent. Next is for one goroutine, and the others for any.
@@ -27,7 +27,7 @@ func Connect(ctx context.Context, socket string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the agent: %w (GORUN_ROUND_SOCKET)", err)
 	}
-	descriptors.OwnConn(conn)
+	proc.OwnConn(conn)
 	c := &Conn{conn: conn, reader: NewReader[Round](conn)}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()

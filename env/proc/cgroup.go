@@ -1,6 +1,4 @@
-// Package cgroup finds the cgroups of a process in the file system, from the contents of its files in /proc. It reads no file
-// itself.
-package cgroup
+package proc
 
 import (
 	"path"
@@ -8,18 +6,18 @@ import (
 	"strings"
 )
 
-// Group is the cgroup of a process as one mount shows it.
-type Group struct {
+// Cgroup is the cgroup of a process as one mount shows it.
+type Cgroup struct {
 	V1      bool     // of version 1, with the controller that was asked for; else version 2
 	Dirs    []string // absolute; the group's own, then those above it, up to the mount point; never empty
 	Outside bool     // the mount shows another part of the hierarchy, or the group is not known; Dirs is its top
 }
 
-// Groups returns the cgroups of a process: those of version 1 with a controller, such as "memory", followed by
-// those of version 2. A machine may have both, and each may be mounted several times; the order is then that of
-// mountinfo. cgroup and mountinfo are the contents of these files in /proc/self. Groups ignores malformed lines.
-func Groups(cgroup, mountinfo, controller string) []Group {
-	var v1, v2 []Group
+// Cgroups returns the cgroups of a process: those of version 1 with a controller, such as "memory", followed by those of
+// version 2, as they are in the file system. A machine may have both, and each may be mounted several times; the order is
+// then that of mountinfo. cgroup and mountinfo are the contents of these files in /proc/self. Cgroups ignores malformed lines.
+func Cgroups(cgroup, mountinfo, controller string) []Cgroup {
+	var v1, v2 []Cgroup
 	own1, own2 := paths(cgroup, controller)
 	for line := range strings.Lines(mountinfo) {
 		// id parent device root point options [tags] - type source superblock-options
@@ -32,10 +30,10 @@ func Groups(cgroup, mountinfo, controller string) []Group {
 		switch {
 		case what[0] == "cgroup" && contains(what[2], controller):
 			dirs, ok := seen(own1, root, point)
-			v1 = append(v1, Group{V1: true, Dirs: dirs, Outside: !ok})
+			v1 = append(v1, Cgroup{V1: true, Dirs: dirs, Outside: !ok})
 		case what[0] == "cgroup2":
 			dirs, ok := seen(own2, root, point)
-			v2 = append(v2, Group{Dirs: dirs, Outside: !ok})
+			v2 = append(v2, Cgroup{Dirs: dirs, Outside: !ok})
 		}
 	}
 	return append(v1, v2...)

@@ -1,4 +1,4 @@
-package rounds_test
+package env_test
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -21,17 +20,17 @@ var died = []death.Death{{Rank: 3, LocalRank: 1, Host: "node-b", Pid: 4711, Exit
 // TestDocuments: what is written is read, however it comes in pieces.
 func TestDocuments(t *testing.T) {
 	w := env.Worker{Rank: 2, WorldSize: 4, MasterAddr: "10.0.0.7", MasterPort: 29500, Round: 2, Token: "secret"}
-	next := rounds.Round{Round: 2, Env: map[string]string{}, Died: died}
+	next := env.Round{Round: 2, Env: map[string]string{}, Died: died}
 	for _, kv := range w.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		next.Env[name] = value
 	}
-	sent := []rounds.Round{{Round: 1, Over: true, Died: died}, next}
+	sent := []env.Round{{Round: 1, Over: true, Died: died}, next}
 	var text []byte
 	for _, r := range sent {
-		text = append(append(text, rounds.Encode(r)...), '\n') // an empty line says nothing
+		text = append(append(text, env.Encode(r)...), '\n') // an empty line says nothing
 	}
-	reader := rounds.NewReader[rounds.Round](iotest.OneByteReader(strings.NewReader(string(text))))
+	reader := env.NewReader[env.Round](iotest.OneByteReader(strings.NewReader(string(text))))
 	for _, want := range sent {
 		if got, err := reader.Read(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("read %+v, %v", got, err)
@@ -57,13 +56,13 @@ func TestMessages(t *testing.T) {
 	go func() {
 		conn, err := ln.Accept()
 		if err == nil {
-			_, err = conn.Write(rounds.Encode(rounds.Round{Round: 1, Over: true}))
+			_, err = conn.Write(env.Encode(env.Round{Round: 1, Over: true}))
 		}
 		if accepted <- conn; err != nil {
 			t.Error(err)
 		}
 	}()
-	c, err := rounds.Connect(t.Context(), path)
+	c, err := env.Connect(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +72,8 @@ func TestMessages(t *testing.T) {
 	if err := errors.Join(c.Enter(2), c.Revoke(2, " rank 1\n has left "), c.Revoke(3, ""), c.Revoke(4, "x"+long), c.Revoke(5, "they are missing", 1, 3)); err != nil {
 		t.Fatal(err)
 	}
-	reader := rounds.NewReader[rounds.Message](agent)
-	for _, want := range []rounds.Message{{Round: 2}, {Round: 2, Revoke: "rank 1 has left"}, {Round: 3, Revoke: "it does not say why"}, {Round: 4, Revoke: "x" + long[:1022] + "..."}, {Round: 5, Revoke: "they are missing", Missing: []int{1, 3}}} {
+	reader := env.NewReader[env.Message](agent)
+	for _, want := range []env.Message{{Round: 2}, {Round: 2, Revoke: "rank 1 has left"}, {Round: 3, Revoke: "it does not say why"}, {Round: 4, Revoke: "x" + long[:1022] + "..."}, {Round: 5, Revoke: "they are missing", Missing: []int{1, 3}}} {
 		if got, err := reader.Read(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("read %+v, %v, want %+v", got, err, want)
 		}
@@ -83,9 +82,9 @@ func TestMessages(t *testing.T) {
 
 // TestUnknownEnding: a worker's node is gone, and nobody claims to know how the worker ended.
 func TestUnknownEnding(t *testing.T) {
-	gone := rounds.Round{Round: 1, Over: true, Died: []death.Death{{Rank: 2, Host: "node-b", Cause: death.Unknown, Why: "its node is lost"}}}
+	gone := env.Round{Round: 1, Over: true, Died: []death.Death{{Rank: 2, Host: "node-b", Cause: death.Unknown, Why: "its node is lost"}}}
 	want := `{"round":1,"over":true,"died":[{"rank":2,"local_rank":0,"host":"node-b","cause":"unknown","why":"its node is lost","reason":"its node is lost"}]}` + "\n"
-	if got := string(rounds.Encode(gone)); got != want {
+	if got := string(env.Encode(gone)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -99,15 +98,15 @@ func TestBadDocuments(t *testing.T) {
 		{`{"round":1,"over":true,"died":[{"rank":-1}]}` + "\n", "rank -1"},
 		{`{"round":1,"over"`, "unexpected EOF"},
 		{"nonsense\n", "invalid character"},
-		{strings.Repeat("x", rounds.MaxLine+1), "more than 1048576 bytes"},
+		{strings.Repeat("x", env.MaxLine+1), "more than 1048576 bytes"},
 	} {
-		testkit.AllocatesAtMost(t, 8*rounds.MaxLine, func() {
-			if _, err := rounds.NewReader[rounds.Round](strings.NewReader(c.text)).Read(); err == nil || !strings.Contains(err.Error(), c.want) {
+		testkit.AllocatesAtMost(t, 8*env.MaxLine, func() {
+			if _, err := env.NewReader[env.Round](strings.NewReader(c.text)).Read(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%.80q: %v, want %q", c.text, err, c.want)
 			}
 		})
 	}
-	if _, err := rounds.NewReader[rounds.Message](strings.NewReader("{}\n")).Read(); err == nil {
+	if _, err := env.NewReader[env.Message](strings.NewReader("{}\n")).Read(); err == nil {
 		t.Error("an answer without a round was read")
 	}
 }
@@ -115,13 +114,13 @@ func TestBadDocuments(t *testing.T) {
 // TestLongRound: a document that is too long loses the lines on stderr, those of the last of the dead first, and then some of the dead.
 func TestLongRound(t *testing.T) {
 	for _, c := range []struct{ dead, text int }{{1, 100}, {1, 2 << 20}, {30, 50_000}, {20_000, 0}, {20_000, 40}} {
-		long := rounds.Round{Round: 1, Over: true}
+		long := env.Round{Round: 1, Over: true}
 		for rank := range c.dead {
 			long.Died = append(long.Died, death.Death{Rank: rank, Stderr: []string{strings.Repeat("x", c.text)}})
 		}
-		line := rounds.Encode(long)
-		got, err := rounds.NewReader[rounds.Round](strings.NewReader(string(line))).Read()
-		if err != nil || len(line) > rounds.MaxLine || len(got.Died) == 0 || len(long.Died) != c.dead || long.Died[c.dead-1].Stderr == nil {
+		line := env.Encode(long)
+		got, err := env.NewReader[env.Round](strings.NewReader(string(line))).Read()
+		if err != nil || len(line) > env.MaxLine || len(got.Died) == 0 || len(long.Died) != c.dead || long.Died[c.dead-1].Stderr == nil {
 			t.Fatalf("%+v: %d bytes: %d dead, %v", c, len(line), len(got.Died), err)
 		}
 		for i, d := range got.Died {
@@ -137,13 +136,13 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"round":1,"over":true,"died":[{"rank":3}]}` + "\n"))
 	f.Add([]byte(`{"round":2,"env":{"RANK":"0"}}` + "\n\n" + `{"round":3}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		reader := rounds.NewReader[rounds.Round](strings.NewReader(string(b)))
+		reader := env.NewReader[env.Round](strings.NewReader(string(b)))
 		for {
 			r, err := reader.Read()
 			if err != nil {
 				return
 			}
-			again, err := rounds.NewReader[rounds.Round](strings.NewReader(string(rounds.Encode(r)))).Read()
+			again, err := env.NewReader[env.Round](strings.NewReader(string(env.Encode(r)))).Read()
 			if err != nil || again.Round != r.Round || again.Over != r.Over {
 				t.Fatalf("%+v was read back as %+v, %v", r, again, err)
 			}

@@ -2,7 +2,7 @@
 // round, and only the others are started again.
 //
 // A [Group] knows what each worker has been sent and has answered. [Group.Begin] sends the next round to the
-// survivors (see package rounds), and says which workers are to be started. [Group.Revoke] ends the round, but not
+// survivors (see package env), and says which workers are to be started. [Group.Revoke] ends the round, but not
 // the workers that take part.
 //
 // The agent's loop owns the Group: it passes on what happens, with the time, and takes what follows from that. A

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorun/gorun/agent/workergroup"
+	"github.com/gorun/gorun/agent/internal/workergroup"
 	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/env/death"
-	"github.com/gorun/gorun/env/rounds"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -87,7 +86,7 @@ func TestReplace(t *testing.T) {
 func TestDeathsBetweenRounds(t *testing.T) {
 	b := newTestbed(t, 3)
 	gang, first := b.mustBegin(1)
-	var conns []*rounds.Conn
+	var conns []*env.Conn
 	for _, w := range first {
 		conns = append(conns, w.connect(t))
 	}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env"
 )
 
 // maxPath is how many bytes the path of a socket may have.
@@ -34,16 +34,16 @@ type socket struct {
 type Message struct {
 	worker    *worker
 	conn      *connection
-	connected bool            // conn has been made
-	document  *rounds.Message // has come on conn
-	err       error           // conn has ended
-	refused   string          // why a connection was refused
+	connected bool         // conn has been made
+	document  *env.Message // has come on conn
+	err       error        // conn has ended
+	refused   string       // why a connection was refused
 }
 
 // A connection is one of a worker to its socket.
 type connection struct {
 	net.Conn
-	queue chan rounds.Round // closed when no more will be sent
+	queue chan env.Round // closed when no more will be sent
 }
 
 func newSocket(path string, w *worker) *socket {
@@ -92,7 +92,7 @@ func (s *socket) accept(pid int) {
 		case !isOf(peerOf(conn), pid, socketVariable+"="+s.path):
 			_ = conn.Close()
 			s.deliver(Message{refused: "it comes from a process that the worker has not started"})
-		case !s.deliver(Message{conn: &connection{conn, make(chan rounds.Round, queued)}, connected: true}):
+		case !s.deliver(Message{conn: &connection{conn, make(chan env.Round, queued)}, connected: true}):
 			_ = conn.Close()
 		}
 	}
@@ -164,7 +164,7 @@ func (w *worker) disconnected(c *connection, err error, now time.Time) {
 }
 
 // send reports whether there is room for a document.
-func (c *connection) send(r rounds.Round) bool {
+func (c *connection) send(r env.Round) bool {
 	select {
 	case c.queue <- r:
 		return true
@@ -175,14 +175,14 @@ func (c *connection) send(r rounds.Round) bool {
 
 func (c *connection) write() {
 	for r := range c.queue {
-		if _, err := c.Write(rounds.Encode(r)); err != nil {
+		if _, err := c.Write(env.Encode(r)); err != nil {
 			return // the worker has disconnected, which the reader sees when it has read what is left
 		}
 	}
 }
 
 func (c *connection) read(s *socket) {
-	for reader := rounds.NewReader[rounds.Message](c); ; {
+	for reader := env.NewReader[env.Message](c); ; {
 		m, err := reader.Read()
 		if err != nil {
 			s.deliver(Message{conn: c, err: err})

@@ -1,23 +1,21 @@
-// Package descriptors lists the descriptors that a forked child of this process must not keep: as long as a child has a
-// connection, its other end does not learn that this process has died.
-//
-// Programs in Go do not fork. So there is a list only if somebody calls Keep, as the C library of package comm does.
-package descriptors
+package proc
 
 import (
 	"sync/atomic"
 	"syscall"
 )
 
-// An Entry says which file a descriptor is of. A file is never used again, but a number is: a child compares the entry
+// A Descriptor says which file a descriptor is of. A file is never used again, but a number is: a child compares the entry
 // with what the descriptor is of now, so that it closes no other file. All zeros are no entry.
-type Entry struct{ Device, Inode uint64 }
+type Descriptor struct{ Device, Inode uint64 }
 
-// entries are by the number of the descriptor.
-var entries []Entry
+// entries are the descriptors that a forked child of this process must not keep, by number: as long as a child has a connection, its other end
+// does not learn that this process has died. Programs in Go do not fork. So there is a list only if somebody calls KeepDescriptors, as the C
+// library of package comm does.
+var entries []Descriptor
 
-// Keep makes Own write to list, by the number of the descriptor. It comes before all calls of Own.
-func Keep(list []Entry) { entries = list }
+// KeepDescriptors makes Own write to list, by the number of the descriptor. It comes before all calls of Own.
+func KeepDescriptors(list []Descriptor) { entries = list }
 
 // Own adds a descriptor to the list.
 func Own(fd int) {
@@ -32,11 +30,11 @@ func Own(fd int) {
 // Disown removes a descriptor from the list. That is necessary before an epoll or an eventfd is closed: all of them are one file.
 func Disown(fd int) {
 	if fd >= 0 && fd < len(entries) {
-		write(fd, Entry{})
+		write(fd, Descriptor{})
 	}
 }
 
-func write(fd int, e Entry) {
+func write(fd int, e Descriptor) {
 	atomic.StoreUint64(&entries[fd].Device, e.Device)
 	atomic.StoreUint64(&entries[fd].Inode, e.Inode)
 }

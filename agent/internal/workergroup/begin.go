@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gorun/gorun/env/rounds"
+	"github.com/gorun/gorun/env"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -29,7 +29,7 @@ func (g *Group) Begin(spec launcher.Spec, now time.Time) (*Start, error) {
 	start := &Start{Spec: spec}
 	for local := range spec.Workers {
 		its := &spec.Workers[local]
-		r := rounds.Round{Round: round, Env: workerVariables(its.Env), Died: died}
+		r := env.Round{Round: round, Env: workerVariables(its.Env), Died: died}
 		if local < len(g.workers) && g.workers[local].survives {
 			w := g.workers[local]
 			w.rank, g.next[local] = its.Rank, w
@@ -46,7 +46,7 @@ func (g *Group) Begin(spec launcher.Spec, now time.Time) (*Start, error) {
 	return start, nil
 }
 
-func (g *Group) newWorker(local, rank int, host string, r rounds.Round) *worker {
+func (g *Group) newWorker(local, rank int, host string, r env.Round) *worker {
 	g.started++
 	w := &worker{group: g, local: local, host: host, rank: rank}
 	w.socket = newSocket(filepath.Join(g.Dir, fmt.Sprintf("%d.%d", local, g.started)), w)
