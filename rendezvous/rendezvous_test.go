@@ -16,7 +16,7 @@ import (
 	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/internal/rendezvoustest"
+	"github.com/gorun/gorun/rendezvous/internal/testing/rendezvoustest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

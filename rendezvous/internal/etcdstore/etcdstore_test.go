@@ -10,7 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/gorun/gorun/rendezvous/internal/store"
-	"github.com/gorun/gorun/rendezvous/internal/store/storetest"
+	"github.com/gorun/gorun/rendezvous/internal/testing/storetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous"
-	"github.com/gorun/gorun/rendezvous/internal/rendezvoustest"
+	"github.com/gorun/gorun/rendezvous/internal/testing/rendezvoustest"
 )
 
 func reserve(_ string, number int) (rendezvous.Port, error) { return network.ReservePort("", number) }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/internal/store"
-	"github.com/gorun/gorun/rendezvous/internal/store/storetest"
+	"github.com/gorun/gorun/rendezvous/internal/testing/storetest"
 )
 
 // empty has etcd lose everything after a while, in no time.

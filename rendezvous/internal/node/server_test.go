@@ -15,7 +15,7 @@ import (
 
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous/internal/store"
-	"github.com/gorun/gorun/rendezvous/internal/store/storetest"
+	"github.com/gorun/gorun/rendezvous/internal/testing/storetest"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/rendezvous/internal/store"
-	"github.com/gorun/gorun/rendezvous/internal/store/storetest"
+	"github.com/gorun/gorun/rendezvous/internal/testing/storetest"
 )
 
 // A simWorld is etcd, agents and the network between them, in virtual time and one goroutine. What happens, and when, follows from the
