@@ -5,7 +5,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +23,8 @@ import (
 // preloadLimit is how long the imports of an interpreter may take.
 const preloadLimit = 60 * time.Second
 
-//go:embed preload/sitecustomize.py
-var bootstrap []byte
+//go:embed preload/*.py
+var bootstrap embed.FS
 
 // Start starts the interpreter of argv, which is that of all workers, with the guard. warn gets what it prints. It does not wait for the
 // imports.
@@ -81,26 +81,34 @@ func (p *Preload) impossible(python string) string {
 	return python + " is a script that does not pass on PYTHONPATH and open files to Python"
 }
 
-// module returns a zip file with the bootstrap, from which Python imports it. It has no name, so none is left behind.
+// module returns a zip file with the modules of the bootstrap, from which Python imports it. It has no name, so none is left behind.
 func (p *Preload) module() (*os.File, error) {
 	fd, err := unix.MemfdCreate("preload", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "preload")
-	archive := zip.NewWriter(file)
-	w, err := archive.CreateHeader(&zip.FileHeader{Name: "sitecustomize.py", Method: zip.Store})
-	if err == nil {
-		_, err = w.Write(bootstrap)
-	}
-	if err == nil {
-		err = archive.Close()
-	}
-	if err != nil {
+	if err := writeModules(file); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
 	return file, nil
+}
+
+func writeModules(to io.Writer) error {
+	archive := zip.NewWriter(to)
+	modules, _ := bootstrap.ReadDir("preload") // is embedded
+	for _, m := range modules {
+		text, _ := bootstrap.ReadFile("preload/" + m.Name())
+		w, err := archive.CreateHeader(&zip.FileHeader{Name: m.Name(), Method: zip.Store})
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return archive.Close()
 }
 
 // maxRelayed is how many lines of an interpreter are shown.

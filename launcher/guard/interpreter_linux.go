@@ -23,16 +23,24 @@ type interpreter struct {
 	socket    *os.File
 	words     chan []string // that it has sent; closed at its end
 	importing string        // the module that it imports, or the last one
-	ready     bool          // it has imported all
-	ends      time.Time     // of the time that it has; zero: no limit
-	ended     bool          // it has been killed, or is about to be
+	state     readiness
+	ends      time.Time // of the time that it has; zero: no limit
 	status    *syscall.WaitStatus
-	why       string // it has failed or ended
-	broken    bool   // why is a reason for those that follow, too
+	why       string // it is over or useless
 }
 
+// A readiness says how far an interpreter has come.
+type readiness int
+
+const (
+	loading readiness = iota // what it is to import
+	ready                    // it can fork workers
+	over                     // it has been killed, or is about to be: another one may take its place
+	useless                  // it is over, for a reason that those that follow would have, too
+)
+
 // noInterpreter returns one that has failed.
-func noInterpreter(why string) *interpreter { return &interpreter{ended: true, broken: true, why: why} }
+func noInterpreter(why string) *interpreter { return &interpreter{state: useless, why: why} }
 
 const (
 	// roomVariable is a variable of blanks, which the interpreter begins with. A worker writes its own variables there: /proc/PID/environ
@@ -105,20 +113,20 @@ func (i *interpreter) receive() {
 
 // received returns a channel that gets what the interpreter sends, and is closed when it ends; nil: there is no interpreter.
 func (i *interpreter) received() <-chan []string {
-	if i == nil || i.ended {
+	if i.ended() {
 		return nil
 	}
 	return i.words
 }
 
 func (i *interpreter) deadline() time.Time {
-	if i == nil || i.ended {
+	if i.ended() {
 		return time.Time{}
 	}
 	return i.ends
 }
 
-func (i *interpreter) failed() bool { return i != nil && i.broken }
+func (i *interpreter) ended() bool { return i == nil || i.state >= over }
 
 // ask sends a word. The answer comes through received.
 func (i *interpreter) ask(word string) {
@@ -172,15 +180,15 @@ func (i *interpreter) send(words []string, files []int) error {
 // fail ends the interpreter for a reason that others would have, too.
 func (i *interpreter) fail(why string) {
 	i.end()
-	i.why, i.broken = why, true
+	i.why, i.state = why, useless
 }
 
 // end kills the interpreter, and what works for it. Its loss harms no worker.
 func (i *interpreter) end() {
-	if i == nil || i.ended {
+	if i.ended() {
 		return
 	}
-	i.ended = true
+	i.state = over
 	i.kill()
 	_ = unix.Shutdown(int(i.socket.Fd()), unix.SHUT_RDWR) // so that receive ends
 	go func() {

@@ -46,11 +46,11 @@ func (g *gang) startInterpreter() {
 // have changed since.
 func (g *gang) askInterpreter() {
 	switch i := g.interpreter; {
-	case g.source == nil || i.failed():
+	case g.source == nil || i.state == useless:
 		g.startPending()
-	case i.ended:
+	case i.state == over:
 		g.startInterpreter()
-	case i.ready:
+	case i.state == ready:
 		i.ask("check")
 	}
 }
@@ -59,7 +59,7 @@ func (g *gang) askInterpreter() {
 func (g *gang) interpreted(words []string, ok bool) {
 	i := g.interpreter
 	switch {
-	case !ok && i.ready:
+	case !ok && i.state == ready:
 		i.end()
 	case !ok:
 		i.fail(fmt.Sprintf("its interpreter %s while it imported %s", i.wait(), i.importing))
@@ -71,13 +71,12 @@ func (g *gang) interpreted(words []string, ok bool) {
 		g.send(Event{Warning: "--preload: " + words[1] + " has changed: a new interpreter imports it"})
 		i.end()
 	case words[0] == "ready":
-		i.ready, i.ends = true, time.Time{}
+		i.state, i.ends = ready, time.Time{}
 	}
-	if i.ended && !i.failed() && g.pending != nil {
+	switch {
+	case i.state == over && g.pending != nil:
 		g.startInterpreter()
-		return
-	}
-	if i.ready || i.failed() {
+	case i.state != loading:
 		g.startPending()
 	}
 }
@@ -88,7 +87,7 @@ func (g *gang) checkInterpreter(now time.Time) {
 	if i.deadline().IsZero() || now.Before(i.ends) {
 		return
 	}
-	if i.ready { // it was, and may be again: another takes its place at the next start
+	if i.state == ready { // it was, and may be again: another takes its place at the next start
 		i.why = fmt.Sprintf("its interpreter has not answered within %v", answerTimeout)
 		i.end()
 	} else {
@@ -120,7 +119,7 @@ func (i *interpreter) tryFork(argv []string, w Worker, attr *syscall.ProcAttr) (
 	switch {
 	case i == nil:
 		return 0, "there is no interpreter"
-	case !i.ready || i.ended:
+	case i.state != ready:
 		return 0, cmp.Or(i.why, "the workers end before "+i.importing+" has been imported")
 	}
 	var release [2]int
