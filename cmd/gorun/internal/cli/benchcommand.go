@@ -177,10 +177,6 @@ func setTo[T any](p *T, parse func(string) (T, error)) func(string) error {
 	}
 }
 
-func between(low, high int) func(string) (int, error) {
-	return func(text string) (int, error) { return number(text, low, high) }
-}
-
 func benchOp(text string) (string, error) {
 	return choice(append([]string{bench.All}, bench.Ops...))(text)
 }

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"os"
 	"time"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/launcher"
 )
 
 const (
@@ -31,45 +33,47 @@ var table = []flag{
 			"for each CPU that gorun may use; gpu or xpu: one for each such device; auto: one for each device, " +
 			"or for each CPU if there are no devices (default 1)"},
 	{group: groupNodes, name: "node-rank", often: 8, value: "R",
-		set: setNumber(0, maxNodes-1, func(o *flags) *int { return &o.nodeRank }),
+		set: into(func(o *flags) *int { return &o.nodeRank }, between(0, maxNodes-1)),
 		help: "number of this node, from 0, which several static nodes need; if nodes meet over etcd, the number that " +
 			"you want it to have (default: any)"},
 	{group: groupNodes, name: "spares", def: "0", value: "N", own: true,
-		set: setNumber(0, maxNodes-1, func(o *flags) *int { return &o.spares }),
+		set: into(func(o *flags) *int { return &o.spares }, between(0, maxNodes-1)),
 		help: "how many nodes beyond --nnodes wait until one of the job is lost; under a resource manager and with gorun " +
 			"launch, the job has so many nodes less than there are"},
 	{group: groupNodes, name: "role", def: "default", value: "NAME", help: "role of this node's workers",
-		set: orEmpty(setName(func(o *flags) *string { return &o.role }))},
-	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr, set: orEmpty(setLocalAddr),
+		set: orEmpty(into(func(o *flags) *string { return &o.role }, jobName))},
+	{group: groupNodes, name: "local-addr", value: "ADDR", alias: commAddr,
+		set: orEmpty(into(func(o *flags) *string { return &o.localAddr }, localAddr)),
 		help: "address at which the other nodes reach this node, and its workers that use package comm: a name, an IP " +
 			"address, an interface, or a prefix that contains the address, such as 10.1.0.0/16 (default: the host name; " +
 			"over etcd, the address on the route to the etcd)"},
 
 	{group: groupNodes, name: "health-check", value: "COMMAND", own: true,
-		set: orEmpty(setText("a command", func(o *flags) *string { return &o.healthCheck })),
+		set: orEmpty(into(func(o *flags) *string { return &o.healthCheck }, text("a command"))),
 		help: "command of the shell that must exit with 0 before this node joins the job, and again after one of its " +
 			"workers has failed; if nodes meet over etcd, a node that fails it waits, and tries again"},
 	{group: groupNodes, name: "health-cooldown", def: "30", value: "SECONDS", own: true,
-		set:  setSeconds(func(o *flags) *time.Duration { return &o.healthCooldown }),
+		set:  into(func(o *flags) *time.Duration { return &o.healthCooldown }, toSeconds),
 		help: "how long a node waits before it checks its health again; the wait doubles each time, up to 10 minutes"},
 
 	{group: groupProgram, name: "module", often: 15, short: "m",
 		help: "run the program as a Python module: python -u -m program",
-		set:  setSwitch(func(o *flags) *bool { return &o.module })},
+		set:  into(func(o *flags) *bool { return &o.module }, parseSwitch)},
 	{group: groupProgram, name: "python", perNode: true, value: "PATH", own: true,
-		set: setText("a Python", func(o *flags) *string { return &o.python }),
+		set: into(func(o *flags) *string { return &o.python }, text("a Python")),
 		help: "Python that runs .py files and modules: its path, or its name in PATH (default: $PYTHON_EXEC, or what a " +
 			"script's first line names, or that of the active virtual environment, or python3)"},
 	{group: groupProgram, name: "preload", perNode: true, value: "MODULE,...", own: true,
-		set: setWords("a module", func(o *flags) *[]string { return &o.preload }),
+		set: into(func(o *flags) *[]string { return &o.preload }, words("a module")),
 		help: "modules that one Python on each node imports, from which it forks the workers of every round; auto: those that " +
 			"the program imports at its top level, as far as they are installed"},
-	{group: groupProgram, name: "preload-strict", own: true, set: setSwitch(func(o *flags) *bool { return &o.preloadStrict }),
+	{group: groupProgram, name: "preload-strict", own: true,
+		set:  into(func(o *flags) *bool { return &o.preloadStrict }, parseSwitch),
 		help: "end the job if workers cannot be preloaded, instead of starting them as without --preload"},
 	{group: groupProgram, name: "no-python", help: "run the program as an executable, whatever its name",
-		set: setSwitch(func(o *flags) *bool { return &o.noPython })},
+		set: into(func(o *flags) *bool { return &o.noPython }, parseSwitch)},
 	{group: groupProgram, name: "wdir", perNode: true, value: "DIR", own: true,
-		set: setText("a directory", func(o *flags) *string { return &o.workDir }),
+		set: into(func(o *flags) *string { return &o.workDir }, text("a directory")),
 		help: "directory in which the workers run, and from which gorun looks for the program (default: the one in which " +
 			"gorun runs)"},
 	{group: groupProgram, name: "env-file", perNode: true, value: "FILE", own: true, repeats: true, set: setEnvFile,
@@ -82,16 +86,16 @@ var table = []flag{
 
 	{group: groupRendezvous, name: "standalone", unmistakable: true,
 		help: "run on one node, and share nothing with other jobs",
-		set:  setSwitch(func(o *flags) *bool { return &o.standalone })},
+		set:  into(func(o *flags) *bool { return &o.standalone }, parseSwitch)},
 	{group: groupRendezvous, name: "master-addr", often: 7, value: "HOST",
 		help:   "address of node 0 (default 127.0.0.1 for one node)",
-		set:    setHost(func(o *flags) *string { return &o.masterAddr }),
+		set:    into(func(o *flags) *string { return &o.masterAddr }, hostName),
 		launch: "for static nodes: address of the first host (default: the one at which it is reached)"},
 	{group: groupRendezvous, name: "master-port", value: "PORT",
 		help: "free port on which rank 0 listens (default: any; for static nodes, 29500)",
-		set:  setNumber(0, maxPort, func(o *flags) *int { return &o.masterPort })},
+		set:  into(func(o *flags) *int { return &o.masterPort }, between(0, maxPort))},
 	{group: groupRendezvous, name: "rdzv-endpoint", often: 3, unmistakable: true, value: "HOST:PORT",
-		set: orEmpty(setEndpoint),
+		set: orEmpty(into(func(o *flags) *string { return &o.endpoint }, anyText)),
 		help: "where the nodes meet: the address of your etcd, or of a node that will host one, or of three such nodes, " +
 			"separated by commas, any one of which may fail; for static nodes: the address and port of the master",
 		launch: "where the nodes meet: the address of your etcd, or of a host that will host one, or of three " +
@@ -105,7 +109,7 @@ var table = []flag{
 		value: "NAME", choices: backends,
 		help: "how several nodes meet: static (you number them with --node-rank); embedded or c10d (over an etcd that " +
 			"one or three of them host); etcd, etcd-v2 or etcd-v3 (over your own etcd)",
-		set: setChoice(backends, func(o *flags) *string { return &o.backend }),
+		set: into(func(o *flags) *string { return &o.backend }, choice(backends)),
 		launch: "how the nodes of several hosts meet: static (without an etcd); embedded or c10d (over an etcd that one " +
 			"or three of them host); etcd, etcd-v2 or etcd-v3 (over your own etcd) (default embedded)",
 		running: "embedded or c10d (nodes of the job host its etcd); etcd, etcd-v2 or etcd-v3 (your own etcd) " +
@@ -113,7 +117,7 @@ var table = []flag{
 	{group: groupRendezvous, name: "rdzv-id", often: 5, perNode: true, unmistakable: true, value: "ID",
 		help: "name of the job, the same on every node " +
 			`(default: random for one node, otherwise "none"; required for etcd)`,
-		set:     orEmpty(setName(func(o *flags) *string { return &o.runID })),
+		set:     orEmpty(into(func(o *flags) *string { return &o.runID }, jobName)),
 		launch:  "name of the job (default: random)",
 		running: `name of the job, in place of JOB (default "none", unless the etcd is your own)`},
 	{group: groupRendezvous, name: "rdzv-conf", unmistakable: true, value: "K=V,...", set: setConf,
@@ -125,13 +129,14 @@ var table = []flag{
 		running: "settings of the rendezvous, as the nodes of the job have them: protocol, ca_cert, ssl_cert, " +
 			"ssl_cert_key, username, password_file, etcd_prefix; certificates and keys are PEM files"},
 	{group: groupRendezvous, name: "scale-up", def: "immediate", value: "WHEN", choices: scaleUps, own: true,
-		set: setChoice(scaleUps, func(o *flags) *string { return &o.scaleUp }),
+		set: into(func(o *flags) *string { return &o.scaleUp }, choice(scaleUps)),
 		help: "when late nodes join the job: immediate, on-restart (in the next round) or never (only in place of a lost " +
 			"node)"},
-	{group: groupRendezvous, name: "worker-tls", own: true, set: setSwitch(func(o *flags) *bool { return &o.workerTLS }),
+	{group: groupRendezvous, name: "worker-tls", own: true,
+		set:  into(func(o *flags) *bool { return &o.workerTLS }, parseSwitch),
 		help: "encrypt what workers that use package comm send from machine to machine"},
 	{group: groupRendezvous, name: "rdzv-token-file", often: 6, value: "FILE", own: true,
-		set: setText("a file name", func(o *flags) *string { return &o.tokenFile }),
+		set: into(func(o *flags) *string { return &o.tokenFile }, text("a file name")),
 		help: "for several nodes: file with a secret, the same on every node, which keeps strangers out (default: " +
 			"$GORUN_TOKEN; on loopback, a file that gorun creates for you)",
 		launch: "file on this machine with a secret that keeps strangers out (default: $GORUN_TOKEN, or else a " +
@@ -142,85 +147,90 @@ var table = []flag{
 
 	{group: groupStopping, name: "max-restarts", often: 9, unmistakable: true, def: "0", value: "N",
 		help: "how many times gorun restarts workers after failures",
-		set:  setNumber(0, maxRestarts, func(o *flags) *int { return &o.maxRestarts })},
+		set:  into(func(o *flags) *int { return &o.maxRestarts }, between(0, maxRestarts))},
 	{group: groupStopping, name: "on-failure", often: 10, def: "restart", value: "NAME", choices: onFailures, own: true,
-		set: setChoice(onFailures, func(o *flags) *string { return &o.onFailure }),
+		set: into(func(o *flags) *string { return &o.onFailure }, choice(onFailures)),
 		help: "what follows the failure of a worker: restart (gorun restarts all workers) or replace (it restarts those " +
 			"that have failed, and the others live on, if they take part: package comm does)"},
 	{group: groupStopping, name: "replace-timeout", def: "30", value: "SECONDS", own: true,
-		set: setSeconds(func(o *flags) *time.Duration { return &o.replaceTimeout }),
+		set: into(func(o *flags) *time.Duration { return &o.replaceTimeout }, toSeconds),
 		help: "with --on-failure=replace: how long a worker that lives on may take to enter the next round before gorun " +
 			"kills and restarts it"},
-	{group: groupStopping, name: "hang-timeout", often: 11, def: "0", value: "SECONDS", own: true, set: setHangTimeout,
+	{group: groupStopping, name: "hang-timeout", often: 11, def: "0", value: "SECONDS", own: true,
+		set: into(func(o *flags) *time.Duration { return &o.hangTimeout }, hangTimeout),
 		help: "how long a worker that reports progress may make none before gorun kills it, as one that has failed, and " +
 			"writes what all workers were doing to files; package comm reports progress by itself, and other programs " +
 			"touch the file $GORUN_PROGRESS_FILE; 0: no limit"},
 	{group: groupStopping, name: "max-restart-backoff", def: "10", value: "SECONDS", own: true,
-		set: setSeconds(func(o *flags) *time.Duration { return &o.maxBackoff }),
+		set: into(func(o *flags) *time.Duration { return &o.maxBackoff }, toSeconds),
 		help: "longest wait before gorun restarts workers that keep failing; the wait begins at 0.1 s and doubles each " +
 			"time; 0: no wait"},
 	{group: groupStopping, name: "shutdown-timeout", def: "30", value: "SECONDS", alias: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
-		set: setSeconds(func(o *flags) *time.Duration { return &o.grace }),
+		set: into(func(o *flags) *time.Duration { return &o.grace }, toSeconds),
 		help: "how long workers may take to stop before gorun kills them; after a signal under Slurm or Kubernetes, a " +
 			"little less than they leave it"},
 	{group: groupStopping, name: "timeout", def: "0", value: "SECONDS", own: true,
-		set: setSeconds(func(o *flags) *time.Duration { return &o.timeout }),
+		set: into(func(o *flags) *time.Duration { return &o.timeout }, toSeconds),
 		help: "how long the job may run on this node, with all restarts, before gorun stops the workers as after " +
 			"SIGTERM, and exits with code 124; 0: no limit"},
 	{group: groupStopping, name: "signals-to-handle", def: "SIGTERM,SIGINT,SIGHUP,SIGQUIT", value: "SIG,...",
 		choices: signalChoices,
-		set:     setSignals,
+		set:     into(func(o *flags) *[]os.Signal { return &o.stopSignals }, stopSignals),
 		help:    "signals on which gorun stops the workers"},
 	{group: groupStopping, name: "exit-barrier-timeout", def: "300", value: "SECONDS", own: true,
 		alias: "TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT",
-		set:   setSeconds(func(o *flags) *time.Duration { return &o.exitBarrier }),
+		set:   into(func(o *flags) *time.Duration { return &o.exitBarrier }, toSeconds),
 		help:  "how long a node whose workers have succeeded waits for the other nodes; static nodes do not wait"},
 	{group: groupOutput, name: "log-dir", often: 12, value: "DIR",
 		help: "directory for log files; /dev/null: gorun writes no files and drops redirected streams",
-		set:  orEmpty(setText("a directory", func(o *flags) *string { return &o.logDir }))},
-	{group: groupOutput, name: "redirects", def: "0", short: "r", value: "STD", choices: stdChoices, set: setRedirects,
+		set:  orEmpty(into(func(o *flags) *string { return &o.logDir }, text("a directory")))},
+	{group: groupOutput, name: "redirects", def: "0", short: "r", value: "STD", choices: stdChoices,
+		set: into(func(o *flags) *launcher.StdMap { return &o.redirects }, parseStd),
 		help: "streams that go to files instead of the console: 0 (none), 1 (stdout), 2 (stderr) or 3 (both); or by " +
 			"local rank, as in 0:3,1:2"},
-	{group: groupOutput, name: "tee", often: 13, def: "0", short: "t", value: "STD", choices: stdChoices, set: setTee,
+	{group: groupOutput, name: "tee", often: 13, def: "0", short: "t", value: "STD", choices: stdChoices,
+		set:  into(func(o *flags) *launcher.StdMap { return &o.tee }, parseStd),
 		help: "streams that go to files and to the console; takes the same values as --redirects"},
-	{group: groupOutput, name: "local-ranks-filter", value: "R,...", set: orEmpty(setLocalRanks),
+	{group: groupOutput, name: "local-ranks-filter", value: "R,...",
+		set:  orEmpty(into(func(o *flags) *map[int]bool { return &o.show }, localRanks)),
 		help: "local ranks whose output the console shows; log files contain the output of all (default: all)"},
 	{group: groupOutput, name: "duplicate-stdout-filters", value: "TEXT,...",
-		set:  setFilters(func(o *flags) *[]string { return &o.stdoutFilters }),
+		set:  into(func(o *flags) *[]string { return &o.stdoutFilters }, filters),
 		help: "copy lines of stdout that contain one of these texts to filtered_stdout.log; for a comma in a text, write ,,"},
 	{group: groupOutput, name: "duplicate-stderr-filters", value: "TEXT,...",
-		set:  setFilters(func(o *flags) *[]string { return &o.stderrFilters }),
+		set:  into(func(o *flags) *[]string { return &o.stderrFilters }, filters),
 		help: "copy lines of stderr that contain one of these texts to filtered_stderr.log"},
 	{group: groupOutput, name: "log-line-prefix", def: agent.DefaultPrefix, value: "TEMPLATE", own: true,
 		alias: "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
-		set:   func(o *flags, s string) error { o.prefix = s; return nil },
+		set:   into(func(o *flags) *string { return &o.prefix }, anyText),
 		help: "text at the start of each line on the console; it may contain ${role_name}, ${rank} and ${local_rank}; " +
 			`with --tee, it is "[${role_name}${local_rank}]:", as with torchrun`},
-	{group: groupOutput, name: "timestamps", own: true, set: setSwitch(func(o *flags) *bool { return &o.timestamps }),
+	{group: groupOutput, name: "timestamps", own: true,
+		set:  into(func(o *flags) *bool { return &o.timestamps }, parseSwitch),
 		help: "put the time before each line of the workers on the console, as docker logs and kubectl logs do"},
 	{group: groupOutput, name: "stdin", def: "0", value: "WHO", choices: stdins, own: true, set: setStdin,
 		help: "who reads gorun's stdin: 0 (local rank 0; with gorun launch, of the first host) or none, as a loop needs " +
 			"that reads it itself"},
 	{group: groupOutput, name: "no-stdin", own: true,
-		set: setSwitch(func(o *flags) *bool { return &o.noStdin }), help: "short for --stdin=none"},
+		set: into(func(o *flags) *bool { return &o.noStdin }, parseSwitch), help: "short for --stdin=none"},
 	{group: groupOutput, name: "pty", def: "auto", value: "WHEN", choices: ptys, own: true,
-		set: setChoice(ptys, func(o *flags) *string { return &o.pty }),
+		set: into(func(o *flags) *string { return &o.pty }, choice(ptys)),
 		help: "whether stdout of the workers is a pseudo terminal, so that programs in C and others write each line at " +
 			"once, and lose none when they crash: yes, no, or auto (if gorun's stdout is a terminal: where the console " +
 			"shows it, no file gets it, and gorun runs no Python, which it runs unbuffered)"},
 	{group: groupOutput, name: "log-max-size", value: "BYTES", own: true,
-		set:  setSize(func(o *flags) *int64 { return &o.logMaxSize }),
+		set:  into(func(o *flags) *int64 { return &o.logMaxSize }, size),
 		help: "size at which gorun rotates a log file, such as 100M (default: no limit)"},
 	{group: groupOutput, name: "log-keep", value: "N", own: true,
-		set:  setNumber(1, maxRestarts, func(o *flags) *int { return &o.logKeep }),
+		set:  into(func(o *flags) *int { return &o.logKeep }, between(1, maxRestarts)),
 		help: "number of rotated log files that gorun keeps for each stream (default: all)"},
 	{group: groupOutput, name: "event-log", value: "FILE", own: true,
-		set: setText("a file", func(o *flags) *string { return &o.eventLog }),
+		set: into(func(o *flags) *string { return &o.eventLog }, text("a file")),
 		help: "file to which gorun adds a line of JSON for everything that happens to the job on this node, such as " +
 			"rounds, failures and workers that start or exit"},
 
 	{group: groupProcessors, name: "numa-binding", def: "auto", value: "NAME", choices: numaPolicies,
-		set: setChoice(numaPolicies, func(o *flags) *string { return &o.numa }),
+		set: into(func(o *flags) *string { return &o.numa }, choice(numaPolicies)),
 		help: "processors to which each worker is bound: node (its NUMA node), socket (its socket), exclusive (its share " +
 			"of the NUMA node's cores), core-complex (a group of cores that share a cache), none (not bound) or auto (if " +
 			"there are several workers and enough cores, package comm binds each worker that uses it to its share of the " +
@@ -229,30 +239,32 @@ var table = []flag{
 		help: "value of OMP_NUM_THREADS for the workers: a number, or auto for each worker's share of the cores " +
 			"(default: the inherited value, or else 1 if there are several workers)"},
 	{group: groupProcessors, name: "virtual-local-rank",
-		set:  setSwitch(func(o *flags) *bool { return &o.virtualLocalRank }),
+		set:  into(func(o *flags) *bool { return &o.virtualLocalRank }, parseSwitch),
 		help: "give every worker LOCAL_RANK=0, and let it see only the device of its real local rank"},
 
-	{group: groupView, name: "status-addr", value: "[HOST]:PORT", own: true, set: setStatusAddr,
+	{group: groupView, name: "status-addr", value: "[HOST]:PORT", own: true,
+		set: into(func(o *flags) *string { return &o.statusAddr }, statusAddr),
 		help: "where gorun serves a page that shows the job, and Prometheus metrics, while it runs: only for you and on " +
 			"this machine, unless a host is given, which may be 0.0.0.0 (:8080 is 127.0.0.1:8080); then others need a " +
 			"token from a file of yours (default: nowhere)"},
 	{group: groupView, name: "dry-run", often: 16, perNode: true, own: true,
-		set:  setSwitch(func(o *flags) *bool { return &o.dryRun }),
+		set:  into(func(o *flags) *bool { return &o.dryRun }, parseSwitch),
 		help: "print what gorun would start on this node, without starting it"},
-	{group: groupView, name: "json", perNode: true, own: true, set: setSwitch(func(o *flags) *bool { return &o.json }),
+	{group: groupView, name: "json", perNode: true, own: true,
+		set:  into(func(o *flags) *bool { return &o.json }, parseSwitch),
 		help: "with --dry-run: print JSON"},
 
 	{group: groupTorchrun, name: "run-path", help: "run the program as a Python script, with runpy.run_path",
-		set: setSwitch(func(o *flags) *bool { return &o.runPath })},
+		set: into(func(o *flags) *bool { return &o.runPath }, parseSwitch)},
 	{group: groupTorchrun, name: "use-env", def: "1", own: true,
-		set:  setSwitch(func(o *flags) *bool { return &o.useEnv }),
+		set:  into(func(o *flags) *bool { return &o.useEnv }, parseSwitch),
 		help: "as in torch.distributed.launch; --use-env=0 passes each worker --local-rank=R as its first argument"},
-	{group: groupTorchrun, name: "monitor-interval", value: "SECONDS", set: setInterval,
+	{group: groupTorchrun, name: "monitor-interval", value: "SECONDS", set: into(nowhere, interval),
 		help: "no effect; accepted because torchrun has it: gorun notices exits at once"},
 	{group: groupTorchrun, name: "start-method", value: "NAME", choices: startMethods,
-		set:  setChoice(startMethods, func(*flags) *string { return new(string) }),
+		set:  into(nowhere, choice(startMethods)),
 		help: "no effect; accepted because torchrun has it: spawn, fork or forkserver"},
 	{group: groupTorchrun, name: "logs-specs", value: "NAME", choices: logsSpecs,
-		set:  setChoice(logsSpecs, func(*flags) *string { return new(string) }),
+		set:  into(nowhere, choice(logsSpecs)),
 		help: "accepted because torchrun has it; only default, since there are no plugins"},
 }

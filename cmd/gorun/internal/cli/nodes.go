@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/gorun/gorun/env/network"
@@ -70,13 +73,50 @@ func countDevices(h host, kind string) (n int, err error) {
 // it.
 const commAddr = "GORUN_COMM_ADDR"
 
-// setLocalAddr replaces an interface or a prefix with the address of this machine that it means. It keeps a name or an address as
+// localAddr replaces an interface or a prefix with the address of this machine that it means. It keeps a name or an address as
 // it is: behind address translation, it need not be an address of this machine.
-func setLocalAddr(o *flags, s string) error {
+func localAddr(s string) (string, error) {
 	if !strings.Contains(s, "/") && !network.IsInterface(s) {
-		return setHost(func(o *flags) *string { return &o.localAddr })(o, s)
+		return hostName(s)
 	}
 	found, err := network.ChooseAddr(context.Background(), s) // looks up no name
-	o.localAddr = found.String()
-	return err
+	return found.String(), err
+}
+
+// maxHost is how many bytes the name of a host may have, in DNS and in Linux.
+const maxHost = 255
+
+// hostName accepts a host name or an IP address, which may be in brackets.
+func hostName(s string) (string, error) {
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		s = s[1 : len(s)-1]
+	}
+	if s == "" || len(s) > maxHost || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("[]/", r) }) {
+		return "", errors.New("want a host name or an IP address")
+	}
+	if _, err := netip.ParseAddr(s); err != nil && strings.Contains(s, ":") {
+		return "", errors.New("want a host name or an IP address, without a port")
+	}
+	return s, nil
+}
+
+// statusAddr accepts a host and a port. Without a host it means loopback.
+func statusAddr(s string) (string, error) {
+	if !strings.Contains(s, ":") {
+		s = ":" + s
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err == nil && host != "" {
+		_, err = hostName("[" + host + "]")
+	}
+	if err != nil {
+		return "", errors.New("want host:port, or :port for loopback")
+	}
+	if host == "" {
+		host = network.Loopback().String()
+	}
+	return net.JoinHostPort(host, port), nil
 }

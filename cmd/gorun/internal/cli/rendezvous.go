@@ -24,8 +24,6 @@ func (o *flags) hosted() bool { return o.backend == "embedded" || o.backend == "
 // defaultPort is torchrun's port, for several nodes that have no other way to agree on one.
 const defaultPort = 29500
 
-func setEndpoint(o *flags, s string) error { o.endpoint = s; return nil }
-
 // elastic reports whether the job's nodes meet over etcd.
 func (o *flags) elastic() bool { return o.nnodes > 1 && o.backend != backendStatic }
 
@@ -82,14 +80,13 @@ func (o *flags) resolveMaster() (rendezvous.Master, error) {
 		host, port = h, p
 	}
 	wrong := func(what string) error { return usagef("%s: want host:port%s", o.given["rdzv-endpoint"], what) }
-	if err := setHost(func(*flags) *string { return &m.Addr })(o, host); err != nil {
+	var err error
+	if m.Addr, err = hostName(host); err != nil {
 		return m, wrong("")
 	}
-	n, err := number(port, 0, maxPort)
-	if err != nil {
+	if m.Port, err = number(port, 0, maxPort); err != nil {
 		return m, wrong(fmt.Sprintf(", with a port from 0 to %d", maxPort))
 	}
-	m.Port = n
 	return m, nil
 }
 
