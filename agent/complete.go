@@ -17,7 +17,7 @@ func (l *loop) complete(err error) {
 	}
 	l.completeFailure(w)
 	if err := w.writeErrorFile(l.ErrorFile); err != nil {
-		l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", bare(err))
+		l.Logger.Warn("the error file was not written", "file", l.ErrorFile, "error", Bare(err))
 	}
 }
 

@@ -79,22 +79,22 @@ func readErrorFile(path string) (r ErrorFile, exists bool) {
 func loadErrorFile(path string) (data []byte, written time.Time, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, written, bare(err)
+		return nil, written, Bare(err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil {
-		return nil, written, bare(err)
+		return nil, written, Bare(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, written, errNotRegular
 	}
 	data, err = io.ReadAll(io.LimitReader(f, maxErrorFile+1))
-	return data, info.ModTime(), bare(err)
+	return data, info.ModTime(), Bare(err)
 }
 
-// bare returns an error without its operation and path, for a message that already has them.
-func bare(err error) error {
+// Bare returns an error of a file without its operation and path, for a message that already has them.
+func Bare(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return failed.Err
 	}

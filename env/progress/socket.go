@@ -46,7 +46,7 @@ func Ask(ctx context.Context, file string, stacks bool, canAnswer func(pid int) 
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	if pid := serverOf(conn); canAnswer != nil && pid > 0 && !canAnswer(pid) {
+	if pid, _, err := proc.PeerOf(conn.(*net.UnixConn)); err == nil && canAnswer != nil && !canAnswer(pid) {
 		return nil, ErrCannotAnswer
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })

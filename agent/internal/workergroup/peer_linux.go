@@ -5,33 +5,18 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gorun/gorun/env/proc"
 )
-
-// peerOf returns the process that has made a connection; 0: it is not known.
-func peerOf(conn *net.UnixConn) (pid int) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) {
-		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(cred.Pid)
-		}
-	})
-	return pid
-}
 
 // maxDepth bounds how deep a process may be below a worker.
 const maxDepth = 1000
 
-// isOf reports whether a process is the worker, or has been started by it; if others between them have ended, it is
-// in the worker's process group, or has the worker's variable in its environment.
-func isOf(pid, worker int, variable string) bool {
+// isOf reports whether the process that has made a connection is the worker, or has been started by it; if others between them have ended, it
+// is in the worker's process group, or has the worker's variable in its environment.
+func isOf(conn *net.UnixConn, worker int, variable string) bool {
+	pid, _, err := proc.PeerOf(conn)
 	w, ok := proc.Read(worker)
-	if !ok {
+	if err != nil || !ok {
 		return false
 	}
 	for range maxDepth {

@@ -89,7 +89,7 @@ func (s *socket) accept(pid int) {
 		case err != nil: // too many open files
 			s.deliver(Message{refused: err.Error()})
 			time.Sleep(acceptDelay)
-		case !isOf(peerOf(conn), pid, socketVariable+"="+s.path):
+		case !isOf(conn, pid, socketVariable+"="+s.path):
 			_ = conn.Close()
 			s.deliver(Message{refused: "it comes from a process that the worker has not started"})
 		case !s.deliver(Message{conn: &connection{conn, make(chan env.Round, queued)}, connected: true}):

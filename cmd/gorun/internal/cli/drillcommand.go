@@ -198,7 +198,7 @@ func parsePolicies(text string) ([]drill.Policy, error) {
 func parseNewFile(name string) (string, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
-		return "", fmt.Errorf("cannot write %s: %w", quote(name), cause(err))
+		return "", fmt.Errorf("cannot write %s: %w", quote(name), agent.Bare(err))
 	}
 	return name, f.Close()
 }

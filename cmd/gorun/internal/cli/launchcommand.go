@@ -130,7 +130,7 @@ func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfi
 func readHosts(name string) ([]hostfile.Host, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read it: %w", cause(err))
+		return nil, fmt.Errorf("cannot read it: %w", agent.Bare(err))
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return hostfile.Parse(name, file)

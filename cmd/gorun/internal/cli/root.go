@@ -40,7 +40,7 @@ func Main(args []string, stdout, stderr *os.File, etcd Etcd) int {
 	cmd.SetErr(stderr)
 	ran, err := cmd.ExecuteC()
 	if err == nil && out.err != nil {
-		err = fmt.Errorf("cannot write to stdout: %w", cause(out.err))
+		err = fmt.Errorf("cannot write to stdout: %w", agent.Bare(out.err))
 	}
 	if err != nil && !is[*reportedError](err) {
 		_, _ = fmt.Fprint(stderr, explain(speaker(ran), err, wantsColor(stderr))) // there is nowhere to report that stderr is gone

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/job"
 	"github.com/gorun/gorun/env/manager"
@@ -116,7 +117,7 @@ func (o *options) enterWorkDir() error {
 		return err
 	}
 	if err := os.Chdir(dir); err != nil {
-		return usagef("%s: %w", o.given["wdir"], cause(err))
+		return usagef("%s: %w", o.given["wdir"], agent.Bare(err))
 	}
 	o.workDir = dir
 	return os.Setenv("PWD", dir) // which workers inherit

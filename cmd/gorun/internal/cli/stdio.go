@@ -37,7 +37,7 @@ func (s *stdio) watch(logger *slog.Logger, interrupts chan<- os.Signal) {
 	for _, w := range []*spool.Writer{s.out, s.err} {
 		w.Broken(func(err error) {
 			if !errors.Is(err, syscall.EPIPE) {
-				logger.Warn(fmt.Sprintf("the workers' output is lost: cannot write to %s: %v", w.Name(), cause(err)))
+				logger.Warn(fmt.Sprintf("the workers' output is lost: cannot write to %s: %v", w.Name(), agent.Bare(err)))
 				return
 			}
 			once.Do(func() {
@@ -134,7 +134,7 @@ type outputError struct {
 }
 
 func (e *outputError) Error() string {
-	return fmt.Sprintf("%s: %v: up to %d bytes were not written", e.name, cause(e.err), e.bytes)
+	return fmt.Sprintf("%s: %v: up to %d bytes were not written", e.name, agent.Bare(e.err), e.bytes)
 }
 
 func (e *outputError) Unwrap() error { return e.err }
@@ -143,11 +143,3 @@ func (e *outputError) Unwrap() error { return e.err }
 type reportedError struct{ error }
 
 func (e *reportedError) Unwrap() error { return e.error }
-
-// cause returns an error without its operation and file.
-func cause(err error) error {
-	if failed, ok := errors.AsType[*os.PathError](err); ok {
-		return failed.Err
-	}
-	return err
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/systemd"
 	"github.com/gorun/gorun/env"
 )
@@ -41,12 +42,12 @@ func setEnv(o *flags, text string) error {
 func setEnvFile(o *flags, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
-		return errors.New(cause(err).Error())
+		return errors.New(agent.Bare(err).Error())
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(file, maxEnvFile+1))
 	if err != nil {
-		return errors.New(cause(err).Error())
+		return errors.New(agent.Bare(err).Error())
 	}
 	variables, err := parseEnvFile(text, o.host.lookup)
 	o.variables = append(o.variables, variables...)

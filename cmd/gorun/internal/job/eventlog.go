@@ -39,10 +39,10 @@ func (p *Plan) eventLog(s *Session) (*eventLog, error) {
 		return nil, wrong(errors.New("nobody reads this pipe: start its reader first"))
 	}
 	if err != nil {
-		return nil, wrong(cause(err))
+		return nil, wrong(agent.Bare(err))
 	}
 	failed := func(err error) {
-		s.Logger.Warn("the event log is not complete", "file", p.EventLog, "error", cause(err))
+		s.Logger.Warn("the event log is not complete", "file", p.EventLog, "error", agent.Bare(err))
 	}
 	to := s.Spool.Open(spool.File{Open: func() (io.WriteCloser, error) { return file, nil }, Failed: failed, Unclosed: failed})
 	return &eventLog{to: to, source: to.Source(nil)}, nil
@@ -80,12 +80,4 @@ func (l *eventLog) end(err error, exitCode func(error) int) {
 func (l *eventLog) write(e status.Entry) {
 	line, _ := json.Marshal(e)       // of texts, numbers and times of this century: cannot fail
 	l.source.Put(append(line, '\n')) // a file that fails has said so
-}
-
-// cause returns an error without its operation and file.
-func cause(err error) error {
-	if failed, ok := errors.AsType[*os.PathError](err); ok {
-		return failed.Err
-	}
-	return err
 }

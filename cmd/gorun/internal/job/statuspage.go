@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
 	"github.com/gorun/gorun/env/auth"
@@ -68,7 +69,7 @@ func (p *Plan) statusPage(server *control.Server, written *launcher.Recent, etcd
 		if call, ok := errors.AsType[*os.SyscallError](err); ok {
 			err = call.Err
 		}
-		return nil, wrong("the status page cannot listen there: %w", cause(err))
+		return nil, wrong("the status page cannot listen there: %w", agent.Bare(err))
 	}
 	token, file, err := auth.StatusPageToken()
 	addr, _ := netip.ParseAddrPort(l.Addr().String()) // package net has made it

@@ -1,10 +1,11 @@
 package scratch
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+
+	"github.com/gorun/gorun/agent"
 )
 
 // ChooseTempDir sets $TMPDIR of this process to the first directory of tempDirs that can be used, if the one that Go
@@ -42,8 +43,5 @@ func tryTempDir(dir string) error {
 	if err == nil {
 		err = os.Remove(made)
 	}
-	if failed, ok := errors.AsType[*os.PathError](err); ok {
-		return failed.Err
-	}
-	return err
+	return agent.Bare(err)
 }
