@@ -13,76 +13,56 @@ import (
 
 // start starts the agents of nodes, for the first time or again.
 func start(nodes ...int) step {
-	return step{"starting " + numbered("node", nodes), func(_ context.Context, d *drill) error {
-		for _, n := range nodes {
-			if err := d.startAgent(n); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
+	return act("starting "+numbered("node", nodes), func(d *drill) error { return each(nodes, d.startAgent) })
 }
 
 // startEtcd starts members of etcd, for the first time or again.
 func startEtcd(members ...int) step {
-	return step{"starting " + membersNamed(members), func(_ context.Context, d *drill) error {
-		for _, m := range members {
-			if err := d.startEtcd(m); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
+	return act("starting "+membersNamed(members), func(d *drill) error { return each(members, d.startEtcd) })
 }
 
 // startEmptyEtcd starts a member of etcd again, without its data.
 func startEmptyEtcd(member int) step {
-	return step{"etcd loses its data", func(_ context.Context, d *drill) error {
+	return act("etcd loses its data", func(d *drill) error {
 		if err := os.RemoveAll(d.dataDir(member)); err != nil {
 			return err
 		}
 		return d.startEtcd(member)
-	}}
+	})
 }
 
 func signalAgent(sig syscall.Signal, node int) step {
-	return step{fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(_ context.Context, d *drill) error {
-		return d.signal(d.agents[node], sig)
-	}}
+	return act(fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(d *drill) error { return d.signal(d.agents[node], sig) })
 }
 
 func signalEtcd(sig syscall.Signal, members ...int) step {
-	what := fmt.Sprintf("%s to %s", unix.SignalName(sig), membersNamed(members))
-	return step{what, func(_ context.Context, d *drill) (err error) {
-		for _, m := range members {
-			err = errors.Join(err, d.signal(d.etcds[m], sig))
-		}
-		return err
-	}}
+	return act(fmt.Sprintf("%s to %s", unix.SignalName(sig), membersNamed(members)), func(d *drill) error {
+		return each(members, func(m int) error { return d.signal(d.etcds[m], sig) })
+	})
 }
 
 // cut cuts a host off.
 func cut(host int) step {
-	return step{hostNamed(host) + " is cut off", func(_ context.Context, d *drill) error {
+	return act(hostNamed(host)+" is cut off", func(d *drill) error {
 		d.mark(host, CutOff)
 		return d.network.Cut(host)
-	}}
+	})
 }
 
 // cutInbound cuts off what others send to a host.
 func cutInbound(host int) step {
-	return step{"what is sent to " + hostNamed(host) + " is lost", func(_ context.Context, d *drill) error {
+	return act("what is sent to "+hostNamed(host)+" is lost", func(d *drill) error {
 		d.mark(host, CutOff)
 		return d.network.CutInbound(host)
-	}}
+	})
 }
 
 // heal undoes cut and cutInbound.
 func heal(host int) step {
-	return step{hostNamed(host) + " is back", func(_ context.Context, d *drill) error {
+	return act(hostNamed(host)+" is back", func(d *drill) error {
 		d.mark(host, Running)
 		return errors.Join(d.network.HealInbound(host), d.network.Heal(host))
-	}}
+	})
 }
 
 // How long a slow etcd runs each time, and how long it stands still.
@@ -94,7 +74,7 @@ const (
 // slowEtcd suspends a member of etcd over and over, until steadyEtcd.
 func slowEtcd(member int) step {
 	what := fmt.Sprintf("member %d of etcd runs for %v, stands still for %v, and so on", member, slowRun, slowPause)
-	return step{what, func(_ context.Context, d *drill) error {
+	return act(what, func(d *drill) error {
 		ctx, cancel := context.WithCancel(d.life)
 		process := d.etcds[member].cmd.Process
 		d.steady = cancel
@@ -107,7 +87,7 @@ func slowEtcd(member int) step {
 			}
 		})
 		return nil
-	}}
+	})
 }
 
 // wait waits until ctx ends, or for a while.
@@ -119,10 +99,10 @@ func wait(ctx context.Context, d time.Duration) {
 }
 
 func steadyEtcd() step {
-	return step{"etcd is no longer slow", func(_ context.Context, d *drill) error {
+	return act("etcd is no longer slow", func(d *drill) error {
 		d.steady()
 		return nil
-	}}
+	})
 }
 
 // pause lets time pass.

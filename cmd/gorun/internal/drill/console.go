@@ -57,9 +57,9 @@ func consoleFull(node int) step {
 
 // readConsole starts to read the console of a node.
 func readConsole(node int) step {
-	return step{fmt.Sprintf("the console of node %d is read", node), func(_ context.Context, d *drill) error {
+	return act(fmt.Sprintf("the console of node %d is read", node), func(d *drill) error {
 		c := d.agents[node].console
 		d.others.Go(func() { _, _ = io.Copy(io.Discard, c.reader) }) // until the agent and all of its workers have ended
 		return c.writer.Close()
-	}}
+	})
 }

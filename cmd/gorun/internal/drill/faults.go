@@ -38,7 +38,7 @@ func firstAndLast(w *world) []*worker {
 
 // kills returns a step that injects a fault because of which some workers end by SIGKILL, sooner or later. It calls do for each of them.
 func kills(what string, choose choice, f fault, do func(*drill, *worker) error) step {
-	return step{what, func(_ context.Context, d *drill) error {
+	return act(what, func(d *drill) error {
 		list := choose(&d.world)
 		if len(list) == 0 {
 			return errors.New("no worker is left there")
@@ -51,7 +51,7 @@ func kills(what string, choose choice, f fault, do func(*drill, *worker) error) 
 			err = errors.Join(err, do(d, k))
 		}
 		return err
-	}}
+	})
 }
 
 // faultOfWorker sends a signal to the last worker of a node.

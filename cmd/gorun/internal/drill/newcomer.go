@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,9 +13,7 @@ const flappingCall = time.Second
 
 // newcomerWithRank starts one more agent, which asks for the rank of another.
 func newcomerWithRank(rank int) step {
-	return step{fmt.Sprintf("a second node %d joins", rank), func(_ context.Context, d *drill) error {
-		return d.startNewcomer(rank, d.options.Gorun)
-	}}
+	return act(fmt.Sprintf("a second node %d joins", rank), func(d *drill) error { return d.startNewcomer(rank, d.options.Gorun) })
 }
 
 // newcomerFails waits until the newcomer has ended with an exit code, while all others compute.
@@ -31,17 +28,17 @@ func newcomerFails(code int) step {
 
 // brokenNewcomer starts one more agent, which cannot start its workers, since its program cannot be executed.
 func brokenNewcomer() step {
-	return step{"a newcomer's program cannot be executed", func(_ context.Context, d *drill) error {
+	return act("a newcomer's program cannot be executed", func(d *drill) error {
 		program := filepath.Join(d.dir, "broken")
 		if err := os.WriteFile(program, []byte("\x7fELF, and no more"), 0o700); err != nil {
 			return err
 		}
 		return d.startNewcomer(d.options.Nodes-1, program)
-	}}
+	})
 }
 
 func stopNewcomer() step {
-	return step{"it gets SIGTERM", func(_ context.Context, d *drill) error { return d.signal(d.newcomer, syscall.SIGTERM) }}
+	return act("it gets SIGTERM", func(d *drill) error { return d.signal(d.newcomer, syscall.SIGTERM) })
 }
 
 func (s *testbed) startNewcomer(node int, program string) error {
@@ -53,7 +50,5 @@ func (s *testbed) startNewcomer(node int, program string) error {
 }
 
 func newcomerEnds() step {
-	return step{"it ends", func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool { return d.newcomer.ended })
-	}}
+	return until("it ends", func(d *drill) bool { return d.newcomer.ended })
 }

@@ -22,7 +22,7 @@ type process struct {
 	mayEnd    bool     // the drill has ended it, or it is to end by itself
 	asked     bool     // to end: it got SIGTERM
 	failure   string   // the last line in which it has said why it fails; empty: it has not
-	track     *track
+	track     *Track
 	ended     bool
 }
 
@@ -118,7 +118,7 @@ func (s *testbed) end(at time.Time, p *process) {
 }
 
 // trackOf is the track of a host in the timeline.
-func (s *testbed) trackOf(host int) *track {
+func (s *testbed) trackOf(host int) *Track {
 	if host < 0 {
 		return s.seen.timeline.find(Track{Name: fmt.Sprint("etcd ", etcdHost(host))})
 	}

@@ -85,12 +85,12 @@ func chooseFault(r *rand.Rand, nodes, members int) randomFault {
 const restarted = ", which is started again"
 
 func killWorker(node int, sig syscall.Signal) step {
-	return step{fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node), func(_ context.Context, d *drill) error {
+	return act(fmt.Sprintf("%s to a worker of node %d", unix.SignalName(sig), node), func(d *drill) error {
 		if list := d.live(node); len(list) > 0 { // another fault may have been faster
 			_ = list[0].process.Signal(sig) // it may have ended
 		}
 		return nil
-	}}
+	})
 }
 
 func restartAgent(node int, sig syscall.Signal) randomFault {

@@ -12,6 +12,26 @@ type step struct {
 	do   func(context.Context, *drill) error
 }
 
+// act returns a step that does not wait.
+func act(what string, do func(*drill) error) step {
+	return step{what, func(_ context.Context, d *drill) error { return do(d) }}
+}
+
+// until returns a step that waits for something.
+func until(what string, is func(*drill) bool) step {
+	return step{what, func(ctx context.Context, d *drill) error { return d.await(ctx, func() bool { return is(d) }) }}
+}
+
+// each calls do for each number, until that fails.
+func each(numbers []int, do func(int) error) error {
+	for _, n := range numbers {
+		if err := do(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // named returns the same step in other words.
 func (s step) named(what string) step { return step{what, s.do} }
 

@@ -27,6 +27,8 @@ type Span struct {
 	Pid   int     `json:"pid"`
 	Round int     `json:"round,omitempty"` // of workers
 	Rank  *int    `json:"rank,omitempty"`  // of workers
+
+	from, to time.Time // while it is being recorded; to is zero while it lasts
 }
 
 // A State is what a process does.
@@ -44,27 +46,17 @@ const (
 )
 
 // A timeline is a Timeline that is being recorded.
-type timeline struct{ tracks []*track }
-
-type track struct {
-	Track
-	spans []span
-}
-
-type span struct {
-	Span
-	from, to time.Time // to is zero while it lasts
-}
+type timeline struct{ tracks []*Track }
 
 // workers returns the track of the workers of a node with a local rank.
-func (t *timeline) workers(node, local int) *track {
+func (t *timeline) workers(node, local int) *Track {
 	return t.find(Track{Node: &node, Local: &local})
 }
 
-func (t *timeline) find(want Track) *track {
-	i, found := slices.BinarySearchFunc(t.tracks, want, func(a *track, b Track) int { return compareTracks(a.Track, b) })
+func (t *timeline) find(want Track) *Track {
+	i, found := slices.BinarySearchFunc(t.tracks, want, func(a *Track, b Track) int { return compareTracks(*a, b) })
 	if !found {
-		t.tracks = slices.Insert(t.tracks, i, &track{Track: want})
+		t.tracks = slices.Insert(t.tracks, i, &want)
 	}
 	return t.tracks[i]
 }
@@ -82,9 +74,9 @@ func compareTracks(a, b Track) int {
 }
 
 // set begins a state, which ends the one before. No state means that the process has ended.
-func (t *track) set(at time.Time, s Span) {
-	if n := len(t.spans); n > 0 && t.spans[n-1].to.IsZero() {
-		last := &t.spans[n-1]
+func (t *Track) set(at time.Time, s Span) {
+	if n := len(t.Spans); n > 0 && t.Spans[n-1].to.IsZero() {
+		last := &t.Spans[n-1]
 		switch {
 		case s.State == "" && s.Pid != last.Pid: // another one has begun before this one was known to have ended
 			return
@@ -94,14 +86,15 @@ func (t *track) set(at time.Time, s Span) {
 		last.to = at
 	}
 	if s.State != "" {
-		t.spans = append(t.spans, span{Span: s, from: at})
+		s.from = at
+		t.Spans = append(t.Spans, s)
 	}
 }
 
 // state returns the present state; empty: there is no process.
-func (t *track) state() State {
-	if n := len(t.spans); n > 0 && t.spans[n-1].to.IsZero() {
-		return t.spans[n-1].State
+func (t *Track) state() State {
+	if n := len(t.Spans); n > 0 && t.Spans[n-1].to.IsZero() {
+		return t.Spans[n-1].State
 	}
 	return ""
 }
@@ -109,21 +102,20 @@ func (t *track) state() State {
 // since returns what has been recorded until the end, with times since an origin.
 func (t *timeline) since(origin, end time.Time) Timeline {
 	out := Timeline{Tracks: []Track{}}
-	for _, track := range t.tracks {
-		r := track.Track
-		r.Spans = []Span{}
-		for _, s := range track.spans {
+	for _, recorded := range t.tracks {
+		track := *recorded
+		track.Spans = []Span{}
+		for _, s := range recorded.Spans {
 			if s.from.After(end) {
 				break
 			}
-			to := s.to
-			if to.IsZero() || to.After(end) {
-				to = end
+			if s.to.IsZero() || s.to.After(end) {
+				s.to = end
 			}
-			s.From, s.To = milliseconds(s.from.Sub(origin)), milliseconds(to.Sub(origin))
-			r.Spans = append(r.Spans, s.Span)
+			s.From, s.To = milliseconds(s.from.Sub(origin)), milliseconds(s.to.Sub(origin))
+			track.Spans = append(track.Spans, s)
 		}
-		out.Tracks = append(out.Tracks, r)
+		out.Tracks = append(out.Tracks, track)
 	}
 	return out
 }

@@ -21,30 +21,24 @@ func together(nodes []int) step {
 
 // serving waits until all members of etcd serve.
 func serving() step {
-	return step{"etcd serves", func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool {
-			for _, p := range d.etcds {
-				if !p.announced {
-					return false
-				}
+	return until("etcd serves", func(d *drill) bool {
+		for _, p := range d.etcds {
+			if !p.announced {
+				return false
 			}
-			return true
-		})
-	}}
+		}
+		return true
+	})
 }
 
 // agentGone waits until the agent of a node has ended, and its workers too.
 func agentGone(node int) step {
-	return step{fmt.Sprintf("node %d has ended", node), func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool { return d.agents[node].ended && len(d.live(node)) == 0 })
-	}}
+	return until(fmt.Sprintf("node %d has ended", node), func(d *drill) bool { return d.agents[node].ended && len(d.live(node)) == 0 })
 }
 
 // memberGone waits until a member of etcd has ended.
 func memberGone(member int) step {
-	return step{membersNamed([]int{member}) + " has ended", func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool { return d.etcds[member].ended })
-	}}
+	return until(membersNamed([]int{member})+" has ended", func(d *drill) bool { return d.etcds[member].ended })
 }
 
 // again does what together does, in a round after the fault. The measured time ends then.
@@ -68,9 +62,7 @@ func computeOn() step {
 
 // noWorkers waits until a node has no workers.
 func noWorkers(node int) step {
-	return step{fmt.Sprintf("node %d has no workers", node), func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool { return len(d.live(node)) == 0 })
-	}}
+	return until(fmt.Sprintf("node %d has no workers", node), func(d *drill) bool { return len(d.live(node)) == 0 })
 }
 
 // obeyed waits until a node's agent has ended because of a signal. Its exit code is 0 if no worker failed after losing
@@ -91,9 +83,7 @@ func obeyed(sig syscall.Signal, node int) step {
 
 // announced waits until the agent of a node has said that it hosts the rendezvous, or that it is a spare.
 func announced(what string, node int) step {
-	return step{fmt.Sprintf("node %d %s", node, what), func(ctx context.Context, d *drill) error {
-		return d.await(ctx, func() bool { return d.agents[node].announced })
-	}}
+	return until(fmt.Sprintf("node %d %s", node, what), func(d *drill) bool { return d.agents[node].announced })
 }
 
 // undisturbedUntil waits for something, while all compute and nothing happens to them.
