@@ -138,12 +138,8 @@ func Accept(conn net.Conn, token []byte, decide func(hello []byte) (reply []byte
 	if err := write(conn, append(answer, t.mac(labelAcceptor)...)); err != nil {
 		return nil, err
 	}
-	var proof [macSize]byte
-	if err := read(conn, proof[:]); err != nil {
+	if err := t.readProof(conn, labelDialer); err != nil {
 		return nil, err
-	}
-	if !hmac.Equal(proof[:], t.mac(labelDialer)) {
-		return nil, ErrWrongToken
 	}
 	reply, refusal := decide(t.hello)
 	if refusal == nil && len(reply) > MaxHello {
@@ -180,6 +176,17 @@ func (t *transcript) mac(label string, verdict ...byte) []byte {
 	return h.Sum(nil)
 }
 
+func (t *transcript) readProof(conn net.Conn, label string, verdict ...byte) error {
+	var proof [macSize]byte
+	if err := read(conn, proof[:]); err != nil {
+		return err
+	}
+	if !hmac.Equal(proof[:], t.mac(label, verdict...)) {
+		return ErrWrongToken
+	}
+	return nil
+}
+
 func (t *transcript) writeVerdict(conn net.Conn, reply []byte, refusal error) error {
 	verdict := []byte{statusWelcome}
 	if refusal != nil {
@@ -198,12 +205,8 @@ func (t *transcript) readVerdict(conn net.Conn) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var proof [macSize]byte
-	if err := read(conn, proof[:]); err != nil {
+	if err := t.readProof(conn, labelReply, appendField(status[:], reply)...); err != nil {
 		return nil, err
-	}
-	if !hmac.Equal(proof[:], t.mac(labelReply, appendField(status[:], reply)...)) {
-		return nil, ErrWrongToken
 	}
 	if status[0] != statusWelcome {
 		return nil, &RefusedError{Reason: Printable(string(reply))}

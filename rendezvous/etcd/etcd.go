@@ -31,12 +31,13 @@ func (Backend) Rendezvous(c rendezvous.Config) rendezvous.Rendezvous {
 
 // A lazyRendezvous is one over an etcd that has to be found first, or started.
 type lazyRendezvous struct {
+	*node.Rendezvous // that one; nil: not yet. What is for rounds alone comes after a Join, and goes there at once
+
 	config  rendezvous.Config
 	started time.Time
 
 	host  atomic.Pointer[host] // nil: another node hosts the etcd, or it has not started
 	opens sync.Mutex           // is held for as long as open and Close wait; it guards what follows
-	inner *node.Rendezvous     // nil: not yet
 	addr  string               // of this node
 	token io.Closer            // gives Config.Token to other nodes; nil: this node does not
 
@@ -75,7 +76,7 @@ func (m *lazyRendezvous) startOver(ctx context.Context, why error) {
 	m.opens.Lock()
 	defer m.opens.Unlock()
 	_ = m.shut(ctx, why) // nobody has joined by it
-	m.inner = nil
+	m.Rendezvous = nil
 }
 
 // isOfLastJob reports whether an error of join is that of an etcd of the last job. A Token is of one job, about which
@@ -95,37 +96,14 @@ func (m *lazyRendezvous) join(ctx context.Context, self rendezvous.Node) (*rende
 	return inner.Join(ctx, self)
 }
 
-// Restart is for rounds, so there has been a Join.
-func (m *lazyRendezvous) Restart(ctx context.Context, round *rendezvous.Round, why string) error {
-	return m.inner.Restart(ctx, round, why)
-}
-
-// Scale is for rounds, so there has been a Join.
-func (m *lazyRendezvous) Scale(ctx context.Context, least, most int) error {
-	return m.inner.Scale(ctx, least, most)
-}
-
-// Limits is for rounds, so there has been a Join.
-func (m *lazyRendezvous) Limits() (least, most int) { return m.inner.Limits() }
-
-// Drain is for rounds, so there has been a Join.
-func (m *lazyRendezvous) Drain(ctx context.Context, round *rendezvous.Round) error {
-	return m.inner.Drain(ctx, round)
-}
-
 // HostsAlone reports whether this node hosts the only etcd.
 func (m *lazyRendezvous) HostsAlone() bool {
 	return m.host.Load() != nil && len(m.config.Endpoints) == 1
 }
 
-// Report is for rounds, so there has been a Join.
-func (m *lazyRendezvous) Report(ctx context.Context, round *rendezvous.Round, failure *rendezvous.Failure) error {
-	return m.inner.Report(ctx, round, failure)
-}
-
 // Leave gives the others the exit code of this node: it is that of a job that cannot do without it.
 func (m *lazyRendezvous) Leave(ctx context.Context, round *rendezvous.Round, why error) error {
-	return m.inner.Leave(ctx, round, m.departure(why))
+	return m.Rendezvous.Leave(ctx, round, m.departure(why))
 }
 
 // Close leaves the job, and then, if it is here, ends the etcd, for which it waits until the other nodes have left.
@@ -143,8 +121,8 @@ func (m *lazyRendezvous) Close(ctx context.Context, why error) error {
 // shut ends what open has begun.
 func (m *lazyRendezvous) shut(ctx context.Context, why error) error {
 	var errs []error
-	if m.inner != nil {
-		errs = append(errs, m.inner.Close(ctx, m.departure(why)))
+	if m.Rendezvous != nil {
+		errs = append(errs, m.Rendezvous.Close(ctx, m.departure(why)))
 	}
 	if host := m.host.Swap(nil); host != nil {
 		errs = append(errs, host.close(ctx))
@@ -174,8 +152,8 @@ func (d departure) ExitCode() int { return d.code }
 func (m *lazyRendezvous) open(ctx context.Context) (*node.Rendezvous, string, error) {
 	m.opens.Lock()
 	defer m.opens.Unlock()
-	if m.inner != nil {
-		return m.inner, m.addr, nil
+	if m.Rendezvous != nil {
+		return m.Rendezvous, m.addr, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, m.config.JoinTimeout, fmt.Errorf("no rendezvous within %v", m.config.JoinTimeout))
 	defer cancel()
@@ -204,9 +182,9 @@ func (m *lazyRendezvous) open(ctx context.Context) (*node.Rendezvous, string, er
 			}
 		}
 		m.addr = address(ctx, c.Endpoints)
-		m.inner, err = m.connect(target)
+		m.Rendezvous, err = m.connect(target)
 		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return m.inner, m.addr, err
+			return m.Rendezvous, m.addr, err
 		}
 		c.Waiting(err.Error()) // it has lost its leader just now
 	}

@@ -3,7 +3,6 @@ package liveness
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"net"
 
 	"github.com/gorun/gorun/env/auth"
@@ -31,33 +30,17 @@ func (d *Detector) handOver(conn *admission.Conn) {
 
 // Dial connects to the process that answers to key at an address, as somebody who has something to say to it. All that is said is encrypted.
 func Dial(ctx context.Context, secret []byte, key, at string) (net.Conn, error) {
-	hello, err := json.Marshal(hello{To: key, Control: true})
-	if err != nil {
-		return nil, err
-	}
 	identity, err := auth.NewIdentity(secret, realm)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	conn, err := admission.Connect(ctx, network.Dial, "tcp", at)
+	var encrypted *tls.Conn
+	_, err = connectTo(ctx, network.Dial, secret, at, hello{To: key, Control: true}, func(ctx context.Context, conn net.Conn) error {
+		encrypted = tls.Client(conn, identity.ClientTLS())
+		return encrypted.HandshakeContext(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	_, err = auth.Dial(conn, secret, hello)
-	encrypted := tls.Client(conn, identity.ClientTLS())
-	if err == nil {
-		err = encrypted.HandshakeContext(ctx)
-	}
-	if !stop() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		_ = conn.Close() // err says it all
-		return nil, err
-	}
-	network.KeepAlive(conn, true)
 	return encrypted, nil
 }

@@ -179,20 +179,27 @@ func (d *Detector) within(ctx context.Context) (context.Context, context.CancelF
 }
 
 func (d *Detector) call(ctx context.Context, addr string, h hello) (net.Conn, error) {
+	return connectTo(ctx, d.config.Dial, *d.secret.Load(), addr, h, nil)
+}
+
+// connectTo connects to a process that knows the secret. more is part of that; it may be nil.
+func connectTo(ctx context.Context, dial admission.DialFunc, secret []byte, addr string, h hello, more func(context.Context, net.Conn) error) (net.Conn, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	conn, err := admission.Connect(ctx, d.config.Dial, "tcp", addr)
+	conn, err := admission.Connect(ctx, dial, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	_, err = auth.Dial(conn, *d.secret.Load(), text)
+	if _, err = auth.Dial(conn, secret, text); err == nil && more != nil {
+		err = more(ctx, conn)
+	}
 	if !stop() {
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		_ = conn.Close() // err says it all

@@ -115,16 +115,6 @@ func (o *options) forBench(c *bench.Config) ([]string, error) {
 	return []string{self, bench.WorkerCommand, string(config)}, nil
 }
 
-// benchWorkerCommand is the worker that gorun bench starts.
-func benchWorkerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: bench.WorkerCommand, Hidden: true, Short: "A worker of gorun bench", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return bench.Work(cmd.Context(), args[0], cmd.OutOrStdout())
-		},
-	}
-}
-
 // benchNames checks the names of operations. No names mean all operations.
 func benchNames(names []string) ([]string, error) {
 	all := bench.Operations()

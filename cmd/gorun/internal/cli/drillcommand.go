@@ -158,7 +158,7 @@ func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Sce
 	return scenarios, nil
 }
 
-// parsePolicies reads which policies of --on-failure to drill.
+// torchWorkers are in Python.
 const torchWorkers = "torch"
 
 func parseDrillWorker(text string) (string, error) {
@@ -183,6 +183,7 @@ func findTorch(ctx context.Context) (string, error) {
 	return python, nil
 }
 
+// parsePolicies reads which policies of --on-failure to drill.
 func parsePolicies(text string) ([]drill.Policy, error) {
 	switch {
 	case text == "both":
@@ -227,11 +228,6 @@ func parseSeed(text string) (uint64, error) {
 	return seed, nil
 }
 
-// drillReport is the document that --json prints.
-type drillReport struct {
-	Results []drill.Result `json:"results"`
-}
-
 // drill runs scenarios, and prints the results, even if not all scenarios could run. The error says how many did not hold.
 func (o *drillFlags) drill(ctx context.Context, scenarios []*drill.Scenario, out io.Writer, interrupts <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -266,10 +262,10 @@ func (o *drillFlags) drill(ctx context.Context, scenarios []*drill.Scenario, out
 
 // printDrills prints results as a table, or as JSON.
 func printDrills(out io.Writer, results []drill.Result, asJSON bool) error {
-	if !asJSON {
-		return drill.Table(out, results)
+	if asJSON {
+		return printJSON(out, map[string][]drill.Result{"results": results})
 	}
-	return printJSON(out, drillReport{results})
+	return drill.Table(out, results)
 }
 
 func drillNames() (names []string) {
@@ -292,24 +288,4 @@ func drillsOf(names []string) (list []*drill.Scenario, err error) {
 		list = drill.Scenarios
 	}
 	return list, nil
-}
-
-// drillWorkerCommand is the worker that gorun drill starts.
-func drillWorkerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: drill.WorkerCommand, Hidden: true, Short: "A worker of gorun drill", Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return drill.Work(cmd.Context(), args[0], args[1], args[2:])
-		},
-	}
-}
-
-// drillProgramCommand is what becomes a worker of the user's own program.
-func drillProgramCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: drill.ProgramCommand, Hidden: true, Short: "What becomes a worker of a program of your own in gorun drill", Args: cobra.MinimumNArgs(4), DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return drill.Become(args[0], args[1], args[2], args[3:])
-		},
-	}
 }

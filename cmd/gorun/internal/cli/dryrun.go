@@ -58,16 +58,7 @@ func dryRun(ctx context.Context, o *options, p *job.Plan, out io.Writer) error {
 	if p.Etcd != nil {
 		d.Supposing = fmt.Sprintf("%d nodes like this one meet, and this is number %d of them", round.Size, round.Self)
 	}
-	return printPlan(out, d, o.json)
-}
-
-// printPlan prints the plan of one node or of all hosts: as JSON, or as text for people.
-func printPlan(out io.Writer, p interface{ text() string }, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, p)
-	}
-	_, err := io.WriteString(out, p.text())
-	return err
+	return show(out, o.json, d, d.text)
 }
 
 func newDocument(c agent.Config, round *rendezvous.Round, environ []string) document {

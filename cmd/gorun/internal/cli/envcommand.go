@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/inventory"
@@ -17,11 +15,7 @@ func envCommand(here host) *cobra.Command {
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f := inventory.Find(cmd.Context(), here.root, here.lookup)
-			if !asJSON {
-				_, err := fmt.Fprint(cmd.OutOrStdout(), f.Text())
-				return err
-			}
-			return printJSON(cmd.OutOrStdout(), f)
+			return show(cmd.OutOrStdout(), asJSON, f, f.Text)
 		},
 	}
 	ownFlag(cmd, "json", "", "", "print JSON", setTo(&asJSON, parseSwitch))

@@ -43,11 +43,7 @@ func psCommand(here host, etcd Etcd) *cobra.Command {
 				job, _, err := askLaunched(cmd.Context(), here, etcd, r)
 				return job, err
 			})
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), status.Jobs(nodes))
-			}
-			_, err = io.WriteString(cmd.OutOrStdout(), jobs.List(nodes, time.Now()))
-			return err
+			return show(cmd.OutOrStdout(), asJSON, status.Jobs(nodes), func() string { return jobs.List(nodes, time.Now()) })
 		},
 	}
 	ownFlag(cmd, "json", "", "", "print JSON", setTo(&asJSON, parseSwitch))
@@ -73,11 +69,7 @@ func statusCommand(here host, etcd Etcd) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			return printJSON(cmd.OutOrStdout(), job)
-		}
-		_, err = io.WriteString(cmd.OutOrStdout(), jobs.Show(job, time.Now()))
-		return err
+		return show(cmd.OutOrStdout(), asJSON, job, func() string { return jobs.Show(job, time.Now()) })
 	}
 	cmd := newJobCommand(here, etcd, "status [flags] [JOB]", "Show the nodes, ranks and last events of a running job", "", run)
 	ownFlag(cmd, "watch", "w", "", "show it in the terminal, and again every second; q or ^C ends this", setTo(&watch, parseSwitch))

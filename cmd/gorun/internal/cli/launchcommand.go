@@ -69,7 +69,7 @@ func launchCommand(here host, stdout, stderr *os.File) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printPlan(cmd.OutOrStdout(), d, l.options.json)
+			return show(cmd.OutOrStdout(), l.options.json, d, d.text)
 		}
 		c, err := l.config()
 		if err != nil {

@@ -49,6 +49,15 @@ func printableLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// show prints a document as JSON, or as text for people.
+func show(to io.Writer, asJSON bool, document any, text func() string) error {
+	if asJSON {
+		return printJSON(to, document)
+	}
+	_, err := io.WriteString(to, text())
+	return err
+}
+
 // printJSON prints a document for programs, and for people who look at it.
 func printJSON(to io.Writer, document any) error {
 	e := json.NewEncoder(to)

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/cmd/gorun/internal/bench"
+	"github.com/gorun/gorun/cmd/gorun/internal/drill"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/remote"
 )
 
@@ -145,12 +147,31 @@ func withoutDashes(cmd *cobra.Command, command []string) []string {
 // addCommands adds the commands, which take the place of a program.
 func addCommands(cmd *cobra.Command, here host, start startFunc, stdout, stderr *os.File, etcd Etcd) {
 	cmd.AddCommand(
-		runCommand("run", here, start), launchCommand(here, stdout, stderr), agentCommand(), benchCommand(here, start), benchWorkerCommand(),
-		versionCommand(), envCommand(here), drillCommand(), drillWorkerCommand(), drillProgramCommand(),
+		runCommand("run", here, start), launchCommand(here, stdout, stderr), agentCommand(), benchCommand(here, start),
+		versionCommand(), envCommand(here), drillCommand(),
 		completionCommand(), printCommand("man", "Print the manual page in roff format", manual), etcdCommand(here, etcd),
 	)
 	cmd.AddCommand(jobCommands(here, etcd)...)
+	cmd.AddCommand(workerCommands()...)
 	cmd.SetHelpCommand(helpCommand(cmd))
+}
+
+// workerCommands are what gorun bench and gorun drill start.
+func workerCommands() []*cobra.Command {
+	hidden := func(name string, args int, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+		return &cobra.Command{
+			Use: name, Hidden: true, Short: "What gorun starts as a worker", Args: cobra.MinimumNArgs(args), DisableFlagParsing: true, RunE: run,
+		}
+	}
+	return []*cobra.Command{
+		hidden(bench.WorkerCommand, 1, func(cmd *cobra.Command, args []string) error {
+			return bench.Work(cmd.Context(), args[0], cmd.OutOrStdout())
+		}),
+		hidden(drill.WorkerCommand, 2, func(cmd *cobra.Command, args []string) error {
+			return drill.Work(cmd.Context(), args[0], args[1], args[2:])
+		}),
+		hidden(drill.ProgramCommand, 4, func(_ *cobra.Command, args []string) error { return drill.Become(args[0], args[1], args[2], args[3:]) }),
+	}
 }
 
 // helpCommand is gorun help, which prints the same as --help, and gorun help flags.

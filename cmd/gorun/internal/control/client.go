@@ -47,11 +47,7 @@ func HasEnded(err error) bool {
 
 // Status returns the agent's status. The error is a *status.VersionError if the agent is of another version.
 func (c *Client) Status(ctx context.Context) (*status.Node, error) {
-	body, err := c.ask(ctx, http.MethodGet, "/status")
-	if err != nil {
-		return nil, err
-	}
-	text, err := readAll(body)
+	text, err := c.text(ctx, http.MethodGet, "/status")
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +65,7 @@ func (c *Client) Command(ctx context.Context, command agent.Command) (*Reply, er
 	case command.Force:
 		path += "?force"
 	}
-	body, err := c.ask(ctx, http.MethodPost, path)
-	if err != nil {
-		return nil, err
-	}
-	text, err := readAll(body)
+	text, err := c.text(ctx, http.MethodPost, path)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +157,15 @@ func parseLine(text []byte) (line Line, err error) {
 	}
 	line.Text = agent.Printable(line.Text)
 	return line, nil
+}
+
+// text returns an answer that is a document.
+func (c *Client) text(ctx context.Context, method, path string) ([]byte, error) {
+	body, err := c.ask(ctx, method, path)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(body)
 }
 
 // ask returns the body of the answer.

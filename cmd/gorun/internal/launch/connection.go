@@ -107,16 +107,21 @@ func (c *connection) receive(onHello func(frame.Hello) bool, onFrame func(frame.
 		e.noise = string(noise.Noise)
 	}
 	c.stdin.Close()
+	c.awaitExit()
+	e.stderr = c.stderr.close()
+	_ = c.stdout.Close()
+	e.code = c.cmd.ProcessState.ExitCode()
+	return e
+}
+
+// awaitExit waits for the end of the remote shell, which it kills if that does not come.
+func (c *connection) awaitExit() {
 	select {
 	case <-c.exited:
 	case <-time.After(endTimeout):
 		c.kill()
 		<-c.exited
 	}
-	e.stderr = c.stderr.close()
-	_ = c.stdout.Close()
-	e.code = c.cmd.ProcessState.ExitCode()
-	return e
 }
 
 // A tail keeps the end of a stream.

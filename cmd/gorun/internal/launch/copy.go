@@ -116,12 +116,7 @@ func (s *session) copy(ctx context.Context) *Failure {
 	if u.misfit {
 		conn.kill()
 	}
-	select {
-	case <-conn.exited:
-	case <-time.After(endTimeout):
-		conn.kill()
-		<-conn.exited
-	}
+	conn.awaitExit()
 	if u.err != nil {
 		_ = conn.stdout.SetReadDeadline(time.Now().Add(restTimeout))
 		if _, err := awaitWords(r, "done"); errors.Is(err, errStalled) { // the host may have said so, and nobody has read it yet
