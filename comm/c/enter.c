@@ -82,11 +82,6 @@ int gorun_last_error(gorun_error *error)
 	return GORUN_SUCCESS;
 }
 
-#define ENTER(call) (may_enter() ? (call) : GORUN_ERR_FORKED)
-#define NEEDS(op, pointer) \
-	if ((pointer) == NULL) \
-		return refuse(op, #pointer " is NULL")
-
 const char *gorun_version(void) { return may_enter() ? goVersion() : ""; }
 
 int gorun_exit_code(void) { return forked ? 1 : goExitCode(); }

@@ -30,6 +30,7 @@ extern "C" {
 typedef uint64_t gorun_comm;
 typedef uint64_t gorun_work;
 typedef uint64_t gorun_store;
+typedef uint64_t gorun_state;
 
 #define GORUN_ANY_SOURCE (-1)
 #define GORUN_ANY_TAG (-1)
@@ -251,6 +252,39 @@ int gorun_store_get(gorun_store store, const char *key, double timeout, void *va
 int gorun_store_add(gorun_store store, const char *key, int64_t amount, int64_t *sum);
 int gorun_store_wait(gorun_store store, const char *const *keys, int n, double timeout);
 int gorun_store_delete(gorun_store store, const char *key, int *was_set);
+
+/* A state that outlives ranks: package elastic of Go, whose ranks can be in the same job. It has contents that are the same on all
+ * ranks, and parts, each of which belongs to one rank. A part has a name that no other one has; what is shared has the part name "".
+ *
+ * A commit is a copy of them. To make one, gorun_state_take makes room for each of them, you fill it in, and gorun_state_commit
+ * makes it the last commit. Then parts are sent to another rank; the next gorun_state_take, and gorun_state_wait, wait for that.
+ * gorun_state_sync brings the ranks of a new world to the newest commit of which all is there, and gorun_state_entries returns it. Before the
+ * first world, rank 0 takes what is shared, each rank takes its parts, and none commits: that becomes the first commit.
+ *
+ * Addresses are good until the next gorun_state_take, gorun_state_sync or gorun_state_free; those of names and nodes until the
+ * next call with this state. */
+typedef struct gorun_entry {
+	const char *name;
+	const void *node;   /* what you need to know besides the contents; {"value": V} or {"leaf": [type, shape]} as CBOR for Go */
+	size_t node_length;
+	void *memory;       /* the contents */
+	size_t size;        /* bytes of them */
+} gorun_entry;
+
+/* What has to be the same on all ranks. Fields are in order of their names. */
+typedef struct gorun_field {
+	const char *name;
+	const char *type;   /* such as "float32 × 10", or "a value" */
+	int is_array;
+} gorun_field;
+
+int gorun_state_create(const char *const *parts, int n, gorun_state *state); /* the parts of this rank */
+int gorun_state_free(gorun_state state);
+int gorun_state_take(gorun_state state, const char *part, gorun_entry *entries, int n); /* sets memory */
+int gorun_state_commit(gorun_state state);
+int gorun_state_wait(gorun_state state);
+int gorun_state_sync(gorun_state state, gorun_comm world, int run, const gorun_field *fields, int n); /* run: which one it is in the program */
+int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entries, int room, int *n, int *begun); /* begun: a world has */
 
 /* What goes on. The texts end with a zero byte; length is what they need, and room may be less. */
 int gorun_flight(char *json, size_t room, size_t *length); /* the flight recorders of all groups, one a line */

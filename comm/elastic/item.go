@@ -12,12 +12,14 @@ import (
 	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
-// An Item is a variable of a [State], with its name: see [Value] and [Slice].
+// An Item is a variable of a [State], with its name: see [Value], [Slice] and [Part].
 type Item struct {
 	name  string
-	typ   string        // what has to be the same on all ranks
+	typ   string        // what has to be the same on all ranks, unless it is a Part
 	value reflect.Value // a pointer to a Value; otherwise none
-	bytes []byte        // of a Slice
+	bytes []byte        // of a Slice, or a Part
+	node  sliceNode     // describes them
+	part  bool
 }
 
 // Value is an item for the variable that p points to. It may be anything that package comm's object functions carry: see
@@ -29,14 +31,20 @@ func Value[T any](name string, p *T) Item {
 // Slice is an item for the elements of s. Run writes to them in place, so their number does not change. Use a [Value] for a slice that grows,
 // since append may return other memory. s is not memory of [comm.Alloc]: Alloc takes a world, and there is none before Run.
 func Slice[T comm.Element](name string, s []T) Item {
-	return Item{name: name, typ: fmt.Sprintf("%s × %d", elementName(reflect.TypeFor[T]()), len(s)), bytes: reduce.Bytes(s)}
+	element := elementName(reflect.TypeFor[T]())
+	return Item{name: name, typ: fmt.Sprintf("%s × %d", element, len(s)), bytes: reduce.Bytes(s), node: sliceNode{Leaf: leaf{Element: element, Shape: []int{len(s)}}}}
 }
 
-// maxPackedSlice is the number of bytes from which a slice travels by itself.
-const maxPackedSlice = 64 << 10
+// Part is an item for elements that belong to this rank alone, such as its shard of a model. No other rank has a Part of the same name. After each
+// commit, its contents are sent to another rank, on another node if there is one. A rank that is started again gets them back from there, if its State
+// has a Part of this name and length. If both ranks are gone, Run returns an error on all that are left. A job with Parts keeps its number of ranks.
+func Part[T comm.Element](name string, s []T) Item {
+	i := Slice(name, s)
+	i.part = true
+	return i
+}
 
 func (i Item) isValue() bool { return i.value.IsValid() }
-func (i Item) isLarge() bool { return len(i.bytes) > maxPackedSlice }
 
 // String is the item in an error.
 func (i Item) String() string { return fmt.Sprintf("%q (%s)", i.name, i.typ) }

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	runtime.GOMAXPROCS(2 * maxSources) // also where there are fewer processors, a commit is to come from several ranks
+	runtime.GOMAXPROCS(8) // also where there are fewer processors, a commit is to come from several ranks
 	goleak.VerifyTestMain(testkit.OwnSettings(m))
 }
 

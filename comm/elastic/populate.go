@@ -8,28 +8,26 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// populate makes the kernel allocate the memory of all copies of some buffers, piece by piece, and changes nothing in them. A new process has
-// begun to do so before its world has formed, and then receives a commit in half the time. end stops that, and waits until it has stopped.
-func populate(copies ...[][]byte) (end func()) {
+// populate makes the kernel allocate the memory of some buffers, piece by piece, and changes nothing in them. A new process has begun to do so
+// before its world has formed, and then receives a commit in half the time. end stops that, and waits until it has stopped.
+func populate(buffers [][]byte) (end func()) {
 	var (
 		stop atomic.Bool
 		work sync.WaitGroup
 	)
-	work.Go(func() { populateUntil(&stop, copies) })
+	work.Go(func() { populateUntil(&stop, buffers) })
 	return func() {
 		stop.Store(true)
 		work.Wait()
 	}
 }
 
-// populateUntil populates copies, until stop is set.
-func populateUntil(stop *atomic.Bool, copies [][][]byte) {
-	for i, b := range copies[0] {
+// populateUntil populates buffers, until stop is set.
+func populateUntil(stop *atomic.Bool, buffers [][]byte) {
+	for _, b := range buffers {
 		for from := 0; from < len(b); from += populateStep {
-			for _, c := range copies {
-				if stop.Load() || segment.Populate(wholePages(c[i][from:min(from+populateStep, len(b))])) != nil {
-					return // whoever writes there first allocates the rest
-				}
+			if stop.Load() || segment.Populate(wholePages(b[from:min(from+populateStep, len(b))])) != nil {
+				return // whoever writes there first allocates the rest
 			}
 		}
 	}

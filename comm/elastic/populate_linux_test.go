@@ -14,7 +14,7 @@ const testPages, testPageSize = 8192, 4096
 func TestPopulate(t *testing.T) {
 	a, b := pages(t), pages(t)
 	a[5], b[len(b)-1] = 7, 8
-	populateUntil(new(atomic.Bool), [][][]byte{{a[1:]}, {b[:len(b)-1]}}) // not whole pages
+	populateUntil(new(atomic.Bool), [][]byte{a[1:], b[:len(b)-1]}) // not whole pages
 	if n := faultsOfWriting(t, a) + faultsOfWriting(t, b); n > testPages/10 {
 		t.Errorf("%d page faults of %d pages", n, 2*testPages)
 	}
@@ -28,7 +28,7 @@ func TestPopulateStops(t *testing.T) {
 	var stop atomic.Bool
 	stop.Store(true)
 	a := pages(t)
-	populateUntil(&stop, [][][]byte{{a}})
+	populateUntil(&stop, [][]byte{a})
 	if n := faultsOfWriting(t, a); n < testPages/2 {
 		t.Errorf("%d page faults of %d pages", n, testPages)
 	}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"sync/atomic"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/checkpoint"
 )
 
 // Run joins the world, sets the variables of state to the same contents on all ranks, and calls f. In the first world these are the contents
@@ -32,7 +31,7 @@ func Run(ctx context.Context, state *State, f func(ctx context.Context, world *c
 	r := runner{
 		init:   func(ctx context.Context) (*comm.Group, error) { return comm.Init(ctx, opts...) },
 		rejoin: comm.Rejoin,
-		round:  gorunRound,
+		round:  checkpoint.Round,
 		run:    int(runs.Add(1)),
 	}
 	return r.do(ctx, state, f)
@@ -40,12 +39,6 @@ func Run(ctx context.Context, state *State, f func(ctx context.Context, world *c
 
 // runs is how many times the program has called Run.
 var runs atomic.Int64
-
-// gorunRound is the round of gorun that this process is in, or 0 if it was not started by gorun.
-func gorunRound() uint64 {
-	round, _ := strconv.ParseUint(os.Getenv("GORUN_ROUND"), 10, 64) // comm.Init has checked it
-	return round
-}
 
 // A runner gets the worlds of Run.
 type runner struct {
@@ -61,11 +54,12 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 	case f == nil:
 		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("the function is nil")}
 	}
-	if err := s.begin(); err != nil {
+	populated, err := s.begin()
+	if err != nil {
 		return err
 	}
-	defer s.enter(idle, nil)
-	defer populate(largeSlices(s.items), s.commit.large)()
+	defer s.end()
+	defer populated()
 	world, err := r.init(ctx)
 	for {
 		if err == nil {
@@ -87,12 +81,15 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 
 // inWorld does everything that Run does in one world.
 func (r runner) inWorld(ctx context.Context, s *State, world *comm.Group, f func(ctx context.Context, world *comm.Group) error) error {
-	if err := s.sync(ctx, world, r.round(), layoutOf(r.run, s.items)); err != nil {
+	if err := s.sync(ctx, world, r.round(), r.run); err != nil {
 		return err
 	}
 	s.enter(working, world)
 	defer s.enter(syncing, nil)
 	if err := call(ctx, world, f); err != nil {
+		return err
+	}
+	if err := s.await(); err != nil { // it needs the world, which is closed when all have returned
 		return err
 	}
 	return awaitReturns(ctx, world)

@@ -30,6 +30,9 @@ func wantNoErrors(t *testing.T, errs []error) {
 	}
 }
 
+// longSlice is the bytes of a slice that takes several pages.
+const longSlice = 64 << 10
+
 // training is a program whose result every step depends on, on all ranks.
 type training struct {
 	Step  int
@@ -39,7 +42,7 @@ type training struct {
 }
 
 func newTraining(rank int) *training {
-	p := &training{Notes: map[string]int{}, small: make([]float32, 10), large: make([]int64, 3*maxPackedSlice/8)}
+	p := &training{Notes: map[string]int{}, small: make([]float32, 10), large: make([]int64, 3*longSlice/8)}
 	p.Notes["begun by"] = rank
 	p.large[0] = int64(rank)
 	return p

@@ -1,16 +1,20 @@
 package elastic
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/checkpoint"
 )
 
-// A State is a set of variables that have the same contents on all ranks, with a copy of them: the last commit. Its methods may be called
+// A State is a set of variables, with a copy of them: the last commit. Values and Slices have the same contents on all ranks, and Parts are this rank's alone. Its methods may be called
 // from several goroutines, but while one runs, no other goroutine may use the variables.
 type State struct {
 	items []Item
@@ -18,11 +22,7 @@ type State struct {
 	mu      sync.Mutex
 	phase   phase
 	world   *comm.Group // of the function of Run, while that runs
-	last    commitID    // of the last commit
-	commit  snapshot    // its contents
-	standby []byte      // memory for the packed part of the next commit
-
-	partial bool // as in holding
+	commits *checkpoint.Checkpoints
 }
 
 // A phase says who may change the variables of a State.
@@ -54,11 +54,39 @@ func NewState(items ...Item) (*State, error) {
 	}
 	items = slices.Clone(items)
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.name, b.name) })
-	return &State{items: items}, nil
+	s := &State{items: items}
+	return s, s.forget()
 }
 
-// Commit makes the present contents of the variables the last commit. All ranks call it at the same point of the program. It is local: it
-// waits for no other rank, and sends nothing.
+// forget forgets all commits.
+func (s *State) forget() (err error) {
+	s.commits, err = checkpoint.New(slices.Collect(maps.Keys(s.parts()))...)
+	return err
+}
+
+// shared are the items that all ranks have.
+func (s *State) shared() (items []Item) {
+	for _, i := range s.items {
+		if !i.part {
+			items = append(items, i)
+		}
+	}
+	return items
+}
+
+// parts are the items that only this rank has, by name.
+func (s *State) parts() map[string][]Item {
+	parts := make(map[string][]Item)
+	for _, i := range s.items {
+		if i.part {
+			parts[i.name] = []Item{i}
+		}
+	}
+	return parts
+}
+
+// Commit makes the present contents of the variables the last commit. All ranks call it at the same point of the program. Without Parts it is local: it
+// waits for no other rank, and sends nothing. With Parts, they are sent after Commit has returned, and the next Commit waits until they have arrived.
 //
 // Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not
 // completed. It fails as well after the function has returned. A [comm.ArgumentError] says that a value cannot be
@@ -76,10 +104,10 @@ func (s *State) Commit() error {
 	if err := s.checkWorks("elastic.Commit"); err != nil {
 		return err
 	}
-	if err := s.take(); err != nil {
+	if err := s.take(true); err != nil {
 		return err
 	}
-	s.last.number++
+	s.commits.Commit()
 	return nil
 }
 
@@ -90,7 +118,7 @@ func (s *State) Restore() error {
 	switch {
 	case s.phase == syncing:
 		return errors.New("elastic: Restore: the function of Run has returned")
-	case s.last == commitID{}:
+	case s.commits.Number() == 0:
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
 	}
 	if err := s.checkWorks("elastic.Restore"); err != nil {
@@ -112,57 +140,135 @@ func (s *State) checkWorks(op string) error {
 func (s *State) Commits() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last.number
+	return s.commits.Number()
 }
 
-// take copies the variables to the commit. If a value cannot be encoded, it changes nothing.
-func (s *State) take() error {
-	packed, err := pack(s.standby[:0], s.items)
-	if err != nil {
-		return err
+// take copies the variables for the next commit: the parts, and what is shared if that is wanted. If a value cannot be encoded, it changes nothing.
+func (s *State) take(shared bool) error {
+	taken := s.parts()
+	if shared {
+		taken[checkpoint.Shared] = s.shared()
 	}
-	s.commit.packed, s.standby = packed, s.commit.packed
-	s.commit.alloc(s.items)
-	copyAll(s.commit.large, largeSlices(s.items))
+	all := make(map[string][]checkpoint.Entry)
+	for name, items := range taken {
+		for _, i := range items {
+			e, err := i.entry()
+			if err != nil {
+				return err
+			}
+			all[name] = append(all[name], e)
+		}
+	}
+	for name, items := range taken {
+		entries, err := s.commits.Take(context.Background(), name, all[name])
+		if err != nil {
+			return fmt.Errorf("elastic: Commit: %w", err)
+		}
+		for n, i := range items {
+			copy(entries[n].Bytes, i.bytes)
+		}
+	}
 	return nil
 }
 
 // restore sets the variables to the commit. If a value cannot be decoded, it changes nothing.
 func (s *State) restore() error {
-	set, err := unpack(s.commit.packed, s.items)
-	if err != nil {
-		return err
+	type change struct {
+		Item
+		to    checkpoint.Entry
+		value reflect.Value
 	}
-	set()
-	copyAll(largeSlices(s.items), s.commit.large)
+	var changes []change
+	all := s.parts()
+	all[checkpoint.Shared] = s.shared()
+	for name, items := range all {
+		entries := s.commits.Entries(name)
+		if len(entries) != len(items) {
+			return &comm.ArgumentError{Op: "elastic.Restore", Err: fmt.Errorf("the commit has %d variables: want %d", len(entries), len(items))}
+		}
+		for n, i := range items {
+			value, err := i.decode(entries[n])
+			if err != nil {
+				return err
+			}
+			changes = append(changes, change{i, entries[n], value})
+		}
+	}
+	for _, c := range changes {
+		if copy(c.bytes, c.to.Bytes); c.isValue() {
+			c.Item.value.Elem().Set(c.value.Elem())
+		}
+	}
 	return nil
 }
 
-// begin begins a Run. There is no commit until the ranks have agreed on one.
-func (s *State) begin() error {
+// begin begins a Run. There is no commit until the ranks have agreed on one. It returns what populates the memory of the State, until that is called.
+func (s *State) begin() (populated func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != idle {
-		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("another Run has this State")}
+		return nil, &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("another Run has this State")}
 	}
-	packed, err := pack(nil, s.items)
-	if err == nil {
-		_, err = unpack(packed, s.items) // it is better to learn now what cannot be decoded than when a rank has died
+	if err := s.forget(); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return err
+	var own [][]byte
+	sizes := make(map[string][]int)
+	for _, i := range s.items { // it is better to learn now what cannot be decoded than when a rank has died
+		e, err := i.entry()
+		if err == nil {
+			_, err = i.decode(e)
+		}
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, i.bytes)
+		name := checkpoint.Shared
+		if i.part {
+			name = i.name
+		}
+		sizes[name] = append(sizes[name], len(i.bytes))
 	}
-	s.commit.packed = packed
-	s.commit.alloc(s.items)
-	s.phase, s.last, s.partial = syncing, commitID{}, false
-	return nil
+	var reserved [][]byte
+	for name, of := range sizes {
+		memory, err := s.commits.Reserve(name, of...)
+		if err != nil {
+			return nil, fmt.Errorf("elastic: %w", err)
+		}
+		reserved = append(reserved, memory)
+	}
+	s.phase = syncing
+	return populate(append(reserved, own...)), nil
 }
 
-// setLast makes the copy commit id, on which the ranks have agreed.
-func (s *State) setLast(id commitID) {
+// sync sets the variables to the newest commit of any rank of world, or to those of rank 0.
+func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, run int) error {
+	layout := checkpoint.Layout{Run: run}
+	for _, i := range s.shared() {
+		layout.Fields = append(layout.Fields, checkpoint.Field{Name: i.name, Type: i.typ, Slice: !i.isValue()})
+	}
+	if !s.commits.Begun() {
+		if err := s.take(world.Rank() == 0); err != nil {
+			return err
+		}
+	}
+	if err := s.commits.Sync(ctx, world, round, layout); err != nil {
+		return err
+	}
+	return s.restore()
+}
+
+// await waits until the parts of the last commit have arrived.
+func (s *State) await() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = id
+	return s.commits.Await(context.Background())
+}
+
+// end ends a Run, whose world is closed.
+func (s *State) end() {
+	_ = s.await()
+	s.enter(idle, nil)
 }
 
 // enter says who may change the variables from now on: the function of Run in world, or somebody else.

@@ -42,7 +42,7 @@ func TestCommitDuringAnOperation(t *testing.T) {
 					return errors.Join(errs, w.Wait(ctx))
 				}
 				return errors.Join(
-					during(comm.IAllReduce(world, vector, comm.Sum), "AllReduce #5"),
+					during(comm.IAllReduce(world, vector, comm.Sum), "AllReduce #4"),
 					during(comm.IRecv(part, vector[:10], 1, 1), "Recv #1 (tag 1)"),
 					s.Commit(), s.Restore(),
 				)

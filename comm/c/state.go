@@ -1,0 +1,138 @@
+package main
+
+// #include "call.h"
+import "C"
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/checkpoint"
+)
+
+// A state is what gorun_state is a handle of.
+type state struct {
+	mu     sync.Mutex
+	all    *checkpoint.Checkpoints
+	pinned runtime.Pinner // what C has addresses of
+}
+
+var states handles[*state]
+
+// withState calls f with the state that n is a handle of, and polls meanwhile.
+func withState(n C.gorun_state, f func(ctx context.Context, s *state) error) C.int {
+	s, ok := states.get(uint64(n))
+	if !ok {
+		return fail(states.missing(uint64(n), "State", "state", comm.ErrClosed))
+	}
+	return fail(polled(0, func(ctx context.Context) (err error) {
+		defer caught(&err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return f(ctx, s)
+	}))
+}
+
+//export goStateCreate
+func goStateCreate(parts **C.char, n C.int, to *C.gorun_state) C.int {
+	var names []string
+	for _, name := range unsafe.Slice(parts, max(n, 0)) {
+		names = append(names, C.GoString(name))
+	}
+	all, err := checkpoint.New(names...)
+	if err != nil {
+		return fail(&comm.ArgumentError{Op: "State", Err: err})
+	}
+	*to = C.gorun_state(states.add(&state{all: all}))
+	return C.GORUN_SUCCESS
+}
+
+//export goStateFree
+func goStateFree(n C.gorun_state) C.int {
+	s, ok := states.remove(uint64(n))
+	if !ok {
+		return fail(states.missing(uint64(n), "State", "state", comm.ErrClosed))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pinned.Unpin()
+	return C.GORUN_SUCCESS
+}
+
+//export goStateTake
+func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.int) C.int {
+	list := unsafe.Slice(entries, max(count, 0))
+	return withState(n, func(ctx context.Context, s *state) error {
+		var taken []checkpoint.Entry
+		for _, e := range list {
+			if !fits[byte](unsafe.Pointer(e.node), int(e.node_length)) || int64(e.size) < 0 {
+				return refuse("State", "%s is longer than there can be", C.GoString(e.name))
+			}
+			node := slice[byte](unsafe.Pointer(e.node), int(e.node_length))
+			taken = append(taken, checkpoint.Entry{Name: C.GoString(e.name), Node: node, Size: int(e.size)})
+		}
+		taken, err := s.all.Take(ctx, C.GoString(part), taken)
+		for i, e := range taken {
+			list[i].memory = unsafe.Pointer(unsafe.SliceData(e.Bytes))
+		}
+		return err
+	})
+}
+
+//export goStateCommit
+func goStateCommit(n C.gorun_state) C.int {
+	return withState(n, func(_ context.Context, s *state) error {
+		s.all.Commit()
+		return nil
+	})
+}
+
+//export goStateWait
+func goStateWait(n C.gorun_state) C.int {
+	return withState(n, func(ctx context.Context, s *state) error { return s.all.Await(ctx) })
+}
+
+//export goStateSync
+func goStateSync(n C.gorun_state, world C.gorun_comm, run C.int, fields *C.gorun_field, count C.int) C.int {
+	g, err := groupOf(world, "State")
+	if err != nil {
+		return fail(err)
+	}
+	layout := checkpoint.Layout{Run: int(run)}
+	for _, f := range unsafe.Slice(fields, max(count, 0)) {
+		layout.Fields = append(layout.Fields, checkpoint.Field{Name: C.GoString(f.name), Type: C.GoString(f._type), Slice: f.is_array != 0})
+	}
+	return withState(n, func(ctx context.Context, s *state) error { return s.all.Sync(ctx, g, checkpoint.Round(), layout) })
+}
+
+//export goStateEntries
+func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room C.int, count *C.int, begun *C.int) C.int {
+	list := unsafe.Slice(entries, max(room, 0))
+	return withState(n, func(_ context.Context, s *state) error {
+		got := s.all.Entries(C.GoString(part))
+		*count = C.int(len(got))
+		if begun != nil {
+			*begun = 0
+			if s.all.Begun() {
+				*begun = 1
+			}
+		}
+		s.pinned.Unpin()
+		for i, e := range got[:min(len(got), len(list))] {
+			name := append([]byte(e.Name), 0)
+			s.pinned.Pin(unsafe.SliceData(name))
+			if len(e.Node) > 0 {
+				s.pinned.Pin(unsafe.SliceData(e.Node))
+			}
+			list[i] = C.gorun_entry{
+				name: (*C.char)(unsafe.Pointer(unsafe.SliceData(name))),
+				node: unsafe.Pointer(unsafe.SliceData(e.Node)), node_length: C.size_t(len(e.Node)),
+				memory: unsafe.Pointer(unsafe.SliceData(e.Bytes)), size: C.size_t(e.Size),
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,78 @@
+package elastic
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/cborcodec"
+	"github.com/gorun/gorun/comm/internal/checkpoint"
+)
+
+// codec encodes values: equal ones as equal bytes.
+var codec comm.Codec = cborcodec.New()
+
+// maxValue is how many bytes a value may take.
+const maxValue = comm.DefaultObjectLimit
+
+// A valueNode is a value in a commit, and a sliceNode says what the bytes of a slice are. Ranks in Python have the same, and more kinds of nodes.
+type (
+	valueNode struct {
+		Value cbor.RawMessage `cbor:"value"`
+	}
+	sliceNode struct {
+		Leaf leaf `cbor:"leaf"`
+	}
+	leaf struct {
+		_       struct{} `cbor:",toarray"`
+		Element string
+		Shape   []int
+	}
+)
+
+// entry encodes an item, but for the bytes of a slice.
+func (i Item) entry() (checkpoint.Entry, error) {
+	e := checkpoint.Entry{Name: i.name, Size: len(i.bytes)}
+	var node any = i.node
+	if i.isValue() {
+		encoded, err := codec.Marshal(i.value.Interface())
+		if err == nil && len(encoded) > maxValue {
+			err = fmt.Errorf("it takes %d bytes: the limit is %d; use a Slice", len(encoded), maxValue)
+		}
+		if err != nil {
+			return e, &comm.ArgumentError{Op: "elastic.Commit", Err: fmt.Errorf("%v cannot be encoded: %w", i, err)}
+		}
+		node = valueNode{encoded}
+	}
+	var err error
+	e.Node, err = cbor.Marshal(node)
+	return e, err
+}
+
+// decode returns a new value of the item, as the entry has it. A slice has none.
+func (i Item) decode(e checkpoint.Entry) (value reflect.Value, err error) {
+	refuse := func(err error) error {
+		return &comm.ArgumentError{Op: "elastic.Restore", Err: fmt.Errorf("%v cannot be decoded: %w", i, err)}
+	}
+	if !i.isValue() {
+		if e.Size != len(i.bytes) {
+			return value, refuse(fmt.Errorf("it has %d bytes, and %d in the commit", len(i.bytes), e.Size))
+		}
+		return value, nil
+	}
+	var node valueNode
+	if err := codec.Unmarshal(e.Node, &node); err != nil {
+		return value, refuse(err)
+	}
+	if node.Value == nil {
+		return value, refuse(errors.New("it is a state of Python"))
+	}
+	value = reflect.New(i.value.Type().Elem()) // a codec may merge into a value that is there
+	if err := codec.Unmarshal(node.Value, value.Interface()); err != nil {
+		return value, refuse(err)
+	}
+	return value, nil
+}

@@ -1,0 +1,173 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// A report is what a rank says of its copies when a world begins. It travels as CBOR.
+type report struct {
+	Layout  uint64 // its checksum
+	Parts   []string
+	Copies  []held
+	Begun   bool   // it has been in a world that has begun
+	Streams int    // from how many sources it can receive at the same time
+	Node    string // ranks with other ones do not fail together
+}
+
+// held is a copy that a rank has. The zero ID is that of what its own variables had before the first commit.
+type held struct {
+	Name   string
+	ID     ID
+	Agreed uint64 // the last round that has begun with it
+}
+
+// An agreement says how the ranks of a world come to the same commit.
+type agreement struct {
+	round     uint64 // of the world
+	id        ID
+	initial   bool  // there is no commit yet: that of the first rank's variables, and of all parts, is the first one
+	holders   []int // ranks that have what is shared, in order: one at least
+	receivers []int // the other ranks, in order
+	streams   int   // from how many sources each receiver can receive at the same time
+
+	owners     map[string]int // the rank that each part belongs to
+	toOwners   []move         // parts of the commit that are sent at first
+	toPartners []move         // those that are sent after that
+	eachCommit []move         // those that are sent after each commit of this world
+}
+
+// A move takes a part from one rank to another.
+type move struct {
+	name     string
+	from, to int
+}
+
+// errNothingWhole says that a world has no state to begin with.
+var errNothingWhole = errors.New("elastic: all ranks that had the state have died")
+
+// agree decides on the newest commit of which some rank has what is shared, and some rank each part. If there is none, and no world has begun
+// yet, the first commit is what the variables have: of the first rank, and of the rank that a part belongs to.
+func agree(all []report, round uint64) (agreement, error) {
+	owners, err := ownersOf(all)
+	if err != nil {
+		return agreement{}, err
+	}
+	var missing error
+	for _, id := range commitsIn(all) {
+		a, err := agreeOn(all, owners, id)
+		if err == nil {
+			a.round = round
+			return a, nil
+		}
+		missing = cmp.Or(missing, err)
+	}
+	if slices.ContainsFunc(all, func(r report) bool { return r.Begun }) {
+		return agreement{}, cmp.Or(missing, errNothingWhole)
+	}
+	a, err := agreeOn(all, owners, ID{})
+	a.round, a.id, a.initial = round, ID{round, 1}, true
+	return a, err
+}
+
+// ownersOf returns the rank that each part belongs to.
+func ownersOf(all []report) (map[string]int, error) {
+	owners := make(map[string]int)
+	for rank, r := range all {
+		for _, name := range r.Parts {
+			if other, both := owners[name]; both {
+				return nil, argument("part %q is in the States of ranks %d and %d: a part belongs to one rank", name, other, rank)
+			}
+			owners[name] = rank
+		}
+	}
+	return owners, nil
+}
+
+// commitsIn returns the commits that ranks have copies of, the newest first. One with which a world has begun is newer than those of a rank that
+// was not in this world.
+func commitsIn(all []report) []ID {
+	rounds := make(map[ID]uint64)
+	for _, r := range all {
+		for _, h := range r.Copies {
+			if h.ID != (ID{}) {
+				rounds[h.ID] = max(rounds[h.ID], h.ID.Round, h.Agreed)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(rounds), func(a, b ID) int {
+		return cmp.Or(cmp.Compare(rounds[b], rounds[a]), cmp.Compare(b.Number, a.Number), b.compare(a))
+	})
+}
+
+// agreeOn returns how all ranks come to a commit. Its error says what nobody has of it, or nobody wants.
+func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
+	has := make(map[string][]int)
+	for rank, r := range all {
+		for _, h := range r.Copies {
+			if _, wanted := owners[h.Name]; h.ID == id && h.Name != Shared && !wanted {
+				return agreement{}, argument("part %q is in the State of no rank any more: rank %d has a copy of it", h.Name, rank)
+			}
+			if h.ID == id && (id != ID{} || h.Name == Shared || owners[h.Name] == rank) {
+				has[h.Name] = append(has[h.Name], rank)
+			}
+		}
+	}
+	a := agreement{id: id, owners: owners, holders: has[Shared]}
+	if len(a.holders) == 0 {
+		return a, errNothingWhole
+	}
+	if id == (ID{}) {
+		a.holders = a.holders[:1]
+	}
+	for rank, r := range all {
+		if !slices.Contains(a.holders, rank) {
+			a.receivers = append(a.receivers, rank)
+			if a.streams == 0 || r.Streams < a.streams {
+				a.streams = r.Streams
+			}
+		}
+	}
+	a.planParts(all, has)
+	for _, name := range a.parts() {
+		if len(has[name]) == 0 {
+			return a, argument("nobody has part %q of rank %d: the rank that had it and the one with its copy are gone, or there never was one", name, owners[name])
+		}
+	}
+	return a, nil
+}
+
+// planParts plans which parts are sent, in an order that is the same on all ranks.
+func (a *agreement) planParts(all []report, has map[string][]int) {
+	nodes := make([]string, len(all))
+	for rank, r := range all {
+		nodes[rank] = r.Node
+	}
+	partners := partnersOf(nodes)
+	for _, name := range a.parts() {
+		owner, holders := a.owners[name], has[name]
+		if len(holders) > 0 && !slices.Contains(holders, owner) {
+			a.toOwners = append(a.toOwners, move{name, holders[0], owner})
+		}
+		if to := partners[owner]; to != owner {
+			m := move{name, owner, to}
+			a.eachCommit = append(a.eachCommit, m)
+			if !slices.Contains(holders, to) {
+				a.toPartners = append(a.toPartners, m)
+			}
+		}
+	}
+}
+
+// parts are the names of all parts, in order.
+func (a *agreement) parts() []string { return slices.Sorted(maps.Keys(a.owners)) }
+
+// argument returns the error of a program that is wrong in itself.
+func argument(format string, args ...any) error {
+	return &comm.ArgumentError{Op: "elastic.Run", Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,206 @@
+// Package checkpoint keeps commits of a job's state in the memory of its ranks.
+//
+// A state has contents that are the same on all ranks, and parts, each of which belongs to one rank. A commit is a copy of both. The copy of a
+// part is sent to one more rank, its partner, on another node if there is one. When ranks have gone, Sync brings all ranks of the next world to
+// the newest commit of which everything is still there.
+//
+// A commit does not count until the partners have its parts, so until then ranks keep the commit before it as well. Where no rank has parts,
+// there is one copy.
+//
+// Checkpoints in the memory of other nodes are those of SCR (Moody et al., SC 2010, scheme "partner") and Gemini (Wang et al., SOSP 2023).
+//
+//   - checkpoint.go: the copies that a rank has, and how it makes them; version.go: one copy, and its memory
+//   - agree.go: with which commit a world begins, and who sends what to whom; partner.go: which rank is whose partner
+//   - layout.go: whether the states of the ranks fit together
+//   - sync.go: bringing a world to one commit; transfer.go: what all ranks get; exchange.go: parts, which one rank gets
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gorun/gorun/comm"
+)
+
+// An ID says which commit a copy is of. The zero ID is that of no commit.
+type ID struct {
+	Round  uint64 // of gorun in which it was made
+	Number uint64 // from 1
+}
+
+func (id ID) compare(other ID) int {
+	return cmp.Or(cmp.Compare(id.Round, other.Round), cmp.Compare(id.Number, other.Number))
+}
+
+// Shared is the name of what all ranks have. The other names are those of parts.
+const Shared = ""
+
+// Checkpoints are the copies that a rank has of its state, and of the parts whose partner it is. One goroutine at a time uses them.
+type Checkpoints struct {
+	parts  []string // of this rank, in order
+	chains map[string]*chain
+	last   ID   // of the last commit of this rank
+	begun  bool // a world has begun: the program has changed its variables since it made the State
+
+	round uint64      // of the world
+	twice bool        // some rank has parts, so all keep the commit before the last one
+	group *comm.Group // for parts, if there are any
+	moves []move      // of parts to partners, after each commit
+	after *exchange   // those of the last commit
+}
+
+// A chain is what a rank has of one name.
+type chain struct {
+	initial *version // before the first commit: what the first world begins with
+	newest  *version // of a commit
+	before  *version // of the commit before, if there is need for it
+	taken   *version // for the next commit
+	spare   *memory
+}
+
+// New returns Checkpoints of a rank that has these parts.
+func New(parts ...string) (*Checkpoints, error) {
+	parts = slices.Sorted(slices.Values(parts))
+	for i, name := range parts {
+		if name == Shared {
+			return nil, errors.New("a part has no name")
+		}
+		if i > 0 && parts[i-1] == name {
+			return nil, fmt.Errorf("two parts have the name %q", name)
+		}
+	}
+	return &Checkpoints{parts: parts, chains: make(map[string]*chain)}, nil
+}
+
+func (c *Checkpoints) chain(name string) *chain {
+	if c.chains[name] == nil {
+		c.chains[name] = new(chain)
+	}
+	return c.chains[name]
+}
+
+// Number returns the number of the last commit, or 0 if there is none.
+func (c *Checkpoints) Number() uint64 { return c.last.Number }
+
+// Begun reports whether a world has begun. Before that, Sync needs what has been taken and not committed: see [Checkpoints.Sync].
+func (c *Checkpoints) Begun() bool { return c.begun }
+
+// Await waits until the partners have the parts of the last commit. If it fails, so has the world.
+func (c *Checkpoints) Await(ctx context.Context) error {
+	if c.after == nil {
+		return nil
+	}
+	received, err := c.after.wait(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.after = nil
+	c.putAll(received)
+	if err != nil {
+		return err
+	}
+	for _, chain := range c.chains {
+		if chain.before != nil { // there is no need for it, as the last commit is whole
+			chain.spare, chain.before = chain.before.memory, nil
+		}
+	}
+	return nil
+}
+
+// Reserve returns the memory for a first commit whose entries have these sizes, so that it can be populated.
+func (c *Checkpoints) Reserve(name string, sizes ...int) ([]byte, error) {
+	total := 0
+	for _, size := range sizes {
+		total += aligned(size)
+	}
+	m, err := newMemory(total)
+	if err != nil {
+		return nil, err
+	}
+	c.chain(name).spare = m
+	return m.all, nil
+}
+
+// Take makes room for the next commit of what has this name, once the parts of the last one have arrived. The caller fills in the Bytes of the
+// entries that it gets. Where ranks keep one commit, that of this rank is lost now.
+func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([]Entry, error) {
+	if err := c.Await(ctx); err != nil {
+		return nil, err
+	}
+	manifest, err := encode(entries)
+	if err != nil {
+		return nil, err
+	}
+	chain := c.chain(name)
+	room := chain.spare
+	switch {
+	case chain.taken != nil:
+		room = chain.taken.memory
+	case room == nil && !c.twice && chain.newest != nil:
+		room, chain.newest = chain.newest.memory, nil
+	}
+	chain.spare, chain.taken = nil, nil
+	chain.taken, err = newVersion(manifest, room)
+	if err != nil {
+		return nil, err
+	}
+	return chain.taken.entries, nil
+}
+
+// Commit makes what has been taken the last commit. After that the parts are sent to the partners.
+func (c *Checkpoints) Commit() {
+	c.last = ID{c.round, c.last.Number + 1}
+	for _, chain := range c.chains {
+		if v := chain.taken; v != nil {
+			v.id, v.agreed = c.last, c.round
+			chain.put(v)
+			if chain.taken = nil; !c.twice {
+				chain.before = nil
+			}
+		}
+	}
+	if len(c.moves) > 0 {
+		c.after = c.exchange(context.Background(), c.moves, c.last)
+		c.after.start()
+	}
+}
+
+// put makes v the newest commit.
+func (c *chain) put(v *version) { c.before, c.newest = c.newest, v }
+
+func (c *Checkpoints) putAll(received map[string]*version) {
+	for name, v := range received {
+		c.chain(name).put(v)
+	}
+}
+
+// copies are those of commits.
+func (c *chain) copies() (list []*version) {
+	for _, v := range []*version{c.newest, c.before} {
+		if v != nil {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// find returns the copy of a commit, or nil.
+func (c *chain) find(id ID) *version {
+	for _, v := range c.copies() {
+		if v.id == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// Entries returns what the last commit has of a name, nil if there is no commit. The caller does not write to it.
+func (c *Checkpoints) Entries(name string) []Entry {
+	if v := c.chain(name).newest; v != nil {
+		return v.entries
+	}
+	return nil
+}
