@@ -284,7 +284,7 @@ int gorun_state_take(gorun_state state, const char *part, gorun_entry *entries, 
 int gorun_state_commit(gorun_state state);
 int gorun_state_wait(gorun_state state);
 int gorun_state_sync(gorun_state state, gorun_comm world, int run, const gorun_field *fields, int n); /* run: which one it is in the program */
-int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entries, int room, int *n, int *begun); /* begun: a world has */
+int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entries, int room, int *n);
 
 /* What goes on. The texts end with a zero byte; length is what they need, and room may be less. */
 int gorun_flight(char *json, size_t room, size_t *length); /* the flight recorders of all groups, one a line */

@@ -30,10 +30,10 @@ int gorun_state_sync(gorun_state state, gorun_comm world, int run, const gorun_f
 	return ENTER(goStateSync(state, world, run, (gorun_field *)fields, n));
 }
 
-int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entries, int room, int *n, int *begun)
+int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entries, int room, int *n)
 {
 	NEEDS("state_entries", part);
 	NEEDS("state_entries", n);
 	*n = 0;
-	return ENTER(goStateEntries(state, (char *)part, entries, entries ? room : 0, n, begun));
+	return ENTER(goStateEntries(state, (char *)part, entries, entries ? room : 0, n));
 }

@@ -109,17 +109,11 @@ func goStateSync(n C.gorun_state, world C.gorun_comm, run C.int, fields *C.gorun
 }
 
 //export goStateEntries
-func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room C.int, count *C.int, begun *C.int) C.int {
+func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room C.int, count *C.int) C.int {
 	list := unsafe.Slice(entries, max(room, 0))
 	return withState(n, func(_ context.Context, s *state) error {
 		got := s.all.Entries(C.GoString(part))
 		*count = C.int(len(got))
-		if begun != nil {
-			*begun = 0
-			if s.all.Begun() {
-				*begun = 1
-			}
-		}
 		s.pinned.Unpin()
 		for i, e := range got[:min(len(got), len(list))] {
 			name := append([]byte(e.Name), 0)

@@ -255,7 +255,11 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, run i
 	if err := s.commits.Sync(ctx, world, round, layout); err != nil {
 		return err
 	}
-	return s.restore()
+	err := s.restore()
+	if err != nil {
+		world.Abort(err)
+	}
+	return err
 }
 
 // await waits until the parts of the last commit have arrived.

@@ -45,6 +45,11 @@ func TestPrograms(t *testing.T) {
 		{"calls.py", "all of it", []int{2, 3}, nil},
 		{"parts.py", "all of it", []int{1, 3}, nil},
 		{"elastic.py", "all of it", []int{1, 3}, []string{"--on-failure=replace", "--max-restarts=4"}},
+		{"elastic_differ.py", "all of it", []int{2}, []string{"--env=CASE=names"}},
+		{"elastic_differ.py", "all of it", []int{2}, []string{"--env=CASE=shape"}},
+		{"elastic_differ.py", "all of it", []int{2}, []string{"--env=CASE=type"}},
+		{"elastic_differ.py", "all of it", []int{2}, []string{"--env=CASE=form"}},
+		{"elastic_differ.py", "all of it", []int{2}, []string{"--env=CASE=parts"}},
 		{"ops.py", "all of it", []int{1, 3}, []string{"--env=STORE=" + t.TempDir()}},
 		{"ops.py", "all of it", []int{2}, []string{"--env=STORE=" + t.TempDir(), "--env=TRANSPORT=tcp"}},
 	} {

@@ -65,7 +65,7 @@ func difference(ls []Layout, first, other int) string {
 }
 
 // compareLayouts returns an error unless the layouts of all ranks fit that of rank first. A rank that differs gets an ArgumentError: another
-// attempt of its program would differ as well. For the others, that rank has failed, and they wait for its end.
+// attempt of its program would differ as well. For the others, it has aborted the world.
 func compareLayouts(ctx context.Context, world *comm.Group, own Layout, all []report, first int) error {
 	if !slices.ContainsFunc(all, func(r report) bool { return r.Layout != all[first].Layout }) {
 		return nil
@@ -75,12 +75,8 @@ func compareLayouts(ctx context.Context, world *comm.Group, own Layout, all []re
 		return err
 	}
 	if text := difference(ls, first, world.Rank()); text != "" {
-		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New(text)}
+		world.Abort(errors.New(text))
+		return argument("%s", text)
 	}
-	for r := range ls {
-		if text := difference(ls, first, r); text != "" {
-			return &comm.PeerError{Rank: r, Op: "elastic.Run", Err: errors.New(text), Finder: world.Rank()}
-		}
-	}
-	return nil
+	return comm.Barrier(ctx, world)
 }

@@ -71,8 +71,9 @@ def _decode(b: bytes, at: int, deep: int) -> Tuple[Any, int]:
     major, n = b[at] >> 5, b[at] & 31
     at += 1
     if major == 7:
-        if n == 27:
-            return struct.unpack_from(">d", b, at)[0], at + 8
+        if n in (26, 27):
+            form = ">f" if n == 26 else ">d"
+            return struct.unpack_from(form, b, at)[0], at + struct.calcsize(form)
         return {20: False, 21: True, 22: None}[n] if n in (20, 21, 22) else _bad("a simple value", n), at
     if n in _forms:
         form = _forms[n]

@@ -1,13 +1,12 @@
-"""The copy of a state: a header, which says what there is, and the contents of its arrays and tensors."""
+"""How a variable is kept in a commit: a node, which is a plain object that says what there is, and the contents of arrays and tensors."""
 
 import collections
 import ctypes
 import sys
-import zlib
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from . import _cbor
-from ._buffers import SIZES, place
+from ._buffers import place
 from ._errors import ArgumentError
 
 _DICTS = {kind.__name__: kind for kind in (dict, collections.OrderedDict, collections.Counter)}
@@ -45,70 +44,71 @@ def same_kind(old: Any, new: Any) -> bool:
     return new is old or not any(is_kind(value) for value in (old, new) for is_kind in (_has_memory, _has_state))
 
 
-class Snapshot:
-    """A copy of variables. whole says that there is one; torn, that there was, and that a part of another has overwritten it."""
+class Variable(NamedTuple):
+    """A variable as it goes into a commit."""
 
-    def __init__(self) -> None:
-        self.header: Dict[str, Any] = {}
-        self.leaves: List[Any] = []
-        self.whole = self.torn = False
+    name: str
+    node: bytes  # a plain object, as CBOR
+    leaves: List[Any]  # arrays and tensors
+    size: int  # bytes of these, each at a multiple of _LINE
 
-    def take(self, variables: Dict[str, Any]) -> None:
-        """Copies variables. If one cannot be copied, the copy before stays."""
-        found: List[Any] = []
-        header = {name: _flatten(value, name, found) for name, value in variables.items()}
-        _cbor.encode(header)
-        leaves = self.leaves if [_describe(leaf) for leaf in self.leaves] == [_describe(leaf) for leaf in found] else [_like(leaf) for leaf in found]
-        self.whole, self.torn = False, True  # until all is copied
-        for leaf, source in zip(leaves, found):
-            _copy(leaf, source)
-        self.header, self.leaves = header, leaves
-        self.whole, self.torn = True, False
+    def copy_to(self, memory: int) -> None:
+        at = memory
+        for leaf in self.leaves:
+            _copy(_leaf(_describe(leaf) + [0], at), leaf)
+            at += _room(_size(leaf))
 
-    def restore(self, variables: Dict[str, Any]) -> Dict[str, Any]:
-        """Sets variables to the copy, in place, and returns the values of those that cannot be."""
-        return {name: _restore(self.header[name], value, name, self.leaves) for name, value in variables.items()}
 
-    def begin(self, header: Dict[str, Any]) -> None:
-        """Makes room for a copy that has this header."""
-        self.whole, self.torn = False, True
-        self.header, self.leaves = header, [_make(spec) for spec in _specs(header)]
+_LINE = 64
 
-    def end(self) -> None:
-        self.whole, self.torn = True, False
 
-    def checksums(self) -> Dict[str, int]:
-        """Returns a checksum of each variable."""
-        sums = {}
-        for name, node in self.header.items():
-            total = zlib.crc32(_cbor.encode(node))
-            for spec in _specs(node):
-                total = zlib.crc32(_bytes(self.leaves[spec[-1]]), total)
-            sums[name] = total
-        return sums
+def _room(size: int) -> int:
+    return -(-size // _LINE) * _LINE
 
-    def parts(self, n: int) -> List[List[Any]]:
-        """Divides the contents into n parts of about the same size, as pieces of memory."""
-        memory = [_bytes(leaf) for leaf in self.leaves]
-        total = sum(len(m) for m in memory)
-        parts: List[List[Any]] = [[] for _ in range(n)]
-        before = 0
-        for m in memory:
-            at = 0
-            while at < len(m):
-                part = min((before + at) * n // max(total, 1), n - 1)
-                end = min(len(m), -(-total * (part + 1) // n) - before) if part < n - 1 else len(m)
-                parts[part].append(m[at:end])
-                at = end
-            before += len(m)
-        return parts
+
+def flatten(name: str, value: Any) -> Variable:
+    """Raises an ArgumentError if a value cannot be kept."""
+    leaves: List[Any] = []
+    node = {"value": value} if _is_plain(value) else _flatten(value, name, leaves)
+    return Variable(name, _cbor.encode(node), leaves, sum(_room(_size(leaf)) for leaf in leaves))
+
+
+def layout(value: Any) -> Tuple[str, bool]:
+    """Returns the type of a variable, which has to be the same on all ranks, and whether it is an array. Go calls types by the same names."""
+    if not _has_memory(value):
+        return "a value", False
+    dtype, shape = _describe(value)[:2]
+    return " × ".join([dtype] + list(map(str, shape))), True
+
+
+def restore(name: str, value: Any, node: bytes, memory: int) -> Any:
+    """Returns the value that a commit has: the old one, set in place, where that can be, since the program may have other names for it."""
+    of = _cbor.decode(node)
+    (kind, what), = of.items()
+    if kind == "value" and isinstance(what, (list, dict)):
+        of = _flatten(what, name, [])
+        (kind, what), = of.items()
+    if _has_memory(value) and (kind != "leaf" or what[:2] != _describe(value)[:2]):
+        raise ArgumentError("%s has %s here, and %s there" % (name, _words(_describe(value)), _words(what) if kind == "leaf" else "a " + kind))
+    return _set(of, value, name, memory)
+
+
+def _is_plain(value: Any) -> bool:
+    """Reports whether CBOR has all of a value, so that Go can decode it."""
+    if type(value) is list:
+        return all(map(_is_plain, value))
+    if type(value) is dict:
+        return all(type(key) is str and _is_plain(item) for key, item in value.items())
+    return value is None or type(value) in (bool, float, str, bytes) or type(value) is int and value.bit_length() < 64
 
 
 def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
-    """Describes a value by plain objects, in which arrays and tensors are numbers of leaves."""
+    """Describes a value by plain objects. An array or a tensor is a leaf: its type and shape, what it is, and where its contents begin."""
     if _has_memory(value):
+        _check(value, path)
+        offset = sum(_room(_size(leaf)) for leaf in leaves)
         leaves.append(value)
-        return {"leaf": _describe(value) + [len(leaves) - 1]}
+        return {"leaf": _describe(value) + [offset]}
     if _is_scalar(value):
         import numpy
 
@@ -130,33 +130,25 @@ def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     )
 
 
-def _restore(node: Dict[str, Any], value: Any, path: str, leaves: List[Any]) -> Any:
-    """Returns the value of a variable: the old one, set in place, where that can be, since the program may have other names for it."""
-    (kind, what), = node.items()
-    if _has_memory(value) and (kind != "leaf" or what[:-1] != _describe(value)):
-        raise ArgumentError("%s has %s here, and %s there" % (path, _words(_describe(value)), _words(what) if kind == "leaf" else "a " + kind))
-    return _set(node, value, path, leaves)
-
-
-def _set(node: Dict[str, Any], value: Any, path: str, leaves: List[Any]) -> Any:
-    """Is _restore for what lists, tuples and dicts contain, too, where arrays of another shape replace the old ones."""
+def _set(node: Dict[str, Any], value: Any, path: str, memory: int) -> Any:
+    """Is restore for what lists, tuples and dicts contain, too, where arrays of another shape replace the old ones."""
     (kind, what), = node.items()
     if (kind == "state") != _has_state(value):
         here, there = ("a state", "a " + kind) if _has_state(value) else ("a " + type(value).__name__, "a state")
         raise ArgumentError("%s has %s here, and %s there" % (path, here, there))
     if kind == "state":
-        value.load_state_dict(_value(what, leaves))
-    elif kind == "leaf" and _has_memory(value) and what[:-1] == _describe(value):
-        _copy(value, leaves[what[-1]])
+        value.load_state_dict(_value(what, memory))
+    elif kind == "leaf" and _has_memory(value) and what[:2] == _describe(value)[:2]:
+        _copy(value, _leaf(what, memory))
     elif kind in _DICTS and isinstance(value, dict):
         items = [(_key(key), item) for key, item in what]
-        items = [(key, _set(item, value.get(key), "%s.%s" % (path, key), leaves)) for key, item in items]
+        items = [(key, _set(item, value.get(key), "%s.%s" % (path, key), memory)) for key, item in items]
         value.clear()
         for key, item in items:
             value[key] = item
     elif kind in ("list", "tuple") and isinstance(value, (list, tuple)):
         old = list(value) + [None] * (len(what) - len(value))
-        items = [_set(item, old[i], "%s.%d" % (path, i), leaves) for i, item in enumerate(what)]
+        items = [_set(item, old[i], "%s.%d" % (path, i), memory) for i, item in enumerate(what)]
         if kind == "tuple":
             named = getattr(value, "_fields", None) is not None and len(value) == len(items)
             return type(value)(*items) if named else tuple(items)
@@ -164,7 +156,7 @@ def _set(node: Dict[str, Any], value: Any, path: str, leaves: List[Any]) -> Any:
             return items
         value[:] = items
     else:
-        return _value(node, leaves)
+        return _value(node, memory)
     return value
 
 
@@ -172,58 +164,68 @@ def _key(key: Any) -> Any:
     return tuple(_key(part) for part in key) if isinstance(key, list) else key
 
 
-def _value(node: Dict[str, Any], leaves: List[Any]) -> Any:
+def _value(node: Dict[str, Any], memory: int) -> Any:
     (kind, what), = node.items()
     if kind == "leaf":
-        copy = _like(leaves[what[-1]])
-        _copy(copy, leaves[what[-1]])
-        return copy
+        return _leaf(what, memory).copy() if what[2] == "numpy" else _leaf(what, memory).clone()
     if kind in _DICTS:
-        return _DICTS[kind]({_key(key): _value(item, leaves) for key, item in what})
+        return _DICTS[kind]({_key(key): _value(item, memory) for key, item in what})
     if kind in ("list", "tuple"):
-        items = [_value(item, leaves) for item in what]
+        items = [_value(item, memory) for item in what]
         return tuple(items) if kind == "tuple" else items
     if kind == "scalar":
-        return _value(what, leaves)[()]
+        return _value(what, memory)[()]
     if kind == "int":
         return int(what)
-    return _value(what, leaves) if kind == "state" else what
-
-
-def _specs(node: Any) -> Iterator[Any]:
-    """Yields the descriptions of the leaves below a node, in their order."""
-    if isinstance(node, dict):
-        if list(node) == ["leaf"]:
-            yield node["leaf"]
-            return
-        node = list(node.values())
-    if isinstance(node, list):
-        for item in node:
-            yield from _specs(item)
+    return _value(what, memory) if kind == "state" else what
 
 
 def _describe(leaf: Any) -> List[Any]:
-    kind = "torch" if _is_tensor(leaf) else "numpy"
-    return [kind, str(leaf.dtype) if kind == "torch" else leaf.dtype.str, list(leaf.shape)]
+    if _is_tensor(leaf):
+        return [str(leaf.dtype).split(".")[1], list(leaf.shape), "torch"]
+    return [leaf.dtype.name, list(leaf.shape), "numpy"]
 
 
 def _words(spec: List[Any]) -> str:
-    return "%s %s" % (spec[1], spec[2])
+    return "%s %s" % (spec[0], spec[1])
 
 
-def _make(spec: List[Any]) -> Any:
-    kind, dtype, shape = spec[:3]
+def _size(leaf: Any) -> int:
+    return int(leaf.numel() * leaf.element_size() if _is_tensor(leaf) else leaf.nbytes)
+
+
+def _check(leaf: Any, path: str) -> None:
+    """Raises an ArgumentError if the contents of an array or a tensor cannot be kept."""
+    if not _is_tensor(leaf):
+        import numpy
+
+        place("elastic", path, numpy.empty(1, leaf.dtype), True)
+    elif str(leaf.layout) != "torch.strided" or leaf.is_quantized:
+        raise ArgumentError("gorun: elastic: %s is not a dense tensor: use to_dense() or dequantize()" % path)
+    else:
+        place("elastic", path, _torch().empty(1, dtype=leaf.dtype), True)
+
+
+def _leaf(spec: List[Any], memory: int) -> Any:
+    """Returns an array or a tensor whose elements are in a commit."""
+    dtype, shape, kind, offset = spec if len(spec) > 2 else spec + ["numpy", 0]  # Go's slices are alone
+    count = 1
+    for n in shape:
+        count *= n
     if kind == "torch":
         import torch
 
-        return torch.empty(shape, dtype=getattr(torch, dtype.split(".")[1]))
+        of = getattr(torch, dtype)
+        if not count:
+            return torch.empty(shape, dtype=of)
+        size = count * torch.empty(0, dtype=of).element_size()
+        return torch.frombuffer((ctypes.c_ubyte * size).from_address(memory + offset), dtype=of).reshape(shape)
     import numpy
 
-    return numpy.empty(shape, numpy.dtype(dtype))
-
-
-def _like(leaf: Any) -> Any:
-    return _make(_describe(leaf))
+    of = numpy.dtype(dtype)
+    if not count:
+        return numpy.empty(shape, of)
+    return numpy.frombuffer((ctypes.c_ubyte * (count * of.itemsize)).from_address(memory + offset), of).reshape(shape)
 
 
 def _copy(to: Any, source: Any) -> None:
@@ -232,12 +234,3 @@ def _copy(to: Any, source: Any) -> None:
             to.copy_(source)
     else:
         to[...] = source
-
-
-def _bytes(leaf: Any) -> memoryview:
-    """The memory of a leaf, which is contiguous."""
-    at = place("elastic", "a variable", leaf, True)
-    size = at.count * SIZES[at.type]
-    if not size:
-        return memoryview(b"")
-    return memoryview((ctypes.c_ubyte * size).from_address(at.address)).cast("B")

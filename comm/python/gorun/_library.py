@@ -69,6 +69,13 @@ _others = {
     "store_add": [c_uint64, c_char_p, Long, POINTER(c_int64)],
     "store_wait": [c_uint64, POINTER(c_char_p), c_int, c_double],
     "store_delete": [c_uint64, c_char_p, POINTER(c_int)],
+    "state_create": [POINTER(c_char_p), c_int, POINTER(c_uint64)],
+    "state_free": [c_uint64],
+    "state_take": [c_uint64, c_char_p, c_void_p, c_int],
+    "state_commit": [c_uint64],
+    "state_wait": [c_uint64],
+    "state_sync": [c_uint64, c_uint64, c_int, c_void_p, c_int],
+    "state_entries": [c_uint64, c_char_p, c_void_p, c_int, POINTER(c_int)],
     "flight": [c_char_p, c_size_t, POINTER(c_size_t)],
     "explain": [c_uint64, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)],
 }

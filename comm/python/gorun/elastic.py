@@ -10,55 +10,76 @@
 ...         state.commit()
 >>> gorun.elastic.run(train, state)
 
-The state has the same contents on all ranks. commit takes a copy of it in memory, and sends nothing. When a rank dies, run calls the
-function again on all ranks, those that live and the new one, in the next world: with the newest commit that any of them has, which the
-others receive from those that have it. So what is lost is the step that was under way.
+The state has the same contents on all ranks, but for its Parts. commit takes a copy of it in memory. When a rank dies, run calls the
+function again on all ranks, those that live and the new one, in the next world: with the newest commit, which new ranks receive
+from those that have it. So what is lost is the step that was under way. Package comm/elastic of Go says more.
 """
 
 import gc
-import os
+import itertools
 import sys
 import time
 import traceback
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 import gorun
 
-from ._elastic import Snapshot, same_kind
-from ._errors import AbortError, ArgumentError, Error, MismatchError, MissingRanksError, NoRejoinError, PeerError, RoundOverError
+from ._checkpoint import Copies
+from ._elastic import Variable, flatten, layout, restore, same_kind
+from ._errors import AbortError, ArgumentError, Error, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
 from ._work import _kept as _under_way
 
-__all__ = ["State", "run"]
+__all__ = ["Part", "State", "run"]
 
 T = TypeVar("T")
 _GONE = (PeerError, MissingRanksError, RoundOverError)  # a world fails with one of these if ranks have gone, or come
 _NOTICE = 5.0  # seconds after the failure of another library's call in which gorun learns why
-_SOURCES = 4  # ranks from which another receives at the same time
-_TAG = 1
+_SHARED = ""  # the name of what all ranks have, among those of Parts
+_runs = itertools.count(1)
+
+
+class Part:
+    """A variable of a State that belongs to one rank, such as its shard of a model. Its name is that of no other rank's Part.
+
+    After each commit its contents are sent to another rank, on another node if there is one. A rank that is started again gets
+    them from there, if its State has a Part of this name. A job with Parts keeps its number of ranks.
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        if not isinstance(name, str) or not name:
+            raise ArgumentError("gorun.elastic: a Part needs a name, such as Part('shard %d' % rank, shard)")
+        self.name, self.value = name, value
 
 
 class State:
-    """Variables that have the same contents on all ranks, with a copy of them: the last commit.
+    """Variables that have the same contents on all ranks, and Parts, which belong to one rank, with a copy of them: the last commit.
 
     A variable is anything with state_dict and load_state_dict, an array of numpy, a tensor of torch, or a plain value: None, bool, int,
     float, str, bytes, a scalar of numpy, and lists, tuples and dicts of all these. All that can be is set in place, so the program may have
     other names for it. Arrays and tensors that are variables keep their shape and type. Variables are attributes of the state.
+
+    A State of Go in the same job fits if it has the same names: a Slice is an array of one dimension, and a Value a plain value.
     """
 
     def __init__(self, **variables: Any) -> None:
         if not variables:
             raise ArgumentError("gorun.elastic: a State needs variables, such as State(model=model, step=0)")
-        names = sorted(variables)
-        for name in names:
+        parts: Dict[str, List[str]] = {_SHARED: []}  # the names of the variables in each
+        for name in sorted(variables):
+            value = variables[name]
             if name in ("commit", "restore", "world") or name.startswith("_"):
                 raise ArgumentError("gorun.elastic: %s cannot be the name of a variable" % name)
-        self.__dict__.update(  # _id: the round of the last commit, and its number, which tell which commit is newer
-            _variables={name: variables[name] for name in names}, _id=(0, 0), _commit=Snapshot(), _world=None
-        )
-        trial = Snapshot()  # it is better to learn now what cannot be kept than when a rank has died
-        trial.take(self._variables)
-        trial.parts(1)
+            of = value.name if isinstance(value, Part) else _SHARED
+            if of in parts and of != _SHARED:
+                raise ArgumentError("gorun.elastic: two Parts have the name %r" % of)
+            parts.setdefault(of, []).append(name)
+            if of != _SHARED:
+                variables[name] = value.value
+        self.__dict__.update(_variables=variables, _parts=parts, _world=None, _copies=None)
+        self._forget()
+        for name, value in variables.items():
+            flatten(name, value)  # it is better to learn now what cannot be kept than when a rank has died
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -82,86 +103,43 @@ class State:
         return world
 
     def commit(self) -> None:
-        """Makes the present contents of the variables the last commit. All ranks call it at the same point of the program."""
+        """Makes the present contents of the variables the last commit. All ranks call it at the same point of the program.
+
+        Without Parts it sends nothing. Parts are sent after it has returned, and the next commit waits until they have arrived.
+        """
         if self._world is not None:
             self._world.iprobe()  # raises what the world has failed with: then a step may be half done
         if _under_way:
             raise ArgumentError("gorun.elastic: commit: %d calls are under way: wait for their Work first" % len(_under_way))
-        self._commit.take(self._variables)
-        self.__dict__["_id"] = (self._id[0], self._id[1] + 1)
+        self._copies.commit(self._contents(*self._parts))
 
     def restore(self) -> None:
         """Sets the variables to the last commit."""
-        if not self._commit.whole:
-            raise ArgumentError("gorun.elastic: restore: there is no commit")
-        self._variables.update(self._commit.restore(self._variables))
+        for part, names in self._parts.items():
+            entries = self._copies.entries(part, len(names))
+            if entries is None:
+                raise ArgumentError("gorun.elastic: restore: there is no commit")
+            for name, (node, memory) in zip(names, entries):
+                self._variables[name] = restore(name, self._variables[name], node, memory)
 
-    def _sync(self, world: Group) -> None:
-        """Brings all ranks of a world to the newest commit of any of them."""
-        names = world.all_gather_object(list(self._variables))
-        for rank, others in enumerate(names):
-            if others != names[0]:
-                wrong = sorted(set(others) ^ set(names[0]))
-                raise ArgumentError("gorun.elastic: the States of ranks 0 and %d differ: only one of them has %s" % (rank, ", ".join(wrong)))
-        fresh = self._id == (0, 0)
-        if fresh and not self._commit.torn:
-            self._commit.take(self._variables)
-        have = world.all_gather_object([*self._id, self._commit.whole])
-        newest = max((h[:2] for h in have if h[2]), default=None)
-        if newest is None:
-            raise Error("gorun.elastic: all ranks that had the state have died while the others received it")
-        holders = [rank for rank, h in enumerate(have) if h[2] and h[:2] == newest]
-        if newest == [0, 0]:
-            holders = holders[:1]  # nobody has a commit: all begin with the variables of one rank
-        receivers = [rank for rank in range(world.size) if rank not in holders]
-        self._compare(world, holders)
-        if receivers:
-            self._transfer(world, holders, receivers)
-        self.__dict__["_id"] = (int(os.environ.get("GORUN_ROUND", "0")), max(newest[1], 1))
-        self._finish(world)
+    def _contents(self, *parts: str) -> Dict[str, List[Variable]]:
+        return {part: [flatten(name, self._variables[name]) for name in self._parts[part]] for part in parts}
 
-    def _compare(self, world: Group, holders: List[int]) -> None:
-        """Raises an error on all ranks if the commits of those that have the newest one differ."""
-        sums = world.all_gather_object(self._commit.checksums() if world.rank in holders and len(holders) > 1 else {})
-        for rank in holders[1:]:
-            for name, checksum in sums[rank].items():
-                if sums[holders[0]].get(name) != checksum:
-                    raise MismatchError(
-                        "gorun.elastic: %s differs between ranks %d and %d: a State has the same contents on all ranks when they commit"
-                        % (name, holders[0], rank)
-                    )
+    def _forget(self) -> None:
+        self.__dict__["_copies"] = Copies([part for part in self._parts if part != _SHARED])
+        self.__dict__["_begun"] = False
 
-    def _transfer(self, world: Group, holders: List[int], receivers: List[int]) -> None:
-        sources = holders[:_SOURCES]
-        if world.rank in receivers:
-            self._commit.begin(world.recv_object(sources[0], _TAG))
-        elif world.rank == sources[0]:
-            for rank in receivers:
-                world.send_object(self._commit.header, rank, _TAG)
-        works = []
-        if world.rank in receivers or world.rank in sources:
-            parts = self._commit.parts(len(sources))
-            for source, pieces in zip(sources, parts):
-                for piece in pieces:
-                    if world.rank in receivers:
-                        works.append(world.irecv(piece, source, _TAG))
-                    elif world.rank == source:
-                        works += [world.isend(piece, rank, _TAG) for rank in receivers]
-        for work in works:
-            work.wait()
-        if world.rank in receivers:
-            self._commit.end()
-
-    def _finish(self, world: Group) -> None:
-        """Sets the variables, and raises an error on all ranks if one of them cannot."""
-        why = ""
+    def _sync(self, world: Group, number: int) -> None:
+        """Brings all ranks of a world to the newest commit of any of them. number says which run of the program it is."""
+        if not self._begun:
+            self._copies.take(self._contents(*[part for part in self._parts if part != _SHARED or world.rank == 0]))
+        self._copies.sync(world, number, [(name, *layout(self._variables[name])) for name in self._parts[_SHARED]])
+        self.__dict__["_begun"] = True
         try:
             self.restore()
         except Exception as e:
-            why = str(e) or type(e).__name__
-        for rank, text in enumerate(world.all_gather_object(why)):
-            if text:
-                raise ArgumentError("gorun.elastic: rank %d cannot take over the state of the others: %s" % (rank, text))
+            world.abort("it cannot take over the state of the others: %s" % e)
+            raise
 
 
 def run(function: Callable[[State], T], state: State, **options: Any) -> T:
@@ -175,11 +153,13 @@ def run(function: Callable[[State], T], state: State, **options: Any) -> T:
     every backend.
     """
     world, failure = None, None
+    number = next(_runs)
+    state._forget()
     try:
         while True:
             try:
                 world = gorun.init(**options) if failure is None else gorun.rejoin()
-                return _in_world(function, state, world)
+                return _in_world(function, state, world, number)
             except NoRejoinError as e:
                 raise failure or e
             except Exception as e:
@@ -193,15 +173,17 @@ def run(function: Callable[[State], T], state: State, **options: Any) -> T:
             world.close()
 
 
-def _in_world(function: Callable[[State], T], state: State, world: Group) -> T:
-    state._sync(world)
+def _in_world(function: Callable[[State], T], state: State, world: Group, number: int) -> T:
+    state._sync(world, number)
     state.__dict__["_world"] = world
     try:
         result = function(state)
     finally:
         state.__dict__["_world"] = None
         _destroy_process_groups()
-    world.all_gather_object("returned")  # a rank that is still in function makes another call, which is an error there and here
+    state._copies.wait()  # it needs the world, which is closed when all have returned
+    returned = b"f has returned nil"  # a rank that is still in function makes another call, which is an error there and here
+    world.all_gather(returned, bytearray(len(returned) * world.size))
     return result
 
 
