@@ -65,7 +65,7 @@ func (j *testJob) newRound(number uint64, size int) *testRound {
 // runJob runs program as each rank of a job, once more for each rank that is killed, and returns the errors of the ranks. A program makes a State and
 // passes it to run.
 func runJob(t testing.TB, transport string, size int, program func(run runFunc) error) []error {
-	return newTestJob(t, transport, size).run(program)
+	return newTestJob(t, transport, size).run(func(_ *testRank, run runFunc) error { return program(run) })
 }
 
 func newTestJob(t testing.TB, transport string, size int) *testJob {
@@ -75,7 +75,7 @@ func newTestJob(t testing.TB, transport string, size int) *testJob {
 	return j
 }
 
-func (j *testJob) run(program func(run runFunc) error) []error {
+func (j *testJob) run(program func(p *testRank, run runFunc) error) []error {
 	first := j.round
 	for r := range first.size {
 		j.start(r, first, program)
@@ -91,13 +91,13 @@ func (j *testJob) run(program func(run runFunc) error) []error {
 // A runFunc is Run, in a testJob.
 type runFunc func(s *State, f func(ctx context.Context, world *comm.Group) error) error
 
-func (j *testJob) start(rank int, round *testRound, program func(run runFunc) error) {
+func (j *testJob) start(rank int, round *testRound, program func(p *testRank, run runFunc) error) {
 	j.ranks.Go(func() {
 		p := &testRank{job: j, rank: rank, round: round}
 		j.mu.Lock()
 		j.alive[rank] = p
 		j.mu.Unlock()
-		err := program(func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
+		err := program(p, func(s *State, f func(ctx context.Context, world *comm.Group) error) error {
 			return runner{init: p.init, rejoin: p.rejoin, round: func() uint64 { return p.round.number }, run: 1}.do(j.t.Context(), s, p.program(f))
 		})
 		if errors.Is(err, errKilled) || err != nil && p.isKilled() {

@@ -208,7 +208,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 				}
 			}
 		}()
-		errs := j.run(func(run runFunc) error {
+		errs := j.run(func(_ *testRank, run runFunc) error {
 			p := newTraining(0)
 			s, err := p.state()
 			if err != nil {

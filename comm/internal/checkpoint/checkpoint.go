@@ -139,7 +139,7 @@ func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([
 	switch {
 	case chain.taken != nil:
 		room = chain.taken.memory
-	case room == nil && !c.twice && chain.newest != nil:
+	case room == nil && c.begun && !c.twice && chain.newest != nil:
 		room, chain.newest = chain.newest.memory, nil
 	}
 	chain.spare, chain.taken = nil, nil
@@ -157,8 +157,8 @@ func (c *Checkpoints) Commit() {
 		if v := chain.taken; v != nil {
 			v.id, v.agreed = c.last, c.round
 			chain.put(v)
-			if chain.taken = nil; !c.twice {
-				chain.before = nil
+			if chain.taken = nil; !c.twice && chain.before != nil {
+				chain.spare, chain.before = chain.before.memory, nil
 			}
 		}
 	}

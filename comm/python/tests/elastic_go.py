@@ -1,0 +1,32 @@
+"""A job of two ranks that share a State: rank 0 is this program, and rank 1 the program of Go in $GO_RANK. Both are killed once."""
+
+import os
+
+import numpy
+
+import gorun.elastic
+
+rank, deaths = int(os.environ["RANK"]), [(0, 5), (1, 9)]
+if rank == 1:
+    os.execve(os.environ["GO_RANK"], ["rank"], dict(os.environ, ELASTIC_RANK="1"))
+weights, shard = numpy.zeros(1000), numpy.zeros(10, numpy.int32)
+state = gorun.elastic.State(step=0, notes=[], weights=weights, shard=gorun.elastic.Part("shard 0", shard))
+
+
+def train(state):
+    while state.step < 20:
+        if (rank, state.step) in deaths[int(os.environ["GORUN_ROUND"]) - 1 :][:1]:
+            os.kill(os.getpid(), 9)
+        grad = numpy.full(len(weights), float(rank + state.step))
+        state.world.all_reduce(grad)
+        weights[...] += grad
+        shard[...] += 1
+        state.step += 1
+        state.notes = state.notes + [state.step]
+        state.commit()
+
+
+gorun.elastic.run(train, state)
+assert state.step == 20 and state.notes == list(range(1, 21)) and numpy.all(shard == 20), (state.step, state.notes, shard)
+assert numpy.all(weights == sum(1 + 2 * step for step in range(20))), weights[0]
+print("rank 0: all of it")
