@@ -66,6 +66,7 @@ func TestPrograms(t *testing.T) {
 		{"ops", "--nproc-per-node=3 --env=TRANSPORT=tcp", 0, nil},
 		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1", 0, round2},
 		{"rejoin", "--nproc-per-node=3 --on-failure=replace --max-restarts=1 --env=ROUND_STORE=1", 0, round2},
+		{"state", "--nproc-per-node=3 --on-failure=replace --max-restarts=1", 0, round2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
