@@ -16,6 +16,7 @@ type Reduction struct {
 	Scaled    bool
 	Average   bool
 	Normalize bool
+	plain     bool    // nothing but Kernel is to be done, with every element
 	Width     int     // elements that make one value
 	Scale     float64 // used when Scaled
 	Own       *Own    // instead of Kernel
@@ -35,6 +36,10 @@ var Basic = func() (basic [CodeAvg + 1]Reduction) {
 	}
 	basic[reduce.MinLoc].Width, basic[reduce.MaxLoc].Width = 2, 2
 	basic[CodeAvg] = Reduction{Code: CodeAvg, Kernel: reduce.Sum, Width: 1, Average: true}
+	for i := range basic {
+		r := &basic[i]
+		r.plain = r.Width == 1 && !r.Average && !r.Normalize
+	}
 	return basic
 }()
 
@@ -82,9 +87,7 @@ func (r *Reduction) String() string {
 func (r *Reduction) Ordered() bool { return r.Own != nil && !r.Own.commutative }
 
 // IsPlain reports whether r needs only a kernel of package reduce.
-func (r *Reduction) IsPlain() bool {
-	return r.Width == 1 && !r.Scaled && !r.Average && !r.Normalize && r.Own == nil
-}
+func (r *Reduction) IsPlain() bool { return r.plain }
 
 // Detail returns what ranks must agree on beyond r's code.
 func (r *Reduction) Detail() uint32 {
@@ -100,6 +103,9 @@ func (r *Reduction) Resolve(kind Kind, t reduce.Type, n int) (reduce.Kernel, err
 		return nil, errors.New("no operation given: want Sum, Prod, Min, Max or another Op")
 	}
 	k := reduce.For(t, r.Kernel)
+	if k != nil && r.IsPlain() {
+		return k, nil
+	}
 	if r.Own != nil {
 		if err := r.checkOwn(t); err != nil {
 			return nil, err

@@ -35,21 +35,10 @@ type Blocks struct {
 var ErrNoGroup = errors.New("the group is nil, as it is on ranks that are none of its members")
 
 // check returns what is wrong with the arguments of a call on g.
-func (a *Args) check(g *Group, b *Blocks) error {
+func (a *Args) check(g *Group, b *Blocks) (err error) {
 	if g == NoGroup {
 		return ErrNoGroup
 	}
-	err := a.checkLengths(g, b)
-	if err == nil && g.World.CheckBuffers {
-		err = a.touch(g, b)
-	}
-	if err == nil {
-		err = a.checkOverlap(g, b)
-	}
-	return err
-}
-
-func (a *Args) checkLengths(g *Group, b *Blocks) (err error) {
 	if a.Op != nil {
 		if a.kernel, err = a.Op.Resolve(a.Kind, a.Type, a.Count); err != nil {
 			return err
@@ -60,52 +49,61 @@ func (a *Args) checkLengths(g *Group, b *Blocks) (err error) {
 	}
 	switch me := g.rank; a.Kind {
 	case call.KindAllReduce, call.KindReduce, call.KindScan, call.KindExScan:
-		return a.setApart(me)
+		if a.Apart {
+			err = a.setApart(me)
+		}
 	case call.KindAllGather:
-		return a.wantBlocks(g, "out", a.Out, "in")
+		err = a.wantBlocks(g, "out", a.Out, "in")
 	case call.KindReduceScatter:
-		return a.wantBlocks(g, "in", a.In, "out")
+		err = a.wantBlocks(g, "in", a.In, "out")
 	case call.KindGather:
 		if me == a.Root {
-			return a.wantBlocks(g, "out", a.Out, "in")
+			err = a.wantBlocks(g, "out", a.Out, "in")
+			break
 		}
 		a.Out = nil // whatever the caller has passed, it is not for this rank
 	case call.KindScatter:
 		if me == a.Root {
-			return a.wantBlocks(g, "in", a.In, "out")
+			err = a.wantBlocks(g, "in", a.In, "out")
+			break
 		}
 		a.In = nil
 	case call.KindAllGatherV:
-		return a.wantBufs(g, "out", b.Outs, "in")
+		err = a.wantBufs(g, "out", b.Outs, "in")
 	case call.KindReduceScatterV:
-		return cmp.Or(a.wantBufs(g, "in", b.Ins, "out"), a.wantValues("in", b.Ins))
+		err = cmp.Or(a.wantBufs(g, "in", b.Ins, "out"), a.wantValues("in", b.Ins))
 	case call.KindGatherV:
 		if me == a.Root {
-			return a.wantBufs(g, "out", b.Outs, "in")
+			err = a.wantBufs(g, "out", b.Outs, "in")
 		}
 	case call.KindScatterV:
 		if me == a.Root {
-			return a.wantBufs(g, "in", b.Ins, "out")
+			err = a.wantBufs(g, "in", b.Ins, "out")
 		}
 	case call.KindAllToAll:
-		return a.wantEqualBlocks(g)
+		err = a.wantEqualBlocks(g)
 	case call.KindAllToAllV:
-		return a.wantBlocksOfCounts(g, b)
+		err = a.wantBlocksOfCounts(g, b)
 	case call.KindAllReduceCoalesced:
 		if b.Outs.Len() == 0 {
 			return errors.New("no buffers given: want at least one")
 		}
-		return a.wantValues("bufs", b.Outs)
+		err = a.wantValues("bufs", b.Outs)
 	default: // any length is good
 	}
-	return nil
+	if err == nil && g.World.CheckBuffers {
+		err = a.touch(g, b)
+	}
+	if err == nil && (a.In != nil || b != nil) { // or there is one buffer
+		err = a.checkOverlap(g, b)
+	}
+	return err
 }
 
 // setApart checks the buffers of a reduction whose operands are apart from its result. A rank that gets no result works
 // in place on its operands, which then do not change.
 func (a *Args) setApart(me int) error {
 	switch {
-	case !a.Apart:
 	case a.Kind == call.KindReduce && me != a.Root, a.Kind == call.KindExScan && me == 0:
 		a.Out, a.In = a.In, nil
 	case len(a.Out) != len(a.In):

@@ -79,8 +79,10 @@ func (c *Collective) attach() error {
 	g.here = at.Here()
 	if len(at.Members) == 1 {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
-		g.memory = &memory{local{g, team}}
-		g.use(g.memory)
+		m := &memory{local{g, team}}
+		if g.use(m); g.World.Bind == nil {
+			g.memory = m
+		}
 	} else {
 		leastPiece, mostPiece := g.pieceSizes()
 		g.use(&stages{local: local{g, team}, layout: &hier.Layout{

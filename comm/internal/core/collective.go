@@ -49,9 +49,6 @@ func (g *Group) Do(ctx context.Context, a *Args, b *Blocks) error {
 	if err := ctx.Err(); err != nil { // not started, so the group has not failed
 		return g.Refused(fmt.Errorf("comm: %v: %w", a.Kind, err))
 	}
-	if g.World.Bind != nil {
-		defer g.World.Bind()()
-	}
 	seq, ok := g.order.seize()
 	if !ok {
 		c := new(Collective)

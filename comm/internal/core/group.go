@@ -38,7 +38,7 @@ type Group struct {
 	// Only for the goroutine that carries out a collective:
 	blocking   Collective  // the call that Do carries out at once
 	running    *Collective // the call that a team carries out
-	memory     *memory     // first, if it is that
+	memory     *memory     // first, if it is that, and calls bind no thread: only perform does
 	messages   messages
 	unattached bool  // members may share memory, and have not tried
 	here       []int // the members on this machine, once they share memory

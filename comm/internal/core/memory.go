@@ -128,37 +128,41 @@ func (m *memory) run(c *Collective, a *Args) (err error) {
 
 // reduce carries out a reduction: of the elements in the buffers as they are, or of operands made of them.
 func (m *memory) reduce(c *Collective, a *Args) (err error) {
-	t, out, in := m.team, a.Out, a.operands()
-	asIs := a.kernel != nil
+	t, asIs := m.team, a.kernel != nil
 	red := shm.Reduction{Elem: a.Type.Size(), Kernel: shm.Kernel(a.kernel)}
 	if asIs {
 		red.Fold = m.g.fold(a.Type, a.Op.Kernel)
 	} else {
-		c.makeOperands()
-		out, red = c.operands, c.folding()
-		switch a.Kind {
-		case call.KindReduceScatter:
-			in = c.operandsOf(in, !c.op.Scaled)
-		case call.KindReduceScatterV:
-			c.makeListed()
-		default:
-			in = out
-		}
+		c.makeOperandsOf(a)
+		red = c.folding()
 	}
 	switch a.Kind {
 	case call.KindReduce:
-		err = t.Reduce(out, in, red, a.Root)
+		err = t.Reduce(a.Out, a.operands(), &red, a.Root)
 	case call.KindReduceScatter:
-		err = t.ReduceScatter(out, in, red)
+		err = t.ReduceScatter(a.Out, a.In, &red)
 	case call.KindReduceScatterV:
-		err = t.ReduceScatterV(out, c.blocks(&c.in), red)
+		err = t.ReduceScatterV(a.Out, c.blocks(&c.in), &red)
 	default:
-		err = t.AllReduce(out, in, red)
+		err = t.AllReduce(a.Out, a.operands(), &red)
 	}
 	if !asIs {
 		err = c.finish(err)
 	}
 	return err
+}
+
+// makeOperandsOf makes the buffers of a, the arguments of c, those of operands.
+func (c *Collective) makeOperandsOf(a *Args) {
+	c.makeOperands()
+	switch a.Out = c.operands; a.Kind {
+	case call.KindReduceScatter:
+		a.In = c.operandsOf(a.In, !c.op.Scaled)
+	case call.KindReduceScatterV:
+		c.makeListed()
+	default:
+		a.In = nil
+	}
 }
 
 // blocks returns the blocks of v as a team sees them.

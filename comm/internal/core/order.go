@@ -172,7 +172,6 @@ func (c *Collective) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // not started, so the group has not failed
 		return c.g.Refused(fmt.Errorf("comm: %v: %w", c.kind(), err))
 	}
-	defer c.g.bind()()
 	c.ctx = ctx
 	if !c.g.order.enter(c) {
 		err := c.Wait(ctx)

@@ -25,6 +25,9 @@ func (c *Collective) perform(mine bool) {
 		err      error
 		returned bool
 	)
+	if mine {
+		defer g.bind()()
+	}
 	defer func() {
 		if !returned {
 			c.endBroken(b, recover(), mine)

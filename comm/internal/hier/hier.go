@@ -72,11 +72,11 @@ func (c *Call) reduceSlices(r *Route, p *piece, work, in []byte) {
 	c.inMemory(r, func(t *shm.Team) error {
 		if r.rails == 1 {
 			slice := p.sliceOf(work, r.Leader())
-			return t.Reduce(slice, slice, c.Fold, r.Leader())
+			return t.Reduce(slice, slice, &c.Fold, r.Leader())
 		}
 		for _, s := range p.slices {
 			_, out := t.Slices(work, s)
-			if err := t.ReduceScatterV(out, shm.Ranged(in, s, 1), c.Fold); err != nil {
+			if err := t.ReduceScatterV(out, shm.Ranged(in, s, 1), &c.Fold); err != nil {
 				return err
 			}
 			t.Next()

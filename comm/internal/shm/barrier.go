@@ -7,7 +7,7 @@ import "github.com/gorun/gorun/comm/internal/choice"
 // more than log2(n) others.
 func (t *Team) Barrier() error {
 	if t.n <= choice.MostLLBarrier && t.isShort(0, 1) {
-		return t.allGatherLL(new(Blocks), nil, 0)
+		return t.barrierLL()
 	}
 	for k, distance := 0, 1; distance < t.n; k, distance = k+1, 2*distance {
 		t.done(k + 1)

@@ -96,12 +96,11 @@ type reuse struct {
 
 // awaitReaders waits until memory can be reused.
 func (t *Team) awaitReaders(u *reuse) error {
-	for r := range t.n {
-		if r == t.me || u.reader != r && u.reader != everybody {
-			continue
-		}
-		if err := t.waitClock(r, u.time); err != nil {
-			return err
+	for r, seen := range t.seen {
+		if t.isReader(r, u) && !cpu.Reached(seen, u.time) {
+			if err := t.waitClock(r, u.time); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -124,9 +123,14 @@ func (t *Team) forgetOldClocks() {
 // isReusable reports whether memory can be reused, as far as this rank has seen.
 func (t *Team) isReusable(u *reuse) bool {
 	for r, seen := range t.seen {
-		if r != t.me && (u.reader == r || u.reader == everybody) && !cpu.Reached(seen, u.time) {
+		if t.isReader(r, u) && !cpu.Reached(seen, u.time) {
 			return false
 		}
 	}
 	return true
+}
+
+// isReader reports whether r is another rank that reads the memory.
+func (t *Team) isReader(r int, u *reuse) bool {
+	return r != t.me && (u.reader == r || u.reader == everybody)
 }

@@ -52,7 +52,7 @@ func start(mem []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(m
 // TestLongOperationsOnHeapsMove: while an operation goes on for which no slots are used, one can see that it does.
 func TestLongOperationsOnHeapsMove(t *testing.T) {
 	const n, size = 2, 16 << 20
-	red := Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}
+	red := &Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}
 	for name, call := range map[string]func(team *Team, mem []byte) error{
 		"AllReduce": func(team *Team, mem []byte) error { return team.AllReduce(mem, mem, red) },
 		"Broadcast": func(team *Team, mem []byte) error { return team.Broadcast(mem, 0) },

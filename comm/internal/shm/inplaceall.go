@@ -59,7 +59,7 @@ func (t *Team) finish() error {
 }
 
 // operandsToExport returns in, or a copy of it in out if this rank is about to export out: ranks combine there.
-func (t *Team) operandsToExport(out, in []byte, red Reduction, p span) []byte {
+func (t *Team) operandsToExport(out, in []byte, red *Reduction, p span) []byte {
 	if red.Copies || !t.isInPlace(p) || &out[0] == &in[0] {
 		return in
 	}
@@ -71,7 +71,7 @@ func (t *Team) operandsToExport(out, in []byte, red Reduction, p span) []byte {
 }
 
 // reduceInPlace leaves the reduction of bufs in all of them, or in root's. Every rank combines its slice.
-func (t *Team) reduceInPlace(bufs [][]byte, red Reduction, root int) error {
+func (t *Team) reduceInPlace(bufs [][]byte, red *Reduction, root int) error {
 	from, to := t.slice(t.me, len(bufs[0]), red.Elem)
 	for r, b := range bufs {
 		bufs[r] = b[from:to]
@@ -84,7 +84,7 @@ func (t *Team) reduceInPlace(bufs [][]byte, red Reduction, root int) error {
 
 // combineInPlace combines bufs into dst and its copies, block by block, so that it reads and writes each byte once. dst may be one of
 // bufs; copies are none, or bufs.
-func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red Reduction) error {
+func (t *Team) combineInPlace(dst []byte, copies, bufs [][]byte, red *Reduction) error {
 	large := t.exceedsCaches(len(dst) * t.n)
 	claims := copies == nil && !large // it writes to copies in any case
 	bypass := large && !slices.ContainsFunc(bufs, func(b []byte) bool { return &b[0] == &dst[0] })

@@ -49,6 +49,25 @@ func (t *Team) allGatherLL(outs *Blocks, in []byte, longest int) error {
 	return t.readBlocksLL(e, 0, outs)
 }
 
+// barrierLL is Barrier of few ranks.
+func (t *Team) barrierLL() error {
+	e := t.next(llSize(0))
+	if err := t.reserveLLForAll(); err != nil {
+		return err
+	}
+	t.writeLL(e, 0, nil)
+	t.sentLL(0)
+	for r := range t.n {
+		if r == t.me {
+			continue
+		}
+		if _, err := t.readLL(r, e, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // allToAllLL is AllToAll of short buffers.
 func (t *Team) allToAllLL(out, in []byte) error {
 	each := len(in) / t.n
@@ -64,7 +83,7 @@ func (t *Team) allToAllLL(out, in []byte) error {
 }
 
 // allReduceLL is AllReduce of short buffers: every rank combines all inputs itself.
-func (t *Team) allReduceLL(out, in []byte, red Reduction) error {
+func (t *Team) allReduceLL(out, in []byte, red *Reduction) error {
 	e := t.next(llSize(len(in)))
 	if err := t.reserveLLForAll(); err != nil {
 		return err
@@ -75,7 +94,7 @@ func (t *Team) allReduceLL(out, in []byte, red Reduction) error {
 }
 
 // reduceLL is Reduce of short buffers.
-func (t *Team) reduceLL(out, in []byte, red Reduction, root int) error {
+func (t *Team) reduceLL(out, in []byte, red *Reduction, root int) error {
 	e := t.next(llSize(len(in)))
 	if t.me != root {
 		return t.sendLL(e, in, root)
@@ -84,7 +103,7 @@ func (t *Team) reduceLL(out, in []byte, red Reduction, root int) error {
 }
 
 // reduceScatterLL is ReduceScatterV of short blocks, of which the longest has so many bytes.
-func (t *Team) reduceScatterLL(out []byte, ins *Blocks, longest int, red Reduction) error {
+func (t *Team) reduceScatterLL(out []byte, ins *Blocks, longest int, red *Reduction) error {
 	e := t.next(t.n * llSize(longest))
 	if err := t.reserveLLForAll(); err != nil {
 		return err
@@ -139,9 +158,10 @@ func (t *Team) readBlocksLL(e llEntry, from int, blocks *Blocks) error {
 	return nil
 }
 
-// foldLL combines own and the other ranks' values into dst, in order of rank.
-func (t *Team) foldLL(e llEntry, from int, red Reduction, dst, own []byte) error {
+// foldLL combines own and the other ranks' values into dst, in order of rank. It does not change dst before all have come.
+func (t *Team) foldLL(e llEntry, from int, red *Reduction, dst, own []byte) error {
 	t.sources = t.sources[:0]
+	var sum []byte
 	for r := range t.n {
 		values := own
 		if r != t.me {
@@ -150,8 +170,22 @@ func (t *Team) foldLL(e llEntry, from int, red Reduction, dst, own []byte) error
 				return err
 			}
 		}
-		t.sources = append(t.sources, values)
+		switch {
+		case red.Fold != nil:
+			t.sources = append(t.sources, values)
+		case r == 0:
+			sum = values
+		case len(own) > 0:
+			next := dst
+			if r < t.n-1 {
+				next = t.scratchOf(len(own))
+			}
+			red.Kernel(next, sum, t.operand(red, values))
+			sum = next
+		}
 	}
-	t.fold(red, dst, nil, t.sources)
+	if red.Fold != nil {
+		t.fold(red, dst, nil, t.sources)
+	}
 	return nil
 }

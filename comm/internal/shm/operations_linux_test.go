@@ -16,7 +16,7 @@ import (
 // An operation is one of operations.
 type operation struct {
 	name string
-	run  func(t *Team, in memory, seq uint64, n, root int, red Reduction) error
+	run  func(t *Team, in memory, seq uint64, n, root int, red *Reduction) error
 }
 
 // compose carries out op as operation seq of t, and combines by a function that shows in which order.
@@ -140,7 +140,7 @@ func TestLLMessagesInARow(t *testing.T) {
 				}
 				size := int(seq) * 331 % (longest + 1)
 				team.Begin(seq, Call{What: seq}, seq<<40)
-				if err := op.run(team, ordinary, seq, size, 0, Reduction{}); err != nil {
+				if err := op.run(team, ordinary, seq, size, 0, new(Reduction)); err != nil {
 					return fmt.Errorf("#%d of %d bytes: %w", seq, size, err)
 				}
 			}
@@ -188,7 +188,7 @@ func BenchmarkAllReduce(b *testing.B) {
 				buf := make([]byte, size)
 				for seq := uint64(1); seq <= uint64(b.N); seq++ {
 					team.Begin(seq, Call{What: 1}, seq<<40)
-					if err := team.AllReduce(buf, buf, Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
+					if err := team.AllReduce(buf, buf, &Reduction{Elem: 1, Kernel: func(d, a, _ []byte) { move(d, a) }}); err != nil {
 						return err
 					}
 				}

@@ -10,7 +10,7 @@ package shm
 //
 // The three steps of a chunk are done 2, 6 and 10 after three times its number: a rank puts chunk i+1 into its slot before it reduces
 // chunk i, and reduces that before it reads the results of chunk i-1.
-func (t *Team) reduceRabenseifner(out, in []byte, red Reduction, root int) error {
+func (t *Team) reduceRabenseifner(out, in []byte, red *Reduction, root int) error {
 	limit := t.slot / red.Elem * red.Elem
 	size, chunks := t.chunkingOf(len(in), limit, red.Elem)
 	t.layOut(size)
@@ -38,7 +38,7 @@ func (t *Team) slice(r, n, elem int) (from, to int) {
 }
 
 // putSlices puts chunk i into this rank's slot, without its own slice.
-func (t *Team) putSlices(chunk []byte, red Reduction, i int) error {
+func (t *Team) putSlices(chunk []byte, red *Reduction, i int) error {
 	slot, err := t.reserveSlot(i, collected(i), everybody)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (t *Team) putSlices(chunk []byte, red Reduction, i int) error {
 }
 
 // reduceSlice combines this rank's slice of chunk i.
-func (t *Team) reduceSlice(out, in []byte, red Reduction, i, root int) error {
+func (t *Team) reduceSlice(out, in []byte, red *Reduction, i, root int) error {
 	from, to := t.slice(t.me, len(in), red.Elem)
 	sources, err := t.awaitSources(in[from:to], i, from, offered(i), true)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *Team) reduceSlice(out, in []byte, red Reduction, i, root int) error {
 }
 
 // readResults copies the other slices of the result of chunk i from the others' slots, on a rank that gets a result.
-func (t *Team) readResults(chunk []byte, red Reduction, i, root int) error {
+func (t *Team) readResults(chunk []byte, red *Reduction, i, root int) error {
 	for d := 1; d < t.n && (root == everybody || root == t.me); d++ {
 		r := (t.me + d) % t.n
 		if err := t.wait(r, reduced(i)); err != nil {

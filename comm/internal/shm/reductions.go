@@ -19,7 +19,7 @@ type Reduction struct {
 
 // fold combines the sources into dst, in order of rank, and into also if that is not nil. dst may be one of the sources. also is in a
 // slot, and is none of them.
-func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
+func (t *Team) fold(red *Reduction, dst, also []byte, sources [][]byte) {
 	if n := len(sources[0]); n > 0 && n <= foldBlock && also == nil { // short: save the time to cut it
 		t.foldInto(red, dst, sources, 0)
 		return
@@ -47,7 +47,7 @@ func (t *Team) fold(red Reduction, dst, also []byte, sources [][]byte) {
 }
 
 // foldInto combines the sources from byte lo into dst, in order of rank. dst may be one of them.
-func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
+func (t *Team) foldInto(red *Reduction, dst []byte, sources [][]byte, lo int) {
 	hi := lo + len(dst)
 	if red.Fold != nil {
 		red.Fold(dst, t.cutAll(sources, lo, hi))
@@ -63,7 +63,7 @@ func (t *Team) foldInto(red Reduction, dst []byte, sources [][]byte, lo int) {
 }
 
 // operand returns s, or a copy if the operation may change it.
-func (t *Team) operand(red Reduction, s []byte) []byte {
+func (t *Team) operand(red *Reduction, s []byte) []byte {
 	if !red.Copies {
 		return s
 	}
@@ -112,7 +112,7 @@ func (t *Team) awaitSources(own []byte, i, at, step int, alone bool) ([][]byte, 
 }
 
 // AllReduce combines in of all ranks and leaves the result in out on all of them. out may be in.
-func (t *Team) AllReduce(out, in []byte, red Reduction) error {
+func (t *Team) AllReduce(out, in []byte, red *Reduction) error {
 	if t.isShort(len(in), 1) {
 		return t.allReduceLL(out, in, red)
 	}
@@ -130,7 +130,7 @@ func (t *Team) AllReduce(out, in []byte, red Reduction) error {
 }
 
 // reduceFlat lets root, or every rank, read all of in of all others, and combine it.
-func (t *Team) reduceFlat(out, in []byte, red Reduction, root int) error {
+func (t *Team) reduceFlat(out, in []byte, red *Reduction, root int) error {
 	size, chunks := t.chunkingOf(len(in), t.slot, red.Elem)
 	t.layOut(size)
 	return t.toRoot(root, chunks, func(i int) error {
@@ -142,7 +142,7 @@ func (t *Team) reduceFlat(out, in []byte, red Reduction, root int) error {
 
 // foldChunk combines own and the other ranks' operands, which are in their slots for chunk i from byte at, into dst. alone is set if
 // no other rank reads them there.
-func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int, alone bool) error {
+func (t *Team) foldChunk(red *Reduction, dst, own []byte, i, at int, alone bool) error {
 	if len(own) > 0 {
 		sources, err := t.awaitSources(own, i, at, filled(i), alone)
 		if err != nil {
@@ -155,7 +155,7 @@ func (t *Team) foldChunk(red Reduction, dst, own []byte, i, at int, alone bool) 
 }
 
 // Reduce is AllReduce with the result in out of rank root only. On other ranks out must be in, which does not change.
-func (t *Team) Reduce(out, in []byte, red Reduction, root int) error {
+func (t *Team) Reduce(out, in []byte, red *Reduction, root int) error {
 	if t.isShort(len(in), 1) {
 		return t.reduceLL(out, in, red, root)
 	}
@@ -175,7 +175,7 @@ func (t *Team) Reduce(out, in []byte, red Reduction, root int) error {
 
 // ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's
 // block of in.
-func (t *Team) ReduceScatter(out, in []byte, red Reduction) error {
+func (t *Team) ReduceScatter(out, in []byte, red *Reduction) error {
 	ins := t.blocksOf(in)
 	if t.isShort(len(out), t.n) {
 		return t.reduceScatterLL(out, &ins, len(out), red)

@@ -231,7 +231,7 @@ func (p *program) call(t *Team, i int, c *called, call Call, history uint64) (er
 	}
 	red := reductions[c.red]
 	if p.loser == t.me && p.panicAt == i {
-		red.Kernel, red.Fold = func(_, _, _ []byte) { panic(errPanics) }, nil
+		red = &Reduction{Elem: red.Elem, Kernel: func(_, _, _ []byte) { panic(errPanics) }}
 		defer func() {
 			if r := recover(); r == errPanics { //nolint:errorlint // it is this one
 				t.Abandon()

@@ -237,9 +237,9 @@ func (w *world) overslept(t *schedule.Thread, limit time.Duration) {
 
 func (w *world) isUp(c *wait.State) bool { return w.teams[0].ranks[c.Awaits-1].clock >= c.WakeAt }
 
-// modelled is red for operands in simulated memory.
-func modelled(red Reduction) Reduction {
-	kernel, fold := red.Kernel, red.Fold
+// modelled is of for operands in simulated memory.
+func modelled(of *Reduction) *Reduction {
+	red, kernel, fold := *of, of.Kernel, of.Fold
 	red.Kernel = func(dst, a, b []byte) {
 		sum := make([]byte, len(dst))
 		kernel(sum, cpu.Read(a), cpu.Read(b))
@@ -256,7 +256,7 @@ func modelled(red Reduction) Reduction {
 			cpu.CopyPlain(dst, sum)
 		}
 	}
-	return red
+	return &red
 }
 
 // begin starts call number seq.

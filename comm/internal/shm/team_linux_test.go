@@ -93,7 +93,7 @@ func compose(dst, a, b []byte) {
 	}
 }
 
-var reductions = map[string]Reduction{
+var reductions = map[string]*Reduction{
 	"sum":     {Elem: 1, Kernel: sumBytes},
 	"compose": {Elem: 2, Kernel: compose},
 	"fold":    {Elem: 2, Kernel: compose, Fold: composeAll},
@@ -126,7 +126,7 @@ func input(seq uint64, r, n int) []byte {
 }
 
 // combined is the reduction of all inputs, in order of rank.
-func combined(seq uint64, ranks, n int, red Reduction) []byte {
+func combined(seq uint64, ranks, n int, red *Reduction) []byte {
 	sum := input(seq, 0, n)
 	for r := 1; r < ranks; r++ {
 		red.Kernel(sum, sum, input(seq, r, n))
@@ -153,19 +153,19 @@ var visible = func(buf []byte) []byte { return buf }
 // operations carry out one operation on a rank, on blocks of n bytes, and compare the result with the right one. in decides where
 // buffers lie.
 var operations = []operation{
-	{"barrier", func(t *Team, _ memory, _ uint64, _, _ int, _ Reduction) error { return t.Barrier() }},
-	{"broadcast", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"barrier", func(t *Team, _ memory, _ uint64, _, _ int, _ *Reduction) error { return t.Barrier() }},
+	{"broadcast", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		buf := in(input(seq, t.me, n))
 		return same(t.Broadcast(buf, root), buf, input(seq, root, n))
 	}},
-	{"gather", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"gather", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		if t.me != root {
 			return t.Gather(nil, in(input(seq, t.me, n)), root)
 		}
 		out := in(make([]byte, n*t.n))
 		return same(t.Gather(out, in(input(seq, t.me, n)), root), out, concat(seq, t.n, n))
 	}},
-	{"scatter", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"scatter", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		var all []byte
 		if t.me == root {
 			all = in(concat(seq, t.n, n))
@@ -173,11 +173,11 @@ var operations = []operation{
 		out := in(make([]byte, n))
 		return same(t.Scatter(out, all, root), out, input(seq, t.me, n))
 	}},
-	{"all-gather", func(t *Team, in memory, seq uint64, n, _ int, _ Reduction) error {
+	{"all-gather", func(t *Team, in memory, seq uint64, n, _ int, _ *Reduction) error {
 		out := in(make([]byte, n*t.n))
 		return same(t.AllGather(out, in(input(seq, t.me, n))), out, concat(seq, t.n, n))
 	}},
-	{"all-to-all", func(t *Team, in memory, seq uint64, n, _ int, _ Reduction) error {
+	{"all-to-all", func(t *Team, in memory, seq uint64, n, _ int, _ *Reduction) error {
 		out := in(make([]byte, n*t.n))
 		var want []byte
 		for r := range t.n {
@@ -185,12 +185,12 @@ var operations = []operation{
 		}
 		return same(t.AllToAll(out, in(input(seq, t.me, n*t.n))), out, want)
 	}},
-	{"all-reduce", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
+	{"all-reduce", func(t *Team, in memory, seq uint64, n, _ int, red *Reduction) error {
 		n *= red.Elem
 		buf := in(input(seq, t.me, n))
 		return same(t.AllReduce(buf, buf, red), buf, combined(seq, t.n, n, red))
 	}},
-	{"reduce", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+	{"reduce", func(t *Team, in memory, seq uint64, n, root int, red *Reduction) error {
 		n *= red.Elem
 		buf := in(input(seq, t.me, n))
 		want := slices.Clone(visible(buf))
@@ -199,13 +199,13 @@ var operations = []operation{
 		}
 		return same(t.Reduce(buf, buf, red, root), buf, want)
 	}},
-	{"reduce-scatter", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
+	{"reduce-scatter", func(t *Team, in memory, seq uint64, n, _ int, red *Reduction) error {
 		n *= red.Elem
 		all := in(input(seq, t.me, n*t.n))
 		out := in(make([]byte, n))
 		return same(t.ReduceScatter(out, all, red), out, block(combined(seq, t.n, n*t.n, red), t.me, t.n))
 	}},
-	{"reduce-scatter-v", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+	{"reduce-scatter-v", func(t *Team, in memory, seq uint64, n, root int, red *Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		out := buf
 		if seq%2 == 0 {
@@ -217,11 +217,11 @@ var operations = []operation{
 		_, result := t.Slices(out, parts)
 		return same(t.ReduceScatterV(result, Ranged(buf, parts, 1), red), out, want)
 	}},
-	{"all-gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"all-gather-v", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		buf := in(input(seq, t.me, n))
 		return same(t.AllGatherV(t.Slices(buf, unevenParts(n, t.n, root, 1))), buf, joined(seq, t.n, n, root))
 	}},
-	{"gather slices", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"gather slices", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		buf := in(input(seq, t.me, n))
 		want := slices.Clone(visible(buf))
 		if t.me == root {
@@ -230,7 +230,7 @@ var operations = []operation{
 		all, mine := t.Slices(buf, unevenParts(n, t.n, root, 1))
 		return same(t.GatherSlices(all, mine, root), buf, want)
 	}},
-	{"gather-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"gather-v", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		parts := unevenParts(n, t.n, root, 1)
 		mine := in(rangeOf(input(seq, t.me, n), parts[t.me]))
 		if t.me != root {
@@ -245,7 +245,7 @@ var operations = []operation{
 		}
 		return same(t.GatherV(outs, mine, root), buf, joined(seq, t.n, n, root))
 	}},
-	{"scatter-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"scatter-v", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		parts := unevenParts(n, t.n, root, 1)
 		var ins Blocks
 		out := in(make([]byte, parts[t.me].Len()))
@@ -257,7 +257,7 @@ var operations = []operation{
 		}
 		return same(t.ScatterV(out, ins, root), out, rangeOf(input(seq, root, n), parts[t.me]))
 	}},
-	{"all-to-all-v", func(t *Team, in memory, seq uint64, n, root int, _ Reduction) error {
+	{"all-to-all-v", func(t *Team, in memory, seq uint64, n, root int, _ *Reduction) error {
 		parts := func(r int) []plan.Range { return unevenParts(n, t.n, (root+r)%t.n, 1) }
 		var want []byte
 		var places []plan.Range
@@ -270,7 +270,7 @@ var operations = []operation{
 		ins, _ := t.Slices(in(input(seq, t.me, n)), parts(t.me))
 		return same(t.AllToAllV(outs, ins), buf, want)
 	}},
-	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+	{"one after the other", func(t *Team, in memory, seq uint64, n, root int, red *Reduction) error {
 		buf := in(input(seq, t.me, n*red.Elem))
 		parts := unevenParts(len(buf), t.n, root, red.Elem)
 		all, mine := t.Slices(buf, parts)
@@ -285,12 +285,12 @@ var operations = []operation{
 		}
 		return same(err, buf, combined(seq, t.n, len(buf), red))
 	}},
-	{"all-reduce apart", func(t *Team, in memory, seq uint64, n, _ int, red Reduction) error {
+	{"all-reduce apart", func(t *Team, in memory, seq uint64, n, _ int, red *Reduction) error {
 		n *= red.Elem
 		out, buf := in(make([]byte, n)), in(input(seq, t.me, n))
 		return errors.Join(same(t.AllReduce(out, buf, red), out, combined(seq, t.n, n, red)), same(nil, buf, input(seq, t.me, n)))
 	}},
-	{"reduce apart", func(t *Team, in memory, seq uint64, n, root int, red Reduction) error {
+	{"reduce apart", func(t *Team, in memory, seq uint64, n, root int, red *Reduction) error {
 		n *= red.Elem
 		buf := in(input(seq, t.me, n))
 		out, want := buf, input(seq, t.me, n)

@@ -46,7 +46,7 @@ func (t *Team) gatherBlocks(outs *Blocks, in []byte, root, longest, whole int) e
 
 // ReduceScatterV combines ins of all ranks, block by block, and leaves block r of the result in out of rank r. out may be this rank's
 // block.
-func (t *Team) ReduceScatterV(out []byte, ins Blocks, red Reduction) error {
+func (t *Team) ReduceScatterV(out []byte, ins Blocks, red *Reduction) error {
 	longest, _ := ins.lengths(t.n)
 	switch {
 	case longest == 0:
@@ -58,7 +58,7 @@ func (t *Team) ReduceScatterV(out []byte, ins Blocks, red Reduction) error {
 }
 
 // reduceBlocks is ReduceScatterV through slots.
-func (t *Team) reduceBlocks(out []byte, ins *Blocks, longest int, red Reduction) error {
+func (t *Team) reduceBlocks(out []byte, ins *Blocks, longest int, red *Reduction) error {
 	size, chunks := t.chunkingOf(longest, slotPerRank(t.slot, t.n), red.Elem)
 	t.layOut(t.n * size)
 	return t.pipeline(chunks, func(i int) error {
