@@ -247,30 +247,6 @@ func causeOf(ctx context.Context) error {
 	return nil
 }
 
-// abandonTimeout is how long a join may take to return after its context has ended. It may hang in a file system that does not
-// answer.
-const abandonTimeout = 2 * time.Second
-
-// endStart asks the pending join to end now.
-func (l *loop) endStart() {
-	l.startEnds, l.abandon = nil, time.After(abandonTimeout)
-	l.cancelStart()
-}
-
-// abandonJoin stops waiting for a join that does not return.
-func (l *loop) abandonJoin() event {
-	l.Logger.Warn("the start of the workers did not end in time, and gorun does not wait for it")
-	go func() {
-		if late := <-l.joined; late.gang != nil {
-			late.gang.Kill()
-			late.gang.Finish()
-			for range late.gang.Exits() {
-			}
-		}
-	}()
-	return startFailed{context.Cause(l.startCtx)}
-}
-
 // onReported returns the event for the outcome of a report. If the round is over by now, that is the event.
 func (l *loop) onReported(err error) event {
 	if l.over != nil && l.round.Err() != nil {
@@ -281,15 +257,6 @@ func (l *loop) onReported(err error) event {
 		l.Logger.Warn("cannot report to the rendezvous how the workers ended", "error", err)
 	}
 	return reported{err}
-}
-
-func (l *loop) onExit(x death.Death, more bool) {
-	if more {
-		l.group.Exited(x, time.Now())
-		return
-	}
-	l.exits = nil
-	l.group.Over()
 }
 
 // sayStopping logs that workers have not ended yet, unless an interrupt has been answered, which says so, or they are being killed.

@@ -127,3 +127,27 @@ func (l *loop) logRestart(round *rendezvous.Round, last past, delay time.Duratio
 func isRestart(round, last *rendezvous.Round) bool {
 	return last != nil && round.Restarts > last.Restarts
 }
+
+// abandonTimeout is how long a join may take to return after its context has ended. It may hang in a file system that does not
+// answer.
+const abandonTimeout = 2 * time.Second
+
+// endStart asks the pending join to end now.
+func (l *loop) endStart() {
+	l.startEnds, l.abandon = nil, time.After(abandonTimeout)
+	l.cancelStart()
+}
+
+// abandonJoin stops waiting for a join that does not return.
+func (l *loop) abandonJoin() event {
+	l.Logger.Warn("the start of the workers did not end in time, and gorun does not wait for it")
+	go func() {
+		if late := <-l.joined; late.gang != nil {
+			late.gang.Kill()
+			late.gang.Finish()
+			for range late.gang.Exits() {
+			}
+		}
+	}()
+	return startFailed{context.Cause(l.startCtx)}
+}

@@ -71,6 +71,15 @@ func (l *loop) startWorkers(last, round *rendezvous.Round, spec launcher.Spec) (
 	return gang, nil
 }
 
+func (l *loop) onExit(x death.Death, more bool) {
+	if more {
+		l.group.Exited(x, time.Now())
+		return
+	}
+	l.exits = nil
+	l.group.Over()
+}
+
 // onEnded is called when nothing is left of a worker.
 func (l *loop) onEnded(local int) {
 	for len(l.exits) > 0 { // which came before
