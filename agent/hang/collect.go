@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gorun/gorun/env/proc"
 	"github.com/gorun/gorun/env/progress"
 )
 
@@ -119,7 +120,7 @@ func look(ctx context.Context, w Worker) finding {
 func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, text string)) {
 	pid := programPid(w)
 	program := programOf(pid)
-	f.dumps = program != programOther && pid == w.Pid && !isSuspended(pid) && handles(pid, syscall.SIGABRT)
+	f.dumps = program != programOther && pid == w.Pid && !isSuspended(pid) && proc.Process{Pid: pid}.Handles(syscall.SIGABRT)
 	stacks, err := dumped(ctx, w)
 	if stacks != "" {
 		section("Stacks that it wrote on a signal", stacks)
@@ -145,6 +146,17 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	case programOther:
 	}
 }
+
+// A program is the language in which a process is written.
+type program int
+
+const (
+	programOther program = iota
+	programPython
+	programGo
+)
+
+var errNoPySpy = errors.New("there is no py-spy")
 
 // How to see stacks.
 const (

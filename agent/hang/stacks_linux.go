@@ -51,7 +51,7 @@ func dumper(w Worker) (pid int, sig syscall.Signal) {
 	processes := processesOf(w)
 	for _, sig := range dumpSignals {
 		for _, pid := range processes {
-			if handles(pid, sig) {
+			if (proc.Process{Pid: pid}).Handles(sig) {
 				return pid, sig
 			}
 		}
@@ -101,17 +101,6 @@ func tail(path string, from int64) string {
 	return string(text)
 }
 
-// handles reports whether a process has a handler for a signal.
-func handles(pid int, sig syscall.Signal) bool {
-	for line := range strings.Lines(entry(fmt.Sprintf("/proc/%d", pid), "status")) {
-		if name, value, _ := strings.Cut(line, ":"); name == "SigCgt" {
-			mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			return err == nil && mask&(1<<(uint(sig)-1)) != 0
-		}
-	}
-	return false
-}
-
 // programPid returns the first process of a worker of which stacks may be had: a shell may have started it.
 func programPid(w Worker) int {
 	for _, pid := range processesOf(w) {
@@ -121,14 +110,6 @@ func programPid(w Worker) int {
 	}
 	return w.Pid
 }
-
-type program int
-
-const (
-	programOther program = iota
-	programPython
-	programGo
-)
 
 // programOf says in what language a process is written.
 func programOf(pid int) program {
@@ -145,8 +126,6 @@ func programOf(pid int) program {
 	}
 	return programOther
 }
-
-var errNoPySpy = errors.New("there is no py-spy")
 
 const pySpyTimeout = 3 * time.Second
 

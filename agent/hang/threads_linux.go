@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/gorun/gorun/env/proc"
 )
 
 const (
@@ -79,12 +77,6 @@ func activityOf(ctx context.Context, w Worker, still time.Duration) activity {
 		return idles
 	}
 	return waits
-}
-
-// isSuspended reports whether a signal or a debugger has stopped a process.
-func isSuspended(pid int) bool {
-	p, ok := proc.Read(pid)
-	return ok && p.Suspended
 }
 
 func threadIDs(dir string) (ids []int) {

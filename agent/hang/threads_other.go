@@ -4,8 +4,6 @@ package hang
 
 import (
 	"context"
-	"errors"
-	"syscall"
 	"time"
 )
 
@@ -17,25 +15,9 @@ func programPid(w Worker) int { return w.Pid }
 
 func activityOf(context.Context, Worker, time.Duration) activity { return waits }
 
-func anyTraced([]Worker) bool { return false }
-
-func isSuspended(int) bool { return false }
-
-func handles(int, syscall.Signal) bool { return false }
-
 func dumped(context.Context, Worker) (string, error) { return "", nil }
 
-type program int
-
-const (
-	programOther program = iota
-	programPython
-	programGo
-)
-
 func programOf(int) program { return programOther }
-
-var errNoPySpy = errors.New("there is no py-spy")
 
 func pySpy(context.Context, int) (string, error) { return "", errNoPySpy }
 

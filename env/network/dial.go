@@ -82,3 +82,13 @@ func (m machine) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	return nil, failure
 }
+
+// Pause waits, as one does between two tries to reach somebody. It returns false, and early, if ctx ends.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

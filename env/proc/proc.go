@@ -162,10 +162,16 @@ func (p Process) Environ() []string {
 }
 
 // Ignores reports whether the process ignores sig.
-func (p Process) Ignores(sig syscall.Signal) bool {
+func (p Process) Ignores(sig syscall.Signal) bool { return p.has("SigIgn:", sig) }
+
+// Handles reports whether the process has a handler for sig.
+func (p Process) Handles(sig syscall.Signal) bool { return p.has("SigCgt:", sig) }
+
+// has reports whether a signal is in one of the sets of the process.
+func (p Process) has(set string, sig syscall.Signal) bool {
 	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/status") // it may have ended
 	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, "SigIgn:"); ok {
+		if text, ok := strings.CutPrefix(line, set); ok {
 			mask, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
 			return err == nil && mask>>(sig-1)&1 == 1
 		}

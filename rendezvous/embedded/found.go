@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.uber.org/zap"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -206,9 +207,7 @@ func (s *Server) begin(ctx context.Context) (members []rendezvous.Endpoint, err 
 			wait = why
 		}
 		s.config.Waiting(fmt.Sprintf("the rendezvous at %s: %s", s.config.Self, wait))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !network.Pause(ctx, pause) {
 			return nil, fmt.Errorf("%w: %s", context.Cause(ctx), wait)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	etcdserrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -161,10 +162,7 @@ func (s *Server) leave() {
 			return
 		}
 		s.config.Logger.Debug("cannot leave the cluster", "error", err)
-		select {
-		case <-time.After(withdrawPause):
-		case <-ctx.Done():
-		}
+		network.Pause(ctx, withdrawPause)
 	}
 }
 

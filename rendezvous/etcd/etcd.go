@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/internal/etcdstore"
@@ -62,9 +63,7 @@ func (m *lazyRendezvous) Join(ctx context.Context, self rendezvous.Node) (*rende
 			ahead = time.Now()
 		}
 		m.config.Waiting(fmt.Sprintf("the last job named %q to end", m.config.RunID))
-		select {
-		case <-time.After(lastJobPause):
-		case <-ctx.Done():
+		if !network.Pause(ctx, lastJobPause) {
 			return nil, err
 		}
 		m.startOver(ctx, err)

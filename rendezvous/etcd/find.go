@@ -95,9 +95,7 @@ func await(ctx context.Context, t reach.Target, tell func(string), host func() (
 			why = err
 			tell(why.Error())
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !network.Pause(ctx, wait) {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), why)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/embedded"
 	"github.com/gorun/gorun/rendezvous/internal/reach"
@@ -135,10 +136,7 @@ func (h *hosting) look(ctx context.Context, self rendezvous.Endpoint, oneWillDo 
 				return misuse(p)
 			}
 		}
-		select {
-		case <-time.After(askPause):
-		case <-ctx.Done():
-		}
+		network.Pause(ctx, askPause)
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)

@@ -210,10 +210,7 @@ func Ask(ctx context.Context, addr, job, member string, waiting func(reason stri
 		}
 		last = err
 		waiting(fmt.Sprintf("the token from the node of rank 0, at %s: %v", addr, err))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		network.Pause(ctx, pause)
 	}
 }
 

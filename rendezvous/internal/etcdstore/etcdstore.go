@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
 
@@ -103,10 +104,7 @@ func (e *etcd) Watch(ctx context.Context, keys store.Range, changed func([]store
 			changed(events)
 		}
 		cancel()
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchInterval):
-		}
+		network.Pause(ctx, watchInterval)
 	}
 }
 

@@ -138,7 +138,7 @@ func (d *Detector) Monitor(ctx context.Context, key, addr string, observe func(a
 		conn, err := d.call(ctx, addr, hello{From: d.config.Key, To: key, Port: d.Port(), Stay: true})
 		if err != nil {
 			observe(begun, err)
-			pause(ctx, wait/2+rand.N(wait)) // those who were sent away together are not to come back together
+			network.Pause(ctx, wait/2+rand.N(wait)) // those who were sent away together are not to come back together
 			if wait = min(2*wait, maxPause); admission.HungUp(err) {
 				wait = minPause // there was no room, for a moment
 			}
@@ -217,7 +217,7 @@ func (d *Detector) ended(ctx context.Context, key, addr string, err error) bool 
 		most = closedCalls
 	}
 	begun := time.Now()
-	for refused := 0; ; pause(ctx, graceStep) {
+	for refused := 0; ; network.Pause(ctx, graceStep) {
 		if d.Connected(key) || ctx.Err() != nil {
 			return false
 		}
@@ -270,12 +270,4 @@ func await(ctx context.Context, conn net.Conn) error {
 	_, err := conn.Read(make([]byte, 1)) // even a byte is the end
 	_ = conn.Close()
 	return err
-}
-
-// pause returns early if ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/internal/store"
 )
@@ -26,7 +27,7 @@ func (a asked) perform(d *driver) {
 		err := a.do(ctx, &d.executor)
 		cancel()
 		if err != nil {
-			pause(d.ctx, retryInterval)
+			network.Pause(d.ctx, retryInterval)
 		}
 		d.post(answered{a.kind, a.request, err})
 	})

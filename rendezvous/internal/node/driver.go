@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 	"github.com/gorun/gorun/rendezvous/internal/liveness"
 )
@@ -62,7 +63,7 @@ func startDriver(c *Config) *driver {
 	w := writer{store: c.Store, keys: keysOf(c.Prefix, c.RunID)}
 	w.key = w.newKey()
 	d.executor = executor{
-		writer: w, explain: c.Explain, pause: pause, within: context.WithTimeout,
+		writer: w, explain: c.Explain, pause: func(ctx context.Context, d time.Duration) { network.Pause(ctx, d) }, within: context.WithTimeout,
 		awaitFreeRank: func(ctx context.Context, rank int) { awaitFreeRank(ctx, c.Store, w.keys.rank(rank)) },
 		hasEnded:      func(ctx context.Context, key, addr string) bool { return d.detector.HasEnded(ctx, key, addr) },
 	}
@@ -197,12 +198,4 @@ func (d *driver) close(ctx context.Context, why error) error {
 		return nil
 	}
 	return fmt.Errorf("this node is known for up to %v more: %w", d.config.Lease, err)
-}
-
-// pause returns early if ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

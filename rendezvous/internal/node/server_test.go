@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/env/testing/testkit"
 	"github.com/gorun/gorun/rendezvous/internal/store"
 	"github.com/gorun/gorun/rendezvous/internal/testing/storetest"
@@ -45,7 +46,7 @@ func startServer(t *testing.T) *server {
 			if m := s.now(); m != nil {
 				m.Expire()
 			}
-			pause(ctx, 10*time.Millisecond)
+			network.Pause(ctx, 10*time.Millisecond)
 		}
 	})
 	t.Cleanup(func() { cancel(); all.Wait() })
@@ -104,7 +105,7 @@ func (w *way) reach(ctx context.Context) (*storetest.Memory, error) {
 		case !silent:
 			return m, nil
 		}
-		pause(ctx, 5*time.Millisecond)
+		network.Pause(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -138,13 +139,13 @@ func (w *way) Keep(ctx context.Context, id store.Lease, ttl time.Duration) (stor
 
 // Watch looks often whether it still reaches what it watches.
 func (w *way) Watch(ctx context.Context, keys store.Range, changed func([]store.Event)) {
-	for ; ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
+	for ; ctx.Err() == nil; network.Pause(ctx, 5*time.Millisecond) {
 		m, err := w.reach(ctx)
 		if err != nil {
 			continue
 		}
 		seen := m.Rev()
-		for changed(nil); ctx.Err() == nil; pause(ctx, 2*time.Millisecond) {
+		for changed(nil); ctx.Err() == nil; network.Pause(ctx, 2*time.Millisecond) {
 			now, err := w.reach(ctx)
 			if err != nil || now != m {
 				break

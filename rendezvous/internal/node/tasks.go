@@ -47,7 +47,7 @@ func (t monitorLeader) run(ctx context.Context, d *driver, post func(event)) {
 type monitorPeer struct{ key, addr string }
 
 func (t monitorPeer) run(ctx context.Context, d *driver, post func(event)) {
-	pause(ctx, rand.N(spreadTime))
+	network.Pause(ctx, rand.N(spreadTime))
 	observe := func(at time.Time, err error) { post(peerObserved{t.key, at, err}) }
 	if d.detector.Monitor(ctx, t.key, t.addr, observe) {
 		post(agentEnded(t))
@@ -59,7 +59,7 @@ type callWorker struct{ id, addr string }
 
 func (t callWorker) run(ctx context.Context, d *driver, post func(event)) {
 	for ctx.Err() == nil {
-		pause(ctx, redialInterval/2+rand.N(redialInterval))
+		network.Pause(ctx, redialInterval/2+rand.N(redialInterval))
 		begun := time.Now()
 		post(peerObserved{t.id, begun, d.config.call(ctx, t.addr, dialTimeout)})
 	}
@@ -89,7 +89,7 @@ func (t callRank0) run(ctx context.Context, d *driver, post func(event)) {
 			e.err = &UnreachableError{Self: t.self, Master: t.rank0.Host, Agent: agent, Err: err}
 		}
 		e.lasted, e.unreachable = time.Since(begun), isUnreachable(err)
-		pause(ctx, callInterval)
+		network.Pause(ctx, callInterval)
 		e.last = ctx.Err() != nil || !e.unreachable && e.lasted >= d.config.failureTimeout()
 	}
 }

@@ -2,7 +2,6 @@ package control
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/agent"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 )
 
@@ -80,7 +80,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case <-changed:
-			pause(r.Context(), followPause) // more may follow at once: it is sent together
+			network.Pause(r.Context(), followPause) // more may follow at once: it is sent together
 		case <-r.Context().Done(): // the client is gone, or the server is closing
 		}
 		if r.Context().Err() != nil && s.ctx.Err() == nil {
@@ -90,14 +90,6 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) {
 }
 
 const followPause = 50 * time.Millisecond
-
-// pause returns early if ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
 
 // rankOf returns the rank of a local rank in the last round; before the first one, the local rank.
 func (s *Server) rankOf(local int) int {

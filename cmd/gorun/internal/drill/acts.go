@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/env/network"
 )
 
 // start starts the agents of nodes, for the first time or again.
@@ -81,21 +83,13 @@ func slowEtcd(member int) step {
 		d.others.Go(func() {
 			for ctx.Err() == nil {
 				_ = process.Signal(syscall.SIGSTOP) // it may have ended
-				wait(ctx, slowPause)
+				network.Pause(ctx, slowPause)
 				_ = process.Signal(syscall.SIGCONT)
-				wait(ctx, slowRun)
+				network.Pause(ctx, slowRun)
 			}
 		})
 		return nil
 	})
-}
-
-// wait waits until ctx ends, or for a while.
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 func steadyEtcd() step {

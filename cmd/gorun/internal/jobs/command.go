@@ -12,6 +12,7 @@ import (
 	"github.com/gorun/gorun/agent"
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
+	"github.com/gorun/gorun/env/network"
 )
 
 // A Result is what one agent has made of a command.
@@ -106,10 +107,7 @@ func awaitEnd(ctx context.Context, a Agent) bool {
 		if err == nil || control.HasEnded(err) {
 			return err != nil
 		}
-		select {
-		case <-time.After(endingPause):
-		case <-ctx.Done():
-		}
+		network.Pause(ctx, endingPause)
 	}
 	return false
 }

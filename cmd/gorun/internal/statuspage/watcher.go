@@ -11,6 +11,7 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -138,10 +139,7 @@ func (w *watcher) run() {
 		case <-ctx.Done():
 		}
 		pause.Stop()
-		select {
-		case <-time.After(minPause):
-		case <-ctx.Done():
-		}
+		network.Pause(ctx, minPause)
 	}
 }
 

@@ -1,19 +1,13 @@
 package hang
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/gorun/gorun/env/proc"
 )
 
-const (
-	maxProcesses   = 16      // of a worker that are looked at
-	maxEnvironment = 4 << 20 // bytes: more than a process can be started with
-)
+// maxProcesses is how many processes of a worker are looked at.
+const maxProcesses = 16
 
 // processesOf returns the first processes of a worker: itself, which may be a shell that waits for the program, then those in its session, which
 // may be the program, and then those that have left the session.
@@ -53,18 +47,18 @@ func family(workers ...Worker) []proc.Process {
 		sessions[p.Session] = sessions[p.Session] || isWorker(p)
 	}
 	return proc.Descendants(all, func(p proc.Process) bool {
-		return isWorker(p) || sessions[p.Session] && isFrom(p.Pid, workers)
+		return isWorker(p) || sessions[p.Session] && isFrom(p, workers)
 	})
 }
 
 // isFrom reports whether the environment of a process is that of one of the workers.
-func isFrom(pid int, workers []Worker) bool {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return false // it has ended, or is another user's
-	}
-	defer func() { _ = f.Close() }()
-	environment, _ := io.ReadAll(io.LimitReader(f, maxEnvironment))
-	variables := strings.Split(string(environment), "\x00")
+func isFrom(p proc.Process, workers []Worker) bool {
+	variables := p.Environ()
 	return slices.ContainsFunc(workers, func(w Worker) bool { return slices.Contains(variables, "GORUN_PROGRESS_FILE="+w.File) })
+}
+
+// isSuspended reports whether a signal or a debugger has stopped a process.
+func isSuspended(pid int) bool {
+	p, ok := proc.Read(pid)
+	return ok && p.Suspended
 }
