@@ -124,7 +124,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 	stacks, err := dumped(ctx, w)
 	if stacks != "" {
 		section("Stacks that it wrote on a signal", stacks)
-		f.setStack(pythonFrames(stacks))
+		f.setStack(pid, pythonFrames(stacks))
 		return
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, 
 		}
 		if stacks, err := pySpy(ctx, pid); err == nil {
 			section("Stacks (py-spy)", stacks)
-			f.setStack(pySpyFrames(stacks))
+			f.setStack(pid, pySpyFrames(stacks))
 		} else if !errors.Is(err, errNoPySpy) {
 			section("No stacks from py-spy", err.Error())
 		}
@@ -164,9 +164,9 @@ const (
 	goHint     = "a Go program that does not use package comm shows its stacks on SIGABRT only, which ends it"
 )
 
-func (f *finding) setStack(frames []frame) {
+func (f *finding) setStack(pid int, frames []frame) {
 	if len(frames) > 0 {
-		f.stack, f.waiting, f.hint = inOneLine(frames), areWaiting(frames), ""
+		f.stack, f.waiting, f.hint = inOneLine(frames), areWaiting(pid, frames), ""
 		f.set(inOneLine(frames[:1]))
 	}
 }

@@ -19,6 +19,19 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
+// TestWaitingInALine: a thread waits for other ranks, too, if the line where it is calls wait, a method that has no frame.
+func TestWaitingInALine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(file, []byte("load()\nwork.wait()\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{"1": false, "2": true, "3": false, "4": false} {
+		if got := areWaiting(os.Getpid(), []frame{{"<module>", file, line}, {"f", file, "2"}}); got != want {
+			t.Errorf("line %s: %t, want %t", line, got, want)
+		}
+	}
+}
+
 // startWorker starts a shell in a process group of its own, and waits until it has touched its file.
 func startWorker(t *testing.T, w Worker, script string) (pid int) {
 	t.Helper()

@@ -1,6 +1,8 @@
 package hang
 
 import (
+	"fmt"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -61,6 +63,8 @@ var (
 	spyFrame = regexp.MustCompile(`(?m)^ +(?P<function>\S+) \((?P<path>[^()\n]*):(?P<line>\d+)\)$`)
 	// where calls of torch are that wait for other ranks
 	waitingFile = regexp.MustCompile(`(^|/)torch/(distributed|autograd|nn/parallel)/`)
+	// a line of the program that waits for what torch has started: the method is one of C++, which has no frame
+	waitingLine = regexp.MustCompile(`\.wait\(`)
 )
 
 const (
@@ -105,7 +109,31 @@ func inOneLine(frames []frame) string {
 	return strings.Join(parts, innerFirst)
 }
 
-// areWaiting reports whether frames are those of a thread in a call of torch that waits for other ranks.
-func areWaiting(frames []frame) bool {
-	return len(frames) > 0 && waitingFile.MatchString(frames[0].path)
+// areWaiting reports whether frames are those of a thread of pid in a call of torch that waits for other ranks.
+func areWaiting(pid int, frames []frame) bool {
+	return len(frames) > 0 && (waitingFile.MatchString(frames[0].path) || waitingLine.MatchString(frames[0].source(pid)))
+}
+
+const longestSource = 4 << 20 // bytes of a file that are read
+
+// source is the line of the program where f is, as pid sees its files; empty: it cannot be read.
+func (f frame) source(pid int) string {
+	of := "root"
+	if !path.IsAbs(f.path) {
+		of = "cwd"
+	}
+	name := fmt.Sprintf("/proc/%d/%s/%s", pid, of, f.path)
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > longestSource {
+		return ""
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	n, lines := 0, strings.Split(string(text), "\n")
+	if _, err := fmt.Sscan(f.line, &n); err != nil || n < 1 || n > len(lines) {
+		return ""
+	}
+	return lines[n-1]
 }

@@ -2,6 +2,7 @@ package hang
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -58,12 +59,12 @@ func TestWaiting(t *testing.T) {
 		user + at("/usr/lib/python3/dist-packages/torch/autograd/__init__.py"):            false, // a hook
 		at("/home/me/mytorch/distributed/train.py") + user:                                false,
 	} {
-		if got := areWaiting(pythonFrames(text)); got != want {
+		if got := areWaiting(os.Getpid(), pythonFrames(text)); got != want {
 			t.Errorf("%q: %t, want %t", text, got, want)
 		}
 	}
 	const spy = "Thread 7 (idle): \"MainThread\"\n    backward (torch/autograd/__init__.py:197)\n    <module> (train.py:12)\n"
-	if !areWaiting(pySpyFrames(spy)) {
+	if !areWaiting(os.Getpid(), pySpyFrames(spy)) {
 		t.Error("py-spy's names are not known")
 	}
 }
