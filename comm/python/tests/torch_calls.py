@@ -3,6 +3,7 @@
 import datetime
 import os
 import sys
+import time
 import warnings
 import weakref
 
@@ -165,6 +166,11 @@ def shared(rank, size):
         out = both[shift : shift + m]
         dist.scatter(out, list(both.split(m)) if rank == 0 else None)
         same(out, torch.full((m,), float(rank)))
+    both, out = torch.arange(size * m).float() + rank, torch.empty(size * m)
+    want = torch.cat([torch.arange(rank * m, (rank + 1) * m).float() + r for r in range(size)])
+    for to in out, both:
+        dist.all_to_all(list(to.split(m)), list(both.split(m)))
+        same(to, want)
     both = torch.arange(size * m).float() + rank
     dist.all_to_all_single(both[: size * m - size], both[size:])
     want = [torch.arange(m - 1) + rank * (m - 1) + size + r for r in range(size)]
@@ -176,16 +182,22 @@ def shared(rank, size):
 
 def dropped(rank, size):
     """Works that nobody waits for hold no tensors for ever."""
-    refs = []
-    for _ in range(150):
-        t = torch.ones(2)
-        refs.append(weakref.ref(t))
-        if rank == 0:
-            dist.isend(t, 1)
-        elif rank == 1:
-            dist.recv(t, 0)
-    del t
-    assert sum(r() is not None for r in refs) <= 130, "all are alive"
+    for kind in ("message", "dense", "sparse"):
+        refs = []
+        for _ in range(150):
+            t, work = torch.ones(2), None
+            t = t.to_sparse() if kind == "sparse" else t
+            refs.append(weakref.ref(t))
+            if kind != "message":
+                work = dist.all_reduce(t, async_op=True)
+            elif rank == 0:
+                dist.isend(t, 1)
+            elif rank == 1:
+                work = dist.irecv(t)
+            while work and not work.is_completed():
+                time.sleep(0)
+        del t, work
+        assert sum(r() is not None for r in refs) <= 130, "all are alive after calls of kind " + kind
 
 
 def slow(rank, size):

@@ -31,10 +31,15 @@ _many = 64
 def _sweep() -> None:
     """Lets go of what works hold that have ended, and that nobody waits for."""
     global _many
+    stay = 0
     for key, work in list(_alive.items()):
-        if work is not DONE and work.is_completed() and work.dropped:
+        if work.sweeps < 0 or not work.is_completed():
+            stay += 1
+        elif work.sweeps == 0:
             _alive.pop(key, None)
-    _many = 2 * len(_alive) + 64
+        else:
+            work.sweeps -= 1
+    _many = len(_alive) + stay + 64
 
 
 class Work(Base):  # type: ignore[misc]
@@ -46,7 +51,7 @@ class Work(Base):  # type: ignore[misc]
     ) -> None:  # fmt: skip
         super().__init__()
         self._op, self._limit, self._abort = op, limit, abort
-        self.dropped = False  # if nothing in Python has it: nothing in C++ has
+        self.sweeps = -1  # which one lets go of it, once it has ended: the next, the one after that, or none, as C++ may have it alone
         self._handles, self._result, self._keeps, self._copies, self._listen = handles, result, keeps, copies, listen
         self._lock = threading.Lock()  # of the thread that waits
         self._error: Optional[BaseException] = None
@@ -265,8 +270,10 @@ def waits(options: Any) -> bool:
 
 
 def called_by_torch() -> bool:
-    """Reports whether torch has called the method of the group that is two calls above _start, which calls this."""
-    frame = sys._getframe(3).f_back
+    """Reports whether one of torch's functions for programs has called this package, which calls this."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
     return frame is not None and frame.f_code in _callers
 
 
