@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -57,6 +58,7 @@ func TestOutOfMemory(t *testing.T) {
 		{`exec "$0" hog`, "signal 9 (SIGKILL)"},
 		{`"$0" hog; exit 3`, "exit code 3"},
 	} {
+		before := machineKills(t)
 		// The agent begins in the group, and all that it starts.
 		agent, stdin, con := startAgentBy(t, []string{"/bin/sh", "-c", `echo $$ > "$1"/cgroup.procs && shift && exec "$@"`, "sh", group, exe},
 			nil, "", "/bin/sh", "-c", `if [ "$RANK" = 0 ]; then `+c.first+`; fi; exec "$0" wait`, exe)
@@ -65,12 +67,31 @@ func TestOutOfMemory(t *testing.T) {
 		if err := syscall.Kill(con.pids(t, "worker", 2)[1], syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		con.wait(t, "exit of 1: signal 9 (SIGKILL), out of memory: false\n", 1)
+		con.wait(t, "exit of 1: signal 9 (SIGKILL), out of memory: ", 1)
+		if others := machineKills(t) - before - 1; others > 0 { // such as in a drill: the guard cannot tell that it was not this worker
+			t.Logf("the kernel has killed %d more on this machine", others)
+		} else {
+			con.wait(t, "exit of 1: signal 9 (SIGKILL), out of memory: false\n", 1)
+		}
 		_ = stdin.Close()
 		if err := agent.Wait(); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// machineKills is how many processes of this machine the kernel has killed because memory was short.
+func machineKills(t *testing.T) (n int) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\noom_kill ")
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // hog asks for memory until the kernel has enough of it.
