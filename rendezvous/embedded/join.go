@@ -21,7 +21,7 @@ import (
 const (
 	joinTime     = 2 * time.Second  // for the first try to have another member change the cluster
 	promoteTime  = 20 * time.Second // for the leader to give this member its vote
-	replacedTime = 4 * time.Second  // for the others to say whether they have replaced this member
+	replacedTime = 20 * time.Second // for the others to say whether they have replaced this member: one that they have replaced stops by itself
 )
 
 // join adds this server to the cluster of the others, as a learner, which has no vote before it has all data. The member
