@@ -2,14 +2,13 @@ package rendezvous
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/death"
 	"github.com/gorun/gorun/env/network"
 )
@@ -94,9 +93,7 @@ func (s *Static) form(self Node) (*Round, error) {
 	r := Round{Size: c.Nodes, Self: c.NodeRank, Node: self, Master: c.Master, Token: c.Token, ID: s.last + 1, Restarts: s.restarts, Cause: s.cause, Why: s.why}
 	r.Place = Assign(slices.Repeat([]Node{self}, r.Size))[r.Self]
 	if r.Token == "" && r.Size == 1 {
-		secret := make([]byte, 32)
-		_, _ = rand.Read(secret) // never fails
-		r.Token = hex.EncodeToString(secret)
+		r.Token = auth.NewSecret()
 	}
 	var port Port
 	if r.Self == 0 {

@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,14 +102,12 @@ func makeOwn(dir, file string) error {
 	if err != nil {
 		return err
 	}
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(file)+"-*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(temp.Name()) }() // the token has its final name by then
-	_, err = temp.WriteString(hex.EncodeToString(secret) + "\n")
+	_, err = temp.WriteString(NewSecret() + "\n")
 	if err := errors.Join(err, temp.Close()); err != nil {
 		return err
 	}

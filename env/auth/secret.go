@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -42,4 +43,11 @@ func Derive(secret []byte, purpose string) string {
 		panic(err)
 	}
 	return hex.EncodeToString(key)
+}
+
+// NewSecret returns a random secret of 64 hexadecimal digits.
+func NewSecret() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return hex.EncodeToString(secret)
 }

@@ -126,7 +126,7 @@ func (c *Config) askMunge(ctx context.Context, p *place, waits *waiting) (end fu
 			return end, err
 		}
 		if negotiated.token == "" {
-			negotiated.token = munge.NewSecret()
+			negotiated.token = auth.NewSecret()
 		}
 		server := munge.Serve(l, t.ID, negotiated.token, c.Log.Info)
 		end = func() { _ = server.Close() } // nobody else asks

@@ -3,8 +3,6 @@ package munge
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,15 +31,8 @@ const (
 	callTime = 8 * time.Second // for one exchange; it includes two programs
 )
 
-// NewSecret returns a random secret of 64 hexadecimal digits.
-func NewSecret() string {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
-	return hex.EncodeToString(secret)
-}
-
 // process is a random text by which a Server knows this process again.
-var process = NewSecret()
+var process = auth.NewSecret()
 
 // A Server gives a secret to the processes of this user that ask for it. Each member of the job, such as a node, is one process: if another
 // one asks in its name, that belongs to the next job of the same name, which the member has begun earlier than this process has. It has to
@@ -222,7 +213,7 @@ func ask(ctx context.Context, addr, job, member string) (secret string, final bo
 	}
 	defer func() { _ = conn.Close() }() // all has been said
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	nonce := NewSecret()
+	nonce := auth.NewSecret()
 	credential, err := encode(ctx, strings.Join([]string{request, job, member, process, nonce}, "\n"))
 	if err != nil {
 		return "", true, err

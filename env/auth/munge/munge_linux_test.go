@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/auth/admission"
 	"github.com/gorun/gorun/env/testing/clustertest"
 	"github.com/gorun/gorun/env/testing/testkit"
@@ -56,7 +57,7 @@ func TestAsk(t *testing.T) {
 	if err := Check(t.Context()); err != nil || !Available() {
 		t.Fatalf("available: %t, %v", Available(), err)
 	}
-	secret := NewSecret()
+	secret := auth.NewSecret()
 	addr := serve(t, "17.0", secret, nil)
 	var all sync.WaitGroup
 	for member := range 20 {
@@ -77,7 +78,7 @@ func TestAsk(t *testing.T) {
 func TestAskWaits(t *testing.T) {
 	clustertest.StartMUNGE(t)
 	addr := testkit.ReservedAddr(t)
-	secret, waits := NewSecret(), make(chan string, 1000)
+	secret, waits := auth.NewSecret(), make(chan string, 1000)
 	got := make(chan error, 1)
 	go func() {
 		text, err := Ask(within(t, 30*time.Second), addr, "17.0", "1", func(reason string) { waits <- reason })
@@ -108,7 +109,7 @@ func TestAskWaits(t *testing.T) {
 // The same process may ask twice, since the answer may be lost.
 func TestNextJob(t *testing.T) {
 	clustertest.StartMUNGE(t)
-	addr, last, next := testkit.ReservedAddr(t), NewSecret(), NewSecret()
+	addr, last, next := testkit.ReservedAddr(t), auth.NewSecret(), auth.NewSecret()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func TestNextJob(t *testing.T) {
 		}
 	}
 	defer func(before string) { process = before }(process)
-	process = NewSecret()
+	process = auth.NewSecret()
 	if got, err := Ask(within(t, 20*time.Second), addr, "17.0", "2", noWait(t)); err != nil || got != last {
 		t.Errorf("another node of the first job: %q, %v", got, err)
 	}
@@ -150,7 +151,7 @@ func TestNextJob(t *testing.T) {
 // not belong to the question is not taken.
 func TestStrangers(t *testing.T) {
 	socket := clustertest.StartMUNGE(t)
-	secret := NewSecret()
+	secret := auth.NewSecret()
 	addr := serve(t, "17.0", secret, nil)
 	ask := func(line string) string {
 		t.Helper()
@@ -242,7 +243,7 @@ func TestStrangers(t *testing.T) {
 // take no memory.
 func TestCrowd(t *testing.T) {
 	clustertest.StartMUNGE(t)
-	secret := NewSecret()
+	secret := auth.NewSecret()
 	addr := serve(t, "17.0", secret, nil)
 	credential := func(job string) string {
 		c, err := encode(t.Context(), strings.Join([]string{request, job, "1", "another process", "nonce"}, "\n"))
@@ -345,7 +346,7 @@ func TestDroppedWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	const limit, more = 8, 12
-	s := serveWith(l, "17.0", NewSecret(), admission.Config{Limit: limit})
+	s := serveWith(l, "17.0", auth.NewSecret(), admission.Config{Limit: limit})
 	defer func() { _ = s.Close() }()
 	ended := make(chan struct{}, decoders+more)
 	connect := func() {

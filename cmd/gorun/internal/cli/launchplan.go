@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/hostfile"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -121,7 +120,7 @@ func (l *launchPlan) nodeOptions(here host, all values) (*options, error) {
 		delete(v, "nproc-per-node")
 	}
 	if l.several {
-		here.lookup = withToken(here.lookup, randomToken())
+		here.lookup = withToken(here.lookup, auth.NewSecret())
 		spares, _ := strconv.Atoi(all.text("spares")) // checked
 		v.orElse("nnodes", strconv.Itoa(len(l.hosts)-spares))
 		v.orElse("node-rank", "0") // of the first
@@ -150,12 +149,6 @@ func withToken(lookup func(string) (string, bool), token string) func(string) (s
 		}
 		return value, ok
 	}
-}
-
-func randomToken() string {
-	token := make([]byte, 32)
-	_, _ = rand.Read(token) // never fails
-	return hex.EncodeToString(token)
 }
 
 // nodeArgs returns gorun's arguments on a host. endpoints are where the nodes meet.

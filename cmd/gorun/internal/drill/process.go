@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -152,5 +151,3 @@ func (s *testbed) environ() (environ []string) {
 	}
 	return append(environ, "LOGLEVEL=debug", "OMP_NUM_THREADS=1", "TMPDIR="+s.temp())
 }
-
-func newSecret() string { return rand.Text() + rand.Text() }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
+	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/network"
 )
 
@@ -73,7 +74,7 @@ func (s *testbed) prepare() (err error) {
 		}
 	}
 	if s.job.network {
-		if err := os.WriteFile(s.tokenFile(), []byte(newSecret()), 0o600); err != nil {
+		if err := os.WriteFile(s.tokenFile(), []byte(auth.NewSecret()), 0o600); err != nil {
 			return err
 		}
 		at := upTo(0, s.job.members())

@@ -181,7 +181,7 @@ func (p *Plan) mungeToken(waiting func(reason string), logger *slog.Logger) rend
 		if err != nil {
 			return "", nil, misuse("cannot give the other nodes a token by MUNGE", err)
 		}
-		token := munge.NewSecret()
+		token := auth.NewSecret()
 		return token, munge.Serve(l, job, token, logger.With("token", addr.String()).Info), nil
 	}
 }
