@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // The names of the files with the user's own tokens.
@@ -95,11 +94,7 @@ func makeOwn(dir, file string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	info, err := os.Lstat(dir)
-	if err == nil {
-		err = checkOwn(dir, info)
-	}
-	if err != nil {
+	if err := CheckOwnDir(dir); err != nil {
 		return err
 	}
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(file)+"-*")
@@ -120,31 +115,15 @@ func makeOwn(dir, file string) error {
 // readOwn reads the file. It returns an error if another user can have read or written it, or if the file is empty, as it may
 // be after a power failure.
 func readOwn(dir, path string) (string, error) {
-	info, err := os.Lstat(dir)
-	if err == nil {
-		err = checkOwn(dir, info)
-	}
-	if err != nil {
+	if err := CheckOwnDir(dir); err != nil {
 		return "", err
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return "", fmt.Errorf("%s is a symbolic link", path)
-	}
+	file, err := OpenOwn(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	if info, err = file.Stat(); err == nil {
-		err = checkOwn(path, info)
-	}
-	if err != nil {
-		return "", err
-	}
-	var token string
-	if err = errNotPrivate; info.Mode().IsRegular() && info.Mode().Perm()&0o077 == 0 {
-		token, err = readToken(file)
-	}
+	token, err := readToken(file)
 	if err == nil {
 		err = CheckSecret([]byte(token))
 	}

@@ -56,11 +56,47 @@ func checkPrivate(file *os.File) error {
 	return errNotPrivate
 }
 
-// checkOwn refuses symbolic links, and files and directories that belong to another user or that others can write to.
+// CheckOwnDir refuses what is no directory, and a directory that belongs to another user or that others can write to.
+func CheckOwnDir(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no directory", path)
+	}
+	return checkOwn(path, info)
+}
+
+// OpenOwn opens a file for reading. It refuses one that other users can read or write, or may have written.
+func OpenOwn(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is no regular file", path)
+	default:
+		err = checkOwn(path, info)
+	}
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = fmt.Errorf("%s can be used by other users", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// checkOwn refuses what belongs to another user, or others can write to.
 func checkOwn(path string, info fs.FileInfo) error {
 	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("%s is a symbolic link", path)
 	case !isOurs(info):
 		return fmt.Errorf("%s belongs to another user", path)
 	case info.Mode().Perm()&0o022 != 0:

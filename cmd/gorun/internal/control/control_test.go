@@ -335,7 +335,7 @@ func TestUnusable(t *testing.T) {
 		dirs []string
 		want string // beginning of the error
 	}{
-		{[]string{filepath.Join(open, "jobs")}, open + " can be changed by other users: remove it, or set XDG_RUNTIME_DIR to a directory of yours"},
+		{[]string{filepath.Join(open, "jobs")}, open + " can be changed by other users: have it removed, or set XDG_RUNTIME_DIR to a directory of yours"},
 		{[]string{filepath.Join(own, "gorun"), filepath.Join(open, "jobs")}, ""}, // agents use the first
 		{[]string{filepath.Join(own, "none", "jobs")}, ""},
 	} {

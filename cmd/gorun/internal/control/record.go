@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
 // A Record says how to reach the agents of a job of gorun launch, which are on other machines. gorun launch keeps it in a file beside the
@@ -97,7 +99,7 @@ func removeStale(dir string) {
 		if !strings.HasSuffix(e.Name(), recordSuffix) {
 			continue
 		}
-		if f, err := openOwn(filepath.Join(dir, e.Name())); err == nil {
+		if f, err := auth.OpenOwn(filepath.Join(dir, e.Name())); err == nil {
 			if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 				_ = os.Remove(f.Name()) // somebody else may have removed it
 			}
@@ -108,9 +110,12 @@ func removeStale(dir string) {
 
 // ReadRecord reads a record. The error is fs.ErrNotExist if the job has just ended.
 func ReadRecord(path string) (Record, error) {
-	f, err := openOwn(path)
-	if err != nil {
+	f, err := auth.OpenOwn(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Record{}, err
+	case err != nil:
+		return Record{}, fmt.Errorf("%w: remove it", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
@@ -122,33 +127,6 @@ func ReadRecord(path string) (Record, error) {
 		return Record{}, fmt.Errorf("%s: %w: remove it", path, err)
 	}
 	return r, nil
-}
-
-// openOwn opens a file of this user. It refuses one that other users can use.
-func openOwn(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link: remove it", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil {
-		st, ok := info.Sys().(*syscall.Stat_t)
-		switch {
-		case !info.Mode().IsRegular():
-			err = fmt.Errorf("%s is no regular file: remove it", path)
-		case !ok || int(st.Uid) != os.Geteuid():
-			err = fmt.Errorf("%s belongs to another user: remove it", path)
-		case info.Mode().Perm()&0o077 != 0:
-			err = fmt.Errorf("%s can be used by other users: remove it", path)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 func parseRecord(text []byte) (r Record, err error) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gorun/gorun/env/auth"
 )
 
 // The directories of sockets, of which an agent takes the first that it can. People may look for a job in another environment than that of
@@ -30,21 +32,11 @@ func directories() (list []string) {
 
 // checkOwn returns why a directory cannot be trusted: it must belong to this user, and nobody else may change it.
 func checkOwn(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
+	err := auth.CheckOwnDir(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	const orElse = "or set XDG_RUNTIME_DIR to a directory of yours, for jobs and for the commands about them"
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is no directory: remove it, %s", dir, orElse)
-	case !ok || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user: have it removed, %s", dir, orElse)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%s can be changed by other users: remove it, %s", dir, orElse)
-	}
-	return nil
+	return fmt.Errorf("%w: have it removed, or set XDG_RUNTIME_DIR to a directory of yours, for jobs and for the commands about them", err)
 }
 
 // prepare creates a directory that only this user can enter, and the one above it.
