@@ -27,8 +27,8 @@ func TestBlockingCallsAllocateNothing(t *testing.T) {
 		long      int
 		allocated bool // buffers are in memory of Alloc
 	}{
-		{"mem", 3, 20_000, false}, {"chunks", 3, 300, false}, {"tcp", 4, 20_000, false}, {"bundles", 3, 20_000, false},
-		{"shm", 2, 20_000, false}, {"shm", 3, 20_000, false}, {"shm", 3, 20_000, true},
+		{"mem", 3, 20_000, false}, {"chunks", 3, 300, false}, {"tcp", 2, 20_000, false}, {"tcp", 4, 20_000, false},
+		{"bundles", 3, 20_000, false}, {"shm", 2, 20_000, false}, {"shm", 3, 20_000, false}, {"shm", 3, 20_000, true},
 		{"halves", 4, 20_000, false}, {"scattered", 5, 20_000, false},
 	} {
 		w := worldOver(t, c.transport, c.ranks)
