@@ -12,7 +12,7 @@ const (
 	// The same as largestFlatReduce, if ranks share processors. To share the work, they would have to wait for each
 	// other twice more: 4 ranks on two processors took 11 us for 32 KiB instead of 15, and 8 ranks 23 instead of 33.
 	largestFlatReduceShared = 64 << 10
-
-	LeastInPlace     = 16 << 10  // bytes that ranks take from each other at least if they use buffers in place
-	LeastRootInPlace = 256 << 10 // the same in a broadcast by a rank that shares its processor
 )
+
+// Registered is about buffers of comm.Alloc.
+var Registered = InPlace{Least: 16 << 10, LeastRoot: 256 << 10}

@@ -9,7 +9,7 @@ const (
 	largestFlat             = 256
 	largestFlatReduce       = 256
 	largestFlatReduceShared = 512
-
-	LeastInPlace     = 384 // bytes that ranks take from each other at least if they use buffers in place
-	LeastRootInPlace = 512 // the same in a broadcast by a rank that shares its processor
 )
+
+// Registered is about buffers of comm.Alloc.
+var Registered = InPlace{Least: 384, LeastRoot: 512}

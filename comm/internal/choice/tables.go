@@ -18,9 +18,8 @@ type Row struct {
 	UpTo Limit
 }
 
-// Sizes are numbers of bytes.
+// Sizes are numbers of bytes of messages.
 type Sizes struct {
-	// Of messages:
 	Chunk       int // how many bytes of a message travel at once
 	OwnChunk    int // the same where each rank has a processor
 	LeastPiece  int // how many bytes of a long vector a rank sends to another machine in one piece, at least, if its stages overlap
@@ -29,10 +28,13 @@ type Sizes struct {
 	MostGrouped int // that the ranks of a machine send to another machine as one message of their leader
 	MostOneWay  int // that go in one direction of a ring before some go in the other one
 	RingMessage int // at most, of a message of a pipelined reduce-scatter around a ring
+}
 
-	// In memory of comm.Alloc:
-	LeastInPlace     int // that a rank takes from another, so that buffers are used in place
-	LeastRootInPlace int // the same of what a root has that shares its processor
+// An InPlace says from how many bytes on ranks that share memory use registered buffers, those of comm.Alloc, in place,
+// instead of an algorithm. Registered is the table of that, and no code changes it.
+type InPlace struct {
+	Least     int // bytes that a rank takes from another
+	LeastRoot int // the same in a broadcast by a rank that shares its processor
 }
 
 // Network has the algorithms of ranks on several machines, and of all whose place is unknown. Ranks of a machine share its
@@ -113,7 +115,7 @@ var SharedMemory = &Table{Memory, Rows{
 	"gather":         {{LL, mostLLOfEach}, {Slots, nil}},
 	"scatter":        {{LL, mostLLToEach}, {Slots, nil}},
 	"barrier":        {{LL, llBarrierLimit}, {Dissemination, nil}},
-}, Sizes{LeastInPlace: LeastInPlace, LeastRootInPlace: LeastRootInPlace}}
+}, Sizes{}}
 
 // OwnProcessors has the algorithms of ranks that share memory, each of which has a processor. There it costs little to
 // wait for each other, and much to read what another processor has written: 16 ranks combine 4 KiB in 100 microseconds
@@ -129,4 +131,4 @@ var OwnProcessors = &Table{Memory, Rows{
 	"gather":         {{LL, mostLLOfEach}, {Slots, nil}},
 	"scatter":        {{LL, mostLLToEach}, {Slots, nil}},
 	"barrier":        {{LL, llBarrierLimit}, {Dissemination, nil}},
-}, Sizes{LeastInPlace: LeastInPlace, LeastRootInPlace: LeastRootInPlace}}
+}, Sizes{}}

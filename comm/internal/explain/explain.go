@@ -177,7 +177,7 @@ func (e *explanation) ways(title string, c plan.Planner, op string, ranks, bytes
 func (e *explanation) inMemory(c choice.Chooser, ranks int) {
 	e.ways("in memory", plan.Planner{Chooser: c}, e.op, ranks, e.bytes)
 	if e.op != "barrier" {
-		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(c.LeastInPlace))
+		e.line("Buffers of comm.Alloc are used in place where a rank takes %s or more from another.", choice.Bytes(choice.Registered.Least))
 	}
 }
 

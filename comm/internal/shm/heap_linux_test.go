@@ -251,7 +251,7 @@ func TestRootStagesWhenOversubscribed(t *testing.T) {
 	for i, c := range []struct {
 		size int
 		err  error
-	}{{choice.LeastRootInPlace - 1, nil}, {choice.LeastRootInPlace, waits}} {
+	}{{choice.Registered.LeastRoot - 1, nil}, {choice.Registered.LeastRoot, waits}} {
 		buf := allocate(t, heaps[0], c.size)
 		copy(buf, input(1, 0, c.size))
 		teams[0].Begin(uint64(i+1), Call{}, 0)

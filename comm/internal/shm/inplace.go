@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 	"github.com/gorun/gorun/comm/internal/shm/heap"
 )
@@ -60,7 +61,7 @@ func (t *Team) Share(ctx context.Context, mine *heap.Heap, addresses []string) {
 }
 
 // isInPlace reports whether ranks look for each other's exports in an operation.
-func (t *Team) isInPlace(p span) bool { return p.n >= t.sizes.LeastInPlace && t.heap != nil }
+func (t *Team) isInPlace(p span) bool { return p.n >= choice.Registered.Least && t.heap != nil }
 
 // exportBuffer exports buf if it lies in the heap, and reports whether it has.
 func (t *Team) exportBuffer(buf []byte, p span) bool {

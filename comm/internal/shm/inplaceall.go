@@ -3,6 +3,7 @@ package shm
 import (
 	"slices"
 
+	"github.com/gorun/gorun/comm/internal/choice"
 	"github.com/gorun/gorun/comm/internal/cpu"
 )
 
@@ -45,7 +46,9 @@ func (t *Team) attachAllIf(root int, buf []byte, exported bool, p span) ([][]byt
 
 // rootUsesSlots reports whether it is faster for a root to put n bytes into slots and continue than to wait for the others. That is so
 // if others wait for its processor.
-func (t *Team) rootUsesSlots(n int) bool { return t.waiter.SharesCPU() && n < t.sizes.LeastRootInPlace }
+func (t *Team) rootUsesSlots(n int) bool {
+	return t.waiter.SharesCPU() && n < choice.Registered.LeastRoot
+}
 
 // finished is the step after which a rank has done its slice of the work, if all ranks export their buffers.
 const finished = 2

@@ -23,7 +23,7 @@ func TestProtocolInMemory(t *testing.T) {
 	fmt.Fprintln(&out, "control", unsafe.Sizeof(c), unsafe.Offsetof(c.clock), unsafe.Offsetof(c.flag), unsafe.Offsetof(c.export),
 		unsafe.Offsetof(c.records), unsafe.Offsetof(c.wait))
 	fmt.Fprintln(&out, "record", unsafe.Sizeof(r), "export", unsafe.Sizeof(c.export), "waiting", unsafe.Sizeof(wait.State{}), "LL buffer", unsafe.Sizeof(llBuffer{}))
-	fmt.Fprintln(&out, "LL", choice.LLEntrySize, llBufferSize, llEntries, recordsPerRank, mostSlotsInUse, choice.LeastInPlace, choice.LeastRootInPlace, spreadBlock)
+	fmt.Fprintln(&out, "LL", choice.LLEntrySize, llBufferSize, llEntries, recordsPerRank, mostSlotsInUse, choice.Registered.Least, choice.Registered.LeastRoot, spreadBlock)
 	for n := 2; n <= 64; n *= 2 {
 		each := slotPerRank(slotSize(n), n)
 		fmt.Fprintf(&out, "%d ranks: staging %d, slots of %d, for each %d\n", n, stagingSize(n), slotSize(n), each)

@@ -17,7 +17,7 @@ func (w *world) buffers() *program {
 	p := newProgram(w)
 	n := 2 + w.rng.IntN(2)
 	for range 1 + w.rng.IntN(2) {
-		c := called{op: 1 + w.rng.IntN(8), size: choice.LeastInPlace + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
+		c := called{op: 1 + w.rng.IntN(8), size: choice.Registered.Least + w.rng.IntN(100), root: w.rng.IntN(n), red: "sum"}
 		for range n {
 			c.inHeap = append(c.inHeap, !w.chance(8))
 		}

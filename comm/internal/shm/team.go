@@ -78,8 +78,6 @@ type Team struct {
 	scratch []byte   // see scratchOf
 	head    []byte   // scratch of exchange.sendShort
 	copied  []byte   // scratch of operand
-
-	sizes choice.Sizes
 }
 
 // OnLongWait is called when a wait for rank lasts so long that the caller should find out whether rank is still there. It returns nil
@@ -101,7 +99,6 @@ func New(memory *segment.Segment, n, me int, p wait.Processors, choose choice.Ch
 		segment: memory, n: n, me: me, slot: slotSize(n), mostElem: slotPerRank(slotSize(n), n), header: (*header)(unsafe.Pointer(&mem[0])),
 		slots: newSlots(mem[slotsAt(n):], n), copyPolicy: newCopyPolicy(stagingSize(n)),
 		ways:       waysOf(choose, n),
-		sizes:      choose.Sizes,
 		onLongWait: onLongWait, seen: make([]uint64, n), agreed: make([]uint64, n),
 	}
 	clocks, states := make([]*uint64, n), make([]*wait.State, n)
