@@ -96,6 +96,32 @@ func TestTorchElastic(t *testing.T) {
 	}
 }
 
+// TestTorchParts: ranks that die get the shards of a model back, and the optimizers of these, bit for bit.
+func TestTorchParts(t *testing.T) {
+	path, prefix := python(t, "torch"), testkit.Library(t, "../..")
+	gorun, err := testkit.Gorun(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	undisturbed := make(map[string]string) // by backend
+	for _, c := range testkit.UnlessShort(
+		[][2]string{{"gorun", ""}, {"gorun", "1@0,2@13,0@29"}, {"gloo", ""}, {"gloo", "0@7,2@30"}}, [][2]string{{"gorun", ""}, {"gorun", "1@0,2@13"}},
+	) {
+		cmd := ofPackage(t, prefix, path, gorun, "--omp-num-threads=1", "--preload=torch", "--on-failure=replace", "--max-restarts=3", "--nproc-per-node=3",
+			"--env=KILLS="+c[1], "tests/torch_parts.py", c[0])
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		line := string(out)
+		if undisturbed[c[0]] == "" {
+			undisturbed[c[0]] = line
+		}
+		if err != nil || line != undisturbed[c[0]] || !strings.Contains(line, "parameters") {
+			t.Errorf("%q: %v: %q, and undisturbed %q\n%s", c, err, line, undisturbed[c[0]], &stderr)
+		}
+	}
+}
+
 // TestTorchDrill: what a drill breaks in a job in PyTorch recovers.
 func TestTorchDrill(t *testing.T) {
 	testkit.Nightly(t, "TestTorchElastic tests recovery")
