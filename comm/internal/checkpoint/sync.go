@@ -97,6 +97,7 @@ func (c *Checkpoints) begin(world *comm.Group, a agreement) {
 		chain.keep(a.id, len(a.owners) > 0)
 		chain.newest.agreed = a.round
 	}
+	go runtime.GC() // what has been dropped is not Go's memory, so it does not make this happen
 	c.last, c.begun, c.round = a.id, true, a.round
 	c.moves, c.twice = a.eachCommit, len(a.owners) > 0
 }

@@ -21,7 +21,7 @@ class Copies:
 
     def __init__(self, parts: List[str]) -> None:
         self._handle = c_uint64()
-        self._free = library().state_free
+        self._free = library().unchecked("state_free")  # it fails in a forked child, which has nothing to free
         library().state_create((c_char_p * len(parts))(*[part.encode() for part in parts]), len(parts), byref(self._handle))
 
     def __del__(self) -> None:

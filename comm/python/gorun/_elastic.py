@@ -105,6 +105,7 @@ def _is_plain(value: Any) -> bool:
 def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     """Describes a value by plain objects. An array or a tensor is a leaf: its type and shape, what it is, and where its contents begin."""
     if _has_memory(value):
+        value = value.to_local() if hasattr(value, "to_local") else value  # a DTensor
         _check(value, path)
         offset = sum(_room(_size(leaf)) for leaf in leaves)
         leaves.append(value)
@@ -137,7 +138,7 @@ def _set(node: Dict[str, Any], value: Any, path: str, memory: int) -> Any:
         here, there = ("a state", "a " + kind) if _has_state(value) else ("a " + type(value).__name__, "a state")
         raise ArgumentError("%s has %s here, and %s there" % (path, here, there))
     if kind == "state":
-        value.load_state_dict(_value(what, memory))
+        load(value, _value(what, memory))
     elif kind == "leaf" and _has_memory(value) and what[:2] == _describe(value)[:2]:
         _copy(value, _leaf(what, memory))
     elif kind in _DICTS and isinstance(value, dict):
@@ -234,3 +235,30 @@ def _copy(to: Any, source: Any) -> None:
             to.copy_(source)
     else:
         to[...] = source
+
+
+def load(target: Any, state: Any) -> None:
+    """Is target.load_state_dict(state), where the state that a commit has kept may have this rank's shards in place of DTensors.
+
+    FSDP2 shards a model anew in each world: commit {"model": model.state_dict(), "optimizer": optimizer.state_dict()} as a Part, and load both
+    into the new ones.
+    """
+    torch = _torch()
+    if torch is not None and isinstance(target, torch.optim.Optimizer):
+        parameters = [p for group in target.param_groups for p in group["params"]]
+        state = dict(state, state={i: _sharded(of, parameters[i]) for i, of in state["state"].items()})
+    elif torch is not None and isinstance(target, torch.nn.Module):
+        like = target.state_dict()
+        state = {name: _sharded_tensor(value, like.get(name)) for name, value in state.items()}
+    target.load_state_dict(state)
+
+
+def _sharded(of: Dict[str, Any], parameter: Any) -> Dict[str, Any]:
+    """Returns what an optimizer has of a parameter: tensors of its shape are sharded as it is."""
+    return {name: _sharded_tensor(value, parameter) for name, value in of.items()}
+
+
+def _sharded_tensor(value: Any, like: Any) -> Any:
+    if not hasattr(like, "to_local") or hasattr(value, "to_local") or not _is_tensor(value) or value.shape != like.to_local().shape or not value.dim():
+        return value
+    return type(like).from_local(value, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride())

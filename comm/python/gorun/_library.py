@@ -141,6 +141,10 @@ class Library:
 
         return call
 
+    def unchecked(self, name: str) -> Any:
+        """Returns a function that raises nothing if it fails."""
+        return getattr(self._c, "gorun_" + name)
+
     def safe(self, function: Callable[..., None]) -> Callable[..., int]:
         """Returns function for C, which cannot raise what it raises: the call that fails because of it does."""
 

@@ -25,12 +25,12 @@ from typing import Any, Callable, Dict, List, Optional, TypeVar
 import gorun
 
 from ._checkpoint import Copies
-from ._elastic import Variable, flatten, layout, restore, same_kind
+from ._elastic import Variable, flatten, layout, load, restore, same_kind
 from ._errors import AbortError, ArgumentError, Error, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
 from ._work import _kept as _under_way
 
-__all__ = ["Part", "State", "run"]
+__all__ = ["Part", "State", "load", "run"]
 
 T = TypeVar("T")
 _GONE = (PeerError, MissingRanksError, RoundOverError)  # a world fails with one of these if ranks have gone, or come
