@@ -56,7 +56,7 @@ func TestTorch2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"torch_calls.py", "torch_cases.py", "torch_train.py", "torch_rejoin.py", "torch_new.py"} {
+	for _, program := range []string{"torch_calls.py", "torch_cases.py", "torch_train.py", "torch_rejoin.py", "torch_new.py", "torch_shards.py"} {
 		t.Run(program, func(t *testing.T) {
 			cmd := ofPackage(t, prefix, "/usr/bin/python3", "../../scripts/torch2", folder, gorun, "--omp-num-threads=1", "--nproc-per-node=3",
 				"--on-failure=replace", "--max-restarts=1", filepath.Join("tests", program), filepath.Join(t.TempDir(), "store"))
