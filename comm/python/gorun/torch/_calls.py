@@ -14,7 +14,7 @@ Call = Tuple[Any, ...]  # a function of the library, and its arguments after the
 class Calls:
     """What collectives and messages of a group need. Options say whether the caller waits."""
 
-    _in_python = False  # torch's functions call the group itself, and so have its Work as it is. Else C++ has it until they get it
+    _in_python = False  # if torch's functions call the group itself, and so have its Work as it is. Else C++ has that, with its half in Python
 
     def __init__(self, member: Member, listener: Listener, rank: int, size: int) -> None:
         self._member, self._listener, self._rank, self._size = member, listener, rank, size
@@ -41,8 +41,7 @@ class Calls:
             handles.append(handle.value)
         listen = self._listener.message if message else self._listener.collective
         work = Work(calls[0][0] if calls else "", handles, result, (result, keeps), copies or Copies(), listen, self._limit, self._abort)
-        if called_by_torch():
-            work.sweeps = 0 if self._in_python else 1
+        work.dropped = not self._in_python or called_by_torch()
         if self._started is not None:
             self._started.append(work)
         if wait:
@@ -94,4 +93,6 @@ def _together(works: List[Work]) -> Work:
     for work in works:
         work.forget()
     limit, abort = (works[0]._limit, works[0]._abort) if works else (-1.0, lambda _: None)
-    return Work(works[0]._op if works else "", handles, [t for w in works for t in w._result], keeps, copies, listen, limit, abort)
+    both = Work(works[0]._op if works else "", handles, [t for w in works for t in w._result], keeps, copies, listen, limit, abort)
+    both.dropped = all(work.dropped for work in works)
+    return both

@@ -31,15 +31,10 @@ _many = 64
 def _sweep() -> None:
     """Lets go of what works hold that have ended, and that nobody waits for."""
     global _many
-    stay = 0
     for key, work in list(_alive.items()):
-        if work.sweeps < 0 or not work.is_completed():
-            stay += 1
-        elif work.sweeps == 0:
+        if work is not DONE and work.is_completed() and work.dropped:
             _alive.pop(key, None)
-        else:
-            work.sweeps -= 1
-    _many = len(_alive) + stay + 64
+    _many = 2 * len(_alive) + 64
 
 
 class Work(Base):  # type: ignore[misc]
@@ -51,7 +46,7 @@ class Work(Base):  # type: ignore[misc]
     ) -> None:  # fmt: skip
         super().__init__()
         self._op, self._limit, self._abort = op, limit, abort
-        self.sweeps = -1  # which one lets go of it, once it has ended: the next, the one after that, or none, as C++ may have it alone
+        self.dropped = False  # if nothing in Python has it: nothing in C++ has
         self._handles, self._result, self._keeps, self._copies, self._listen = handles, result, keeps, copies, listen
         self._lock = threading.Lock()  # of the thread that waits
         self._error: Optional[BaseException] = None
