@@ -35,8 +35,10 @@ func Run(ctx context.Context, config Config) error {
 		begun:   time.Now(),
 		joinCtx: joinCtx, cancelJoin: cancelJoin,
 		startCtx: startCtx, cancelStart: cancelStart,
-		machine:   stateMachine{replace: config.SocketDir != ""},
-		group:     workergroup.New(workergroup.Config{Dir: config.SocketDir, Timeout: config.ReplaceTimeout, Warn: config.Spec.Warn}),
+		machine: stateMachine{replace: config.SocketDir != ""},
+		group: workergroup.New(workergroup.Config{
+			Dir: config.SocketDir, Timeout: config.ReplaceTimeout, Warn: config.Spec.Warn,
+		}),
 		stacks:    make(map[string]bool),
 		joined:    make(chan joined, 1),
 		formed:    make(chan formed),

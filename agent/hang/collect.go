@@ -120,7 +120,8 @@ func look(ctx context.Context, w Worker) finding {
 func (f *finding) lookInside(ctx context.Context, w Worker, section func(title, text string)) {
 	pid := programPid(w)
 	program := programOf(pid)
-	f.dumps = program != programOther && pid == w.Pid && !isSuspended(pid) && proc.Process{Pid: pid}.Handles(syscall.SIGABRT)
+	f.dumps = program != programOther && pid == w.Pid && !isSuspended(pid) &&
+		proc.Process{Pid: pid}.Handles(syscall.SIGABRT)
 	stacks, err := dumped(ctx, w)
 	if stacks != "" {
 		section("Stacks that it wrote on a signal", stacks)

@@ -35,7 +35,8 @@ func Dial(ctx context.Context, secret []byte, key, at string) (net.Conn, error) 
 		return nil, err
 	}
 	var encrypted *tls.Conn
-	_, err = connectTo(ctx, network.Dial, secret, at, hello{To: key, Control: true}, func(ctx context.Context, conn net.Conn) error {
+	h := hello{To: key, Control: true}
+	_, err = connectTo(ctx, network.Dial, secret, at, h, func(ctx context.Context, conn net.Conn) error {
 		encrypted = tls.Client(conn, identity.ClientTLS())
 		return encrypted.HandshakeContext(ctx)
 	})

@@ -183,7 +183,10 @@ func (d *Detector) call(ctx context.Context, addr string, h hello) (net.Conn, er
 }
 
 // connectTo connects to a process that knows the secret. more is part of that; it may be nil.
-func connectTo(ctx context.Context, dial admission.DialFunc, secret []byte, addr string, h hello, more func(context.Context, net.Conn) error) (net.Conn, error) {
+func connectTo(
+	ctx context.Context, dial admission.DialFunc, secret []byte, addr string, h hello,
+	more func(context.Context, net.Conn) error,
+) (net.Conn, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return nil, err

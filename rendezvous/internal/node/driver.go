@@ -63,7 +63,8 @@ func startDriver(c *Config) *driver {
 	w := writer{store: c.Store, keys: keysOf(c.Prefix, c.RunID)}
 	w.key = w.newKey()
 	d.executor = executor{
-		writer: w, explain: c.Explain, pause: func(ctx context.Context, d time.Duration) { network.Pause(ctx, d) }, within: context.WithTimeout,
+		writer: w, explain: c.Explain, within: context.WithTimeout,
+		pause:         func(ctx context.Context, d time.Duration) { network.Pause(ctx, d) },
 		awaitFreeRank: func(ctx context.Context, rank int) { awaitFreeRank(ctx, c.Store, w.keys.rank(rank)) },
 		hasEnded:      func(ctx context.Context, key, addr string) bool { return d.detector.HasEnded(ctx, key, addr) },
 	}

@@ -170,7 +170,9 @@ func workerCommands() []*cobra.Command {
 		hidden(drill.WorkerCommand, 2, func(cmd *cobra.Command, args []string) error {
 			return drill.Work(cmd.Context(), args[0], args[1], args[2:])
 		}),
-		hidden(drill.ProgramCommand, 4, func(_ *cobra.Command, args []string) error { return drill.Become(args[0], args[1], args[2], args[3:]) }),
+		hidden(drill.ProgramCommand, 4, func(_ *cobra.Command, args []string) error {
+			return drill.Become(args[0], args[1], args[2], args[3:])
+		}),
 	}
 }
 

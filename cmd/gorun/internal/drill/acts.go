@@ -34,7 +34,9 @@ func startEmptyEtcd(member int) step {
 }
 
 func signalAgent(sig syscall.Signal, node int) step {
-	return act(fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(d *drill) error { return d.signal(d.agents[node], sig) })
+	return act(fmt.Sprintf("%s to the agent of node %d", unix.SignalName(sig), node), func(d *drill) error {
+		return d.signal(d.agents[node], sig)
+	})
 }
 
 func signalEtcd(sig syscall.Signal, members ...int) step {

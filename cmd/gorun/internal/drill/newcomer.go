@@ -13,7 +13,9 @@ const flappingCall = time.Second
 
 // newcomerWithRank starts one more agent, which asks for the rank of another.
 func newcomerWithRank(rank int) step {
-	return act(fmt.Sprintf("a second node %d joins", rank), func(d *drill) error { return d.startNewcomer(rank, d.options.Gorun) })
+	return act(fmt.Sprintf("a second node %d joins", rank), func(d *drill) error {
+		return d.startNewcomer(rank, d.options.Gorun)
+	})
 }
 
 // newcomerFails waits until the newcomer has ended with an exit code, while all others compute.

@@ -33,7 +33,9 @@ func serving() step {
 
 // agentGone waits until the agent of a node has ended, and its workers too.
 func agentGone(node int) step {
-	return until(fmt.Sprintf("node %d has ended", node), func(d *drill) bool { return d.agents[node].ended && len(d.live(node)) == 0 })
+	return until(fmt.Sprintf("node %d has ended", node), func(d *drill) bool {
+		return d.agents[node].ended && len(d.live(node)) == 0
+	})
 }
 
 // memberGone waits until a member of etcd has ended.
