@@ -14,14 +14,14 @@ import (
 type report struct {
 	Layout  uint64 // its checksum
 	Parts   []string
-	Copies  []held
+	Copies  []copyReport
 	Begun   bool   // it has been in a world that has begun
 	Streams int    // from how many sources it can receive at the same time
-	Node    string // ranks with other ones do not fail together
+	Node    string // of gorun: ranks with other ones do not fail together
 }
 
-// held is a copy that a rank has. The zero ID is that of what its own variables had before the first commit.
-type held struct {
+// A copyReport is what a rank says of one copy. With the zero ID, it is of the rank's own variables before there was a commit.
+type copyReport struct {
 	Name   string
 	ID     ID
 	Agreed uint64 // the last round that has begun with it
@@ -31,7 +31,7 @@ type held struct {
 type agreement struct {
 	round     uint64 // of the world
 	id        ID
-	initial   bool  // there is no commit yet: that of the first rank's variables, and of all parts, is the first one
+	initial   bool  // there was no commit: the first one is made of the first rank's variables, and of all parts
 	holders   []int // ranks that have what is shared, in order: one at least
 	receivers []int // the other ranks, in order
 	streams   int   // from how many sources each receiver can receive at the same time
@@ -48,7 +48,7 @@ type move struct {
 	from, to int
 }
 
-// errNothingWhole says that a world has no state to begin with.
+// errNothingWhole says that no rank of a world has what is shared.
 var errNothingWhole = errors.New("elastic: all ranks that had the state have died")
 
 // agree decides on the newest commit of which some rank has what is shared, and some rank each part. If there is none, and no world has begun
@@ -89,10 +89,10 @@ func ownersOf(all []report) (map[string]int, error) {
 	return owners, nil
 }
 
-// commitsIn returns the commits that ranks have copies of, the newest first. One with which a world has begun is newer than those of a rank that
-// was not in this world.
+// commitsIn returns the commits that ranks have copies of, the newest first. What counts is the last round in which a commit was made, or with
+// which a round has begun: so it is newer than those of a rank that was cut off before.
 func commitsIn(all []report) []ID {
-	rounds := make(map[ID]uint64)
+	rounds := make(map[ID]uint64) // the last one of each
 	for _, r := range all {
 		for _, h := range r.Copies {
 			if h.ID != (ID{}) {
@@ -105,15 +105,16 @@ func commitsIn(all []report) []ID {
 	})
 }
 
-// agreeOn returns how all ranks come to a commit. Its error says what nobody has of it, or nobody wants.
+// agreeOn returns how all ranks come to a commit; that of the zero ID is what their variables have. Its error says what nobody has of it, or
+// nobody wants.
 func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
-	has := make(map[string][]int)
+	has := make(map[string][]int) // the ranks with a copy, by name
 	for rank, r := range all {
 		for _, h := range r.Copies {
 			if _, wanted := owners[h.Name]; h.ID == id && h.Name != Shared && !wanted {
 				return agreement{}, argument("part %q is in the State of no rank any more: rank %d has a copy of it", h.Name, rank)
 			}
-			if h.ID == id && (id != ID{} || h.Name == Shared || owners[h.Name] == rank) {
+			if h.ID == id && (id != ID{} || h.Name == Shared || owners[h.Name] == rank) { // only its owner has a part before there is a commit
 				has[h.Name] = append(has[h.Name], rank)
 			}
 		}
@@ -122,7 +123,7 @@ func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
 	if len(a.holders) == 0 {
 		return a, errNothingWhole
 	}
-	if id == (ID{}) {
+	if id == (ID{}) { // what is shared has not been the same on all ranks yet: the first one's counts
 		a.holders = a.holders[:1]
 	}
 	for rank, r := range all {
@@ -136,13 +137,14 @@ func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
 	a.planParts(all, has)
 	for _, name := range a.parts() {
 		if len(has[name]) == 0 {
-			return a, argument("nobody has part %q of rank %d: the rank that had it and the one with its copy are gone, or there never was one", name, owners[name])
+			return a, argument("nobody has part %q of rank %d: the rank that had it and the one with its copy are gone, or there never was one",
+				name, owners[name])
 		}
 	}
 	return a, nil
 }
 
-// planParts plans which parts are sent, in an order that is the same on all ranks.
+// planParts plans which parts are sent, in an order that is the same on all ranks. has are the ranks with a copy, by name.
 func (a *agreement) planParts(all []report, has map[string][]int) {
 	nodes := make([]string, len(all))
 	for rank, r := range all {
@@ -167,7 +169,7 @@ func (a *agreement) planParts(all []report, has map[string][]int) {
 // parts are the names of all parts, in order.
 func (a *agreement) parts() []string { return slices.Sorted(maps.Keys(a.owners)) }
 
-// argument returns the error of a program that is wrong in itself.
+// argument returns the [comm.ArgumentError] of a program that is wrong in itself.
 func argument(format string, args ...any) error {
 	return &comm.ArgumentError{Op: "elastic.Run", Err: fmt.Errorf(format, args...)}
 }

@@ -13,12 +13,12 @@ import (
 // TestAgree: ranks without parts.
 func TestAgree(t *testing.T) {
 	has := func(round, number uint64) report {
-		return report{Begun: true, Copies: []held{{ID: ID{round, number}, Agreed: round}}}
+		return report{Begun: true, Copies: []copyReport{{ID: ID{round, number}, Agreed: round}}}
 	}
 	begunWith := func(round, number, agreed uint64) report {
-		return report{Begun: true, Copies: []held{{ID: ID{round, number}, Agreed: agreed}}}
+		return report{Begun: true, Copies: []copyReport{{ID: ID{round, number}, Agreed: agreed}}}
 	}
-	newcomer, first, torn := report{}, report{Copies: []held{{}}}, report{Begun: true}
+	newcomer, first, torn := report{}, report{Copies: []copyReport{{}}}, report{Begun: true}
 	streams := func(r report, n int) report {
 		r.Streams = n
 		return r
@@ -63,7 +63,7 @@ type modelRank struct {
 }
 
 type modelCopy struct {
-	held
+	copyReport
 	history string
 }
 
@@ -74,7 +74,7 @@ func (m *modelRank) report() report {
 	}
 	for _, copies := range m.copies {
 		for _, c := range copies {
-			r.Copies = append(r.Copies, c.held)
+			r.Copies = append(r.Copies, c.copyReport)
 		}
 	}
 	return r
@@ -82,7 +82,7 @@ func (m *modelRank) report() report {
 
 func (m *modelRank) put(name string, id ID, agreed uint64, history string) {
 	list := slices.DeleteFunc(m.copies[name], func(c modelCopy) bool { return c.ID == id || c.ID == ID{} })
-	m.copies[name] = append([]modelCopy{{held{name, id, agreed}, history}}, list[:min(len(list), 1)]...)
+	m.copies[name] = append([]modelCopy{{copyReport{name, id, agreed}, history}}, list[:min(len(list), 1)]...)
 }
 
 func (m *modelRank) history(name string, id ID) (string, bool) {
@@ -132,7 +132,9 @@ func modelJob(t *rapid.T, parts bool) {
 				for name, list := range m.copies { // it takes its variables again
 					m.copies[name] = slices.DeleteFunc(list, func(c modelCopy) bool { return c.ID == ID{} })
 				}
-				initial := func(name string) { m.copies[name] = append(m.copies[name], modelCopy{held{Name: name}, "start;"}) }
+				initial := func(name string) {
+					m.copies[name] = append(m.copies[name], modelCopy{copyReport{Name: name}, "start;"})
+				}
 				if r == 0 {
 					initial(Shared)
 				}

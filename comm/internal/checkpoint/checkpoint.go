@@ -25,7 +25,7 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// An ID says which commit a copy is of. The zero ID is that of no commit.
+// An ID says which commit a copy is of. The zero ID is that of no commit: a copy with it has what a variable had when the program began.
 type ID struct {
 	Round  uint64 // of gorun in which it was made
 	Number uint64 // from 1
@@ -40,28 +40,28 @@ const Shared = ""
 
 // Checkpoints are the copies that a rank has of its state, and of the parts whose partner it is. One goroutine at a time uses them.
 type Checkpoints struct {
-	parts  []string // of this rank, in order
-	chains map[string]*chain
-	last   ID   // of the last commit of this rank
-	begun  bool // a world has begun: the program has changed its variables since it made the State
+	parts  []string          // of this rank, in order
+	chains map[string]*chain // by name: what is shared, the parts of this rank, and those of the rank whose partner it is
+	last   ID                // of the last commit of this rank
+	begun  bool              // a world has begun: the program has changed its variables since it made the State
 
-	round uint64      // of the world
-	twice bool        // some rank has parts, so all keep the commit before the last one
-	group *comm.Group // for parts, if there are any
-	moves []move      // of parts to partners, after each commit
-	after *exchange   // those of the last commit
+	round   uint64      // of the world
+	keepTwo bool        // some rank has parts, so all keep the commit before the last one
+	group   *comm.Group // for parts, if there are any
+	moves   []move      // of parts to partners, after each commit
+	sending *exchange   // carries out the moves of the last commit; nil once Await has seen its end
 }
 
-// A chain is what a rank has of one name.
+// A chain has the copies, of several commits, of what has one name.
 type chain struct {
 	initial *version // before the first commit: what the first world begins with
 	newest  *version // of a commit
 	before  *version // of the commit before, if there is need for it
 	taken   *version // for the next commit
-	spare   *memory
+	spare   *memory  // for the copy that is taken or received next; nil: it gets new memory
 }
 
-// New returns Checkpoints of a rank that has these parts.
+// New returns Checkpoints of a rank that has these parts. It fails if one has no name, or that of another.
 func New(parts ...string) (*Checkpoints, error) {
 	parts = slices.Sorted(slices.Values(parts))
 	for i, name := range parts {
@@ -75,6 +75,7 @@ func New(parts ...string) (*Checkpoints, error) {
 	return &Checkpoints{parts: parts, chains: make(map[string]*chain)}, nil
 }
 
+// chain returns the chain of a name. It makes one if there is none.
 func (c *Checkpoints) chain(name string) *chain {
 	if c.chains[name] == nil {
 		c.chains[name] = new(chain)
@@ -88,16 +89,17 @@ func (c *Checkpoints) Number() uint64 { return c.last.Number }
 // Begun reports whether a world has begun. Before that, Sync needs what has been taken and not committed: see [Checkpoints.Sync].
 func (c *Checkpoints) Begun() bool { return c.begun }
 
-// Await waits until the partners have the parts of the last commit. If it fails, so has the world.
+// Await waits until the partners have the parts of the last commit, and takes in what this rank has received. Then nobody needs the commit
+// before. If ctx ends, it can be called again; after any other error this world is of no use.
 func (c *Checkpoints) Await(ctx context.Context) error {
-	if c.after == nil {
+	if c.sending == nil {
 		return nil
 	}
-	received, err := c.after.wait(ctx)
+	received, err := c.sending.wait(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.after = nil
+	c.sending = nil
 	c.putAll(received)
 	if err != nil {
 		return err
@@ -110,7 +112,7 @@ func (c *Checkpoints) Await(ctx context.Context) error {
 	return nil
 }
 
-// Reserve returns the memory for a first commit whose entries have these sizes, so that it can be populated.
+// Reserve returns the memory for a first commit whose entries have these sizes, in bytes, so that it can be populated.
 func (c *Checkpoints) Reserve(name string, sizes ...int) ([]byte, error) {
 	total := 0
 	for _, size := range sizes {
@@ -125,7 +127,7 @@ func (c *Checkpoints) Reserve(name string, sizes ...int) ([]byte, error) {
 }
 
 // Take makes room for the next commit of what has this name, once the parts of the last one have arrived. The caller fills in the Bytes of the
-// entries that it gets. Where ranks keep one commit, that of this rank is lost now.
+// entries that it gets. If it is called again before Commit, that counts. Where ranks keep one commit, that of this rank is lost now.
 func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([]Entry, error) {
 	if err := c.Await(ctx); err != nil {
 		return nil, err
@@ -135,40 +137,40 @@ func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([
 		return nil, err
 	}
 	chain := c.chain(name)
-	room := chain.spare
+	spare := chain.spare
 	switch {
 	case chain.taken != nil:
-		room = chain.taken.memory
-	case room == nil && c.begun && !c.twice && chain.newest != nil:
-		room, chain.newest = chain.newest.memory, nil
+		spare = chain.taken.memory
+	case spare == nil && c.begun && !c.keepTwo && chain.newest != nil:
+		spare, chain.newest = chain.newest.memory, nil
 	}
 	chain.spare, chain.taken = nil, nil
-	chain.taken, err = newVersion(manifest, room)
+	chain.taken, err = newVersion(manifest, spare)
 	if err != nil {
 		return nil, err
 	}
 	return chain.taken.entries, nil
 }
 
-// Commit makes what has been taken the last commit. After that the parts are sent to the partners.
+// Commit makes what has been taken the last commit. It returns while the parts are sent to the partners: see [Checkpoints.Await].
 func (c *Checkpoints) Commit() {
 	c.last = ID{c.round, c.last.Number + 1}
 	for _, chain := range c.chains {
 		if v := chain.taken; v != nil {
 			v.id, v.agreed = c.last, c.round
 			chain.put(v)
-			if chain.taken = nil; !c.twice && chain.before != nil {
+			if chain.taken = nil; !c.keepTwo && chain.before != nil {
 				chain.spare, chain.before = chain.before.memory, nil
 			}
 		}
 	}
 	if len(c.moves) > 0 {
-		c.after = c.exchange(context.Background(), c.moves, c.last)
-		c.after.start()
+		c.sending = c.newExchange(context.Background(), c.moves, c.last)
+		c.sending.start()
 	}
 }
 
-// put makes v the newest commit.
+// put makes v the copy of the newest commit.
 func (c *chain) put(v *version) { c.before, c.newest = c.newest, v }
 
 func (c *Checkpoints) putAll(received map[string]*version) {
@@ -177,7 +179,7 @@ func (c *Checkpoints) putAll(received map[string]*version) {
 	}
 }
 
-// copies are those of commits.
+// copies are those of commits, the newest first.
 func (c *chain) copies() (list []*version) {
 	for _, v := range []*version{c.newest, c.before} {
 		if v != nil {
@@ -197,7 +199,8 @@ func (c *chain) find(id ID) *version {
 	return nil
 }
 
-// Entries returns what the last commit has of a name, nil if there is no commit. The caller does not write to it.
+// Entries returns what the last commit has of a name, nil if there is no commit. The caller does not write to their Bytes, which are good until
+// the next Take or Sync.
 func (c *Checkpoints) Entries(name string) []Entry {
 	if v := c.chain(name).newest; v != nil {
 		return v.entries

@@ -9,36 +9,37 @@ import (
 	"github.com/gorun/gorun/comm"
 )
 
-// An exchange is the parts of a commit that are sent from rank to rank. Not using Checkpoints, it can go on beside the program.
+// An exchange carries out moves: it sends parts of a commit from rank to rank. While it runs it does not touch Checkpoints, so it can go on beside
+// the program.
 type exchange struct {
-	ctx   context.Context
-	group *comm.Group
-	moves []move
-	id    ID
-	gives map[string]*version // what this rank sends
-	rooms map[string]*memory  // for what it receives
+	ctx    context.Context
+	group  *comm.Group
+	moves  []move // the same on all ranks; the tag of each is its index
+	id     ID
+	sends  map[string]*version // what this rank sends, by name
+	spares map[string]*memory  // for what it receives, by name
 
-	ended    chan struct{} // what start has led to:
-	received map[string]*version
+	ended    chan struct{}       // closed at the end of what start has begun; after that:
+	received map[string]*version // what has arrived, by name
 	err      error
 }
 
-// exchange returns the moves of a commit, for which it takes spare memory.
-func (c *Checkpoints) exchange(ctx context.Context, moves []move, id ID) *exchange {
-	x := &exchange{ctx: ctx, group: c.group, moves: moves, id: id, gives: make(map[string]*version), rooms: make(map[string]*memory)}
+// newExchange returns an exchange that has not begun. For what this rank will receive, it takes spare memory.
+func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID) *exchange {
+	x := &exchange{ctx: ctx, group: c.group, moves: moves, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
 	for _, m := range moves {
 		chain := c.chain(m.name)
 		if m.from == c.group.Rank() {
-			x.gives[m.name] = chain.find(id)
+			x.sends[m.name] = chain.find(id)
 		}
 		if m.to == c.group.Rank() {
-			x.rooms[m.name], chain.spare = chain.spare, nil
+			x.spares[m.name], chain.spare = chain.spare, nil
 		}
 	}
 	return x
 }
 
-// run sends and receives, all at once. It returns what it has received, also with an error.
+// run sends and receives, all at once. It returns what has arrived, by name, also with an error.
 func (x *exchange) run() (map[string]*version, error) {
 	var (
 		work sync.WaitGroup
@@ -47,30 +48,29 @@ func (x *exchange) run() (map[string]*version, error) {
 		errs []error
 	)
 	for tag, m := range x.moves {
-		switch x.group.Rank() {
-		case m.from:
-			work.Go(func() {
-				err := x.send(m, tag)
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			})
-		case m.to:
-			work.Go(func() {
-				v, err := x.receive(m, tag)
-				mu.Lock()
-				defer mu.Unlock()
-				if errs = append(errs, err); err == nil {
-					got[m.name] = v
-				}
-			})
+		if x.group.Rank() != m.from && x.group.Rank() != m.to {
+			continue
 		}
+		work.Go(func() {
+			var v *version
+			var err error
+			if x.group.Rank() == m.from {
+				err = x.send(m, tag)
+			} else {
+				v, err = x.receive(m, tag)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if errs = append(errs, err); v != nil && err == nil {
+				got[m.name] = v
+			}
+		})
 	}
 	work.Wait()
 	return got, errors.Join(errs...)
 }
 
-// start is run in the background. It ends when it has done so on all ranks.
+// start is run in the background. That ends when it has ended on all ranks.
 func (x *exchange) start() {
 	x.ended = make(chan struct{})
 	go func() {
@@ -81,7 +81,7 @@ func (x *exchange) start() {
 	}()
 }
 
-// wait returns what start has led to.
+// wait returns what has come of start.
 func (x *exchange) wait(ctx context.Context) (map[string]*version, error) {
 	select {
 	case <-x.ended:
@@ -91,8 +91,9 @@ func (x *exchange) wait(ctx context.Context) (map[string]*version, error) {
 	}
 }
 
+// send sends a head (the commit, and the bytes of the manifest), the manifest, and the contents.
 func (x *exchange) send(m move, tag int) error {
-	v := x.gives[m.name]
+	v := x.sends[m.name]
 	if v == nil {
 		return fmt.Errorf("elastic: this rank has committed nothing for part %q", m.name)
 	}
@@ -100,9 +101,10 @@ func (x *exchange) send(m move, tag int) error {
 	return errors.Join(
 		comm.Send(x.ctx, x.group, head, m.to, tag),
 		comm.Send(x.ctx, x.group, v.manifest, m.to, tag),
-		comm.Send(x.ctx, x.group, v.contents(), m.to, tag))
+		comm.Send(x.ctx, x.group, v.contents, m.to, tag))
 }
 
+// receive returns what send on another rank sends.
 func (x *exchange) receive(m move, tag int) (*version, error) {
 	head := make([]uint64, 3)
 	if _, err := comm.Recv(x.ctx, x.group, head, m.from, tag); err != nil {
@@ -112,18 +114,18 @@ func (x *exchange) receive(m move, tag int) (*version, error) {
 		return nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
 			m.from, id.Number, m.to, x.id.Number)
 	}
-	if head[2] > most {
-		return nil, argument("rank %d sends entries of %d bytes: the limit is %d", m.from, head[2], most)
+	manifest, err := manifestFrom(m.from, head[2])
+	if err != nil {
+		return nil, err
 	}
-	manifest := make([]byte, head[2])
 	if _, err := comm.Recv(x.ctx, x.group, manifest, m.from, tag); err != nil {
 		return nil, err
 	}
-	v, err := newVersion(manifest, x.rooms[m.name])
+	v, err := newVersion(manifest, x.spares[m.name])
 	if err != nil {
 		return nil, err
 	}
 	v.id = x.id
-	_, err = comm.Recv(x.ctx, x.group, v.contents(), m.from, tag)
+	_, err = comm.Recv(x.ctx, x.group, v.contents, m.from, tag)
 	return v, err
 }

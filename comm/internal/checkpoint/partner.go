@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// partnersOf returns the partner of each rank, which keeps the copies of its parts. nodes says where ranks are. Each rank is the partner of one other,
-// on another node as far as that is possible. A rank that is alone is its own partner.
+// partnersOf returns the partner of each rank: the rank that keeps the copies of its parts. nodes are those of the ranks. Each rank is the partner
+// of one other, on another node as far as that is possible. A rank that is alone is its own partner.
 func partnersOf(nodes []string) []int {
-	n, first, count := len(nodes), make(map[string]int), make(map[string]int)
+	n := len(nodes)
+	first, count := make(map[string]int), make(map[string]int) // of each node: its first rank, and how many it has
 	order, largest := make([]int, n), 0
 	for rank, node := range nodes {
 		if count[node] == 0 {
@@ -18,14 +19,16 @@ func partnersOf(nodes []string) []int {
 		count[node]++
 		largest = max(largest, count[node])
 	}
-	// With the ranks of each node in a row, it takes a step as long as the longest row to leave every one of them.
+	// In this order the ranks of a node are neighbors. So as many steps as the largest node has ranks lead from each rank to another node, unless
+	// that has more than half of them.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(first[nodes[a]], first[nodes[b]]) })
-	if largest == n {
-		largest = 1
+	steps := largest
+	if largest == n { // there is one node, and n steps lead back to the rank itself
+		steps = 1
 	}
 	partners := make([]int, n)
 	for i, rank := range order {
-		partners[rank] = order[(i+largest)%n]
+		partners[rank] = order[(i+steps)%n]
 	}
 	return partners
 }

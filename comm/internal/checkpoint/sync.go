@@ -22,10 +22,11 @@ func Round() uint64 {
 // Sync brings all ranks of a world to the same commit, the newest that is whole. All of them call it, with the round of this world. After that,
 // Entries returns what the variables should have.
 //
-// Until a world has begun, the first rank has taken what is shared before it calls Sync, and each rank has taken its parts, and none has committed that: if
-// there is no commit, it becomes the first one.
+// Before its first world has begun, a rank takes its parts before it calls Sync, and rank 0 takes what is shared. It does not commit that: if no
+// rank has a commit, Sync makes the first one of it.
 //
-// If Sync fails, all copies of commits are as they were, or newer.
+// If Sync fails, all copies of commits are as they were, or newer. An [comm.ArgumentError] says that ranks do not fit together, or that nobody has
+// some part any more.
 func (c *Checkpoints) Sync(ctx context.Context, world *comm.Group, round uint64, layout Layout) error {
 	c.beginSync()
 	all, err := comm.AllGatherObject(ctx, world, c.report(layout))
@@ -57,9 +58,10 @@ func (c *Checkpoints) Sync(ctx context.Context, world *comm.Group, round uint64,
 	return nil
 }
 
-// beginSync ends what belongs to the world before, which is closed.
+// beginSync ends what belongs to the world before, which is closed. What has been taken before the first world has begun becomes initial; later
+// it is that of a step which was not completed.
 func (c *Checkpoints) beginSync() {
-	_ = c.Await(context.Background())
+	_ = c.Await(context.Background()) // its error is the world's
 	c.group = nil
 	for _, chain := range c.chains {
 		if !c.begun {
@@ -99,13 +101,13 @@ func (c *Checkpoints) begin(world *comm.Group, a agreement) {
 	}
 	go runtime.GC() // what has been dropped is not Go's memory, so it does not make this happen
 	c.last, c.begun, c.round = a.id, true, a.round
-	c.moves, c.twice = a.eachCommit, len(a.owners) > 0
+	c.moves, c.keepTwo = a.eachCommit, len(a.owners) > 0
 }
 
-// keep drops all copies but that of id. If there will be two, it keeps the memory for another one.
-func (c *chain) keep(id ID, twice bool) {
+// keep drops all copies but that of id. If there will be two, it keeps the memory for the other one.
+func (c *chain) keep(id ID, two bool) {
 	kept := chain{newest: c.find(id)}
-	if twice {
+	if two {
 		kept.spare = c.spare
 		for _, v := range c.copies() {
 			if v.memory != kept.newest.memory {
@@ -118,15 +120,15 @@ func (c *chain) keep(id ID, twice bool) {
 
 // report says what this rank has.
 func (c *Checkpoints) report(layout Layout) report {
-	place, _ := machine.Here()
+	place, _ := machine.Here() // without it, ranks count as on one node, or on those that GROUP_RANK tells apart
 	r := report{Layout: layout.checksum(), Parts: c.parts, Begun: c.begun, Streams: streamsOf(runtime.GOMAXPROCS(0)),
-		Node: place.Kernel + "/" + os.Getenv("GROUP_RANK")}
+		Node: place.Kernel + "/" + os.Getenv("GROUP_RANK")} // several nodes may be on one machine
 	for name, chain := range c.chains {
 		for _, v := range chain.copies() {
-			r.Copies = append(r.Copies, held{name, v.id, v.agreed})
+			r.Copies = append(r.Copies, copyReport{name, v.id, v.agreed})
 		}
 		if chain.initial != nil {
-			r.Copies = append(r.Copies, held{Name: name})
+			r.Copies = append(r.Copies, copyReport{Name: name})
 		}
 	}
 	return r
@@ -155,7 +157,7 @@ func (c *Checkpoints) syncParts(ctx context.Context, world *comm.Group, a agreem
 		return err
 	}
 	for _, moves := range [][]move{a.toOwners, a.toPartners} {
-		received, err := c.exchange(ctx, moves, a.id).run()
+		received, err := c.newExchange(ctx, moves, a.id).run()
 		c.putAll(received)
 		if err != nil {
 			return err
@@ -164,7 +166,8 @@ func (c *Checkpoints) syncParts(ctx context.Context, world *comm.Group, a agreem
 	return nil
 }
 
-// compareCopies returns an error on all ranks unless all that have the commit have the same, as far as checksums say. own is nil on the others.
+// compareCopies returns an error on all ranks unless all that have the commit have the same of what is shared, as far as checksums say. own is nil
+// on the others.
 func compareCopies(ctx context.Context, world *comm.Group, a agreement, own *version) error {
 	if len(a.holders) == 1 {
 		return nil

@@ -18,7 +18,7 @@ const (
 	minShare   = 2 << 20
 )
 
-// streamsOf is from how many sources a rank with so many processors can receive at the same time.
+// streamsOf returns from how many sources a rank with so many processors can receive at the same time.
 func streamsOf(processors int) int { return max(processors/2, 1) }
 
 // sources returns the holders that send a commit of so many bytes. They are as far apart as possible, because neighbors are often on one
@@ -33,8 +33,8 @@ func (a agreement) sources(bytes int) []int {
 }
 
 // transfer copies what is shared from the ranks that have the commit to those that do not, and returns it. Several holders send ranges of it at the
-// same time if there is much to send, each to all receivers. own is nil on receivers, which put the copy in room if it fits.
-func transfer(ctx context.Context, world *comm.Group, a agreement, own *version, room *memory) (*version, error) {
+// same time if there is much to send, each to all receivers. own is nil on receivers, which put the copy in spare if it fits.
+func transfer(ctx context.Context, world *comm.Group, a agreement, own *version, spare *memory) (*version, error) {
 	var groups []*comm.Group // by source; nil where this rank has no part in it
 	defer func() {
 		for _, g := range groups {
@@ -52,11 +52,11 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, own *version,
 	if err := join(a.holders[0]); err != nil {
 		return nil, err
 	}
-	v, err := broadcastManifest(ctx, groups[0], own, room)
+	v, err := broadcastManifest(ctx, groups[0], own, spare)
 	if err != nil {
 		return nil, err
 	}
-	b := v.contents()
+	b := v.contents
 	sources := a.sources(len(b))
 	for _, source := range sources[1:] {
 		if err := join(source); err != nil {
@@ -77,7 +77,7 @@ func transfer(ctx context.Context, world *comm.Group, a agreement, own *version,
 }
 
 // broadcastManifest returns own on rank 0 of g, and a version with the same entries on the others. It does nothing without g.
-func broadcastManifest(ctx context.Context, g *comm.Group, own *version, room *memory) (*version, error) {
+func broadcastManifest(ctx context.Context, g *comm.Group, own *version, spare *memory) (*version, error) {
 	if g == nil {
 		return own, nil
 	}
@@ -91,14 +91,14 @@ func broadcastManifest(ctx context.Context, g *comm.Group, own *version, room *m
 	if own != nil {
 		return own, comm.Broadcast(ctx, g, own.manifest, 0)
 	}
-	if length[0] > most {
-		return nil, argument("rank %d offers entries of %d bytes: the limit is %d", g.WorldRank(0), length[0], most)
+	manifest, err := manifestFrom(g.WorldRank(0), length[0])
+	if err != nil {
+		return nil, err
 	}
-	manifest := make([]byte, length[0])
 	if err := comm.Broadcast(ctx, g, manifest, 0); err != nil {
 		return nil, err
 	}
-	return newVersion(manifest, room)
+	return newVersion(manifest, spare)
 }
 
 // broadcast sends b from rank 0 to the others. They receive it in a buffer that stays in the cache: to write from there past the cache costs
@@ -123,7 +123,7 @@ func broadcast(ctx context.Context, g *comm.Group, b []byte) error {
 // chunk is how many bytes of a commit a rank receives at once: they stay in its second-level cache.
 const chunk = 512 << 10
 
-// bound is where range i of n begins.
+// bound returns where range i of n begins, in bytes of total. Ranges begin at whole pages.
 func bound(total, i, n int) int {
 	const page = 4096
 	if i == n {

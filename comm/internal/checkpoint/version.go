@@ -16,35 +16,46 @@ import (
 // An Entry is a variable of a commit.
 type Entry struct {
 	Name  string
-	Node  []byte // what the program needs to know besides Bytes, in an encoding of its own
+	Node  []byte // of a tree, not of gorun: what the program needs to know besides Bytes, in an encoding of its own
 	Size  int    // of Bytes
 	Bytes []byte `cbor:"-"`
 }
 
-// A version is one copy of what has a name.
+// A version is a copy, of one commit, of what has one name.
 type version struct {
 	id       ID
 	agreed   uint64  // the last round that has begun with it
-	manifest []byte  // the entries, encoded
-	entries  []Entry // their Bytes are in memory
+	manifest []byte  // the entries without their Bytes, encoded
+	entries  []Entry // their Bytes are in contents, each at a cache line
+	contents []byte  // in memory
 	memory   *memory
 }
 
 var codec = cborcodec.New()
 
-// most is how many bytes of entries there are at most, without their Bytes.
-const most = 1 << 30
+// maxManifest is how many bytes a manifest may have.
+const maxManifest = 1 << 30
 
+// encode returns the manifest of entries.
 func encode(entries []Entry) ([]byte, error) {
 	manifest, err := codec.Marshal(entries)
-	if err == nil && len(manifest) > most {
-		err = fmt.Errorf("it takes %d bytes besides slices and arrays: the limit is %d", len(manifest), most)
+	if err == nil && len(manifest) > maxManifest {
+		err = fmt.Errorf("it takes %d bytes besides slices and arrays: the limit is %d", len(manifest), maxManifest)
 	}
 	return manifest, err
 }
 
-// newVersion returns a version with the entries of a manifest. It uses room if that is large enough.
-func newVersion(manifest []byte, room *memory) (*version, error) {
+// manifestFrom returns room for a manifest of so many bytes, which a rank sends.
+func manifestFrom(rank int, length uint64) ([]byte, error) {
+	if length > maxManifest {
+		return nil, argument("rank %d sends entries of %d bytes: the limit is %d", rank, length, maxManifest)
+	}
+	return make([]byte, length), nil
+}
+
+// newVersion returns a version with the entries of a manifest, whose Bytes are still anything. They are in spare if that is large enough,
+// otherwise in new memory.
+func newVersion(manifest []byte, spare *memory) (*version, error) {
 	v := &version{manifest: manifest}
 	if err := codec.Unmarshal(manifest, &v.entries); err != nil {
 		return nil, err
@@ -56,17 +67,17 @@ func newVersion(manifest []byte, room *memory) (*version, error) {
 		}
 		size += aligned(e.Size)
 	}
-	if v.memory = room; room == nil || len(room.all) < size {
+	if v.memory = spare; spare == nil || len(spare.all) < size {
 		var err error
 		if v.memory, err = newMemory(size); err != nil {
 			return nil, err
 		}
 	}
-	v.memory.used = size
+	v.contents = v.memory.all[:size]
 	at := 0
 	for i := range v.entries {
 		e := &v.entries[i]
-		e.Bytes = v.memory.all[at:][:e.Size:e.Size]
+		e.Bytes = v.contents[at:][:e.Size:e.Size]
 		at += aligned(e.Size)
 	}
 	return v, nil
@@ -75,12 +86,9 @@ func newVersion(manifest []byte, room *memory) (*version, error) {
 // aligned is n rounded up to a cache line.
 func aligned(n int) int { return (n + 63) &^ 63 }
 
-// contents are the Bytes of all entries, and what is between them.
-func (v *version) contents() []byte { return v.memory.all[:v.memory.used] }
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksums returns one for each entry.
+// checksums returns one for each entry, by name.
 func (v *version) checksums() map[string]uint32 {
 	sums := make(map[string]uint32)
 	for _, e := range v.entries {
@@ -89,12 +97,13 @@ func (v *version) checksums() map[string]uint32 {
 	return sums
 }
 
-// A memory holds a version. It is no memory of Go's, so that a program in C can have its address. It is unmapped when nothing refers to it.
+// A memory has room for the contents of a version, and of others after that. It is no memory of Go's, so that a program in C can have its
+// address. It is unmapped when nothing refers to it.
 type memory struct {
-	all  []byte
-	used int
+	all []byte
 }
 
+// newMemory returns a memory of so many bytes.
 func newMemory(size int) (*memory, error) {
 	m := new(memory)
 	if size == 0 {
