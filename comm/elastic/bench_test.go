@@ -170,7 +170,7 @@ func (r *benchRank) sync(ctx context.Context, round uint64) (t benchTimes, err e
 		if err != nil {
 			return t, err
 		}
-		memory, err := r.state.commits.Reserve(checkpoint.Shared, benchBytes)
+		memory, err := r.state.checkpoints.Reserve(checkpoint.Shared, benchBytes)
 		if err != nil {
 			return t, err
 		}

@@ -16,9 +16,9 @@ import (
 type Item struct {
 	name  string
 	typ   string        // what has to be the same on all ranks, unless it is a Part
-	value reflect.Value // a pointer to a Value; otherwise none
-	bytes []byte        // of a Slice, or a Part
-	node  sliceNode     // describes them
+	value reflect.Value // a pointer to the variable of a Value; otherwise none
+	bytes []byte        // the memory of a Slice, or a Part
+	node  sliceNode     // describes bytes
 	part  bool
 }
 
@@ -32,12 +32,14 @@ func Value[T any](name string, p *T) Item {
 // since append may return other memory. s is not memory of [comm.Alloc]: Alloc takes a world, and there is none before Run.
 func Slice[T comm.Element](name string, s []T) Item {
 	element := elementName(reflect.TypeFor[T]())
-	return Item{name: name, typ: fmt.Sprintf("%s × %d", element, len(s)), bytes: reduce.Bytes(s), node: sliceNode{Leaf: leaf{Element: element, Shape: []int{len(s)}}}}
+	node := sliceNode{Leaf: leaf{Element: element, Shape: []int{len(s)}}}
+	return Item{name: name, typ: fmt.Sprintf("%s × %d", element, len(s)), bytes: reduce.Bytes(s), node: node}
 }
 
-// Part is an item for elements that belong to this rank alone, such as its shard of a model. No other rank has a Part of the same name. After each
-// commit, its contents are sent to another rank, on another node if there is one. A rank that is started again gets them back from there, if its State
-// has a Part of this name and length. If both ranks are gone, Run returns an error on all that are left. A job with Parts keeps its number of ranks.
+// Part is an item for elements that belong to this rank alone, such as its shard of a model. No other rank has a Part of the same name. After
+// each commit, its contents are sent to another rank, on another node if there is one. A rank that is started again gets them back from there,
+// if its State has a Part of this name and length. If both ranks are gone, Run returns an error on all that are left. A job with Parts keeps its
+// number of ranks.
 func Part[T comm.Element](name string, s []T) Item {
 	i := Slice(name, s)
 	i.part = true
@@ -49,7 +51,7 @@ func (i Item) isValue() bool { return i.value.IsValid() }
 // String is the item in an error.
 func (i Item) String() string { return fmt.Sprintf("%q (%s)", i.name, i.typ) }
 
-// elementName returns the name of the type as which t is sent.
+// elementName returns the name of the element type as which t is kept: that of comm, without the names that a program gives.
 func elementName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int:

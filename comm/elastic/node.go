@@ -18,7 +18,8 @@ var codec comm.Codec = cborcodec.New()
 // maxValue is how many bytes a value may take.
 const maxValue = comm.DefaultObjectLimit
 
-// A valueNode is a value in a commit, and a sliceNode says what the bytes of a slice are. Ranks in Python have the same, and more kinds of nodes.
+// A valueNode is the CBOR of a value in a commit, and a sliceNode says what the bytes of a slice are. Ranks in Python have the same, and more
+// kinds of nodes, which _elastic.py describes: a variable there is a tree of them.
 type (
 	valueNode struct {
 		Value cbor.RawMessage `cbor:"value"`
@@ -33,7 +34,7 @@ type (
 	}
 )
 
-// entry encodes an item, but for the bytes of a slice.
+// entry encodes an item, but for the bytes of a slice. It returns a [comm.ArgumentError] if a value cannot be encoded.
 func (i Item) entry() (checkpoint.Entry, error) {
 	e := checkpoint.Entry{Name: i.name, Size: len(i.bytes)}
 	var node any = i.node
@@ -52,7 +53,7 @@ func (i Item) entry() (checkpoint.Entry, error) {
 	return e, err
 }
 
-// decode returns a new value of the item, as the entry has it. A slice has none.
+// decode returns a new value of the item, as the entry has it. A slice has none: its length is checked. The error is a [comm.ArgumentError].
 func (i Item) decode(e checkpoint.Entry) (value reflect.Value, err error) {
 	refuse := func(err error) error {
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: fmt.Errorf("%v cannot be decoded: %w", i, err)}

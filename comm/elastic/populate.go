@@ -8,8 +8,8 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
-// populate makes the kernel allocate the memory of some buffers, piece by piece, and changes nothing in them. A new process has begun to do so
-// before its world has formed, and then receives a commit in half the time. end stops that, and waits until it has stopped.
+// populate makes the kernel allocate the memory of some buffers, piece by piece, and changes nothing in them. It does so beside the program: a new
+// process has begun before its world has formed, and then receives a commit in half the time. end stops that, and waits until it has stopped.
 func populate(buffers [][]byte) (end func()) {
 	var (
 		stop atomic.Bool

@@ -54,12 +54,12 @@ func (r runner) do(ctx context.Context, s *State, f func(ctx context.Context, wo
 	case f == nil:
 		return &comm.ArgumentError{Op: "elastic.Run", Err: errors.New("the function is nil")}
 	}
-	populated, err := s.begin()
+	endPopulate, err := s.begin()
 	if err != nil {
 		return err
 	}
 	defer s.end()
-	defer populated()
+	defer endPopulate()
 	world, err := r.init(ctx)
 	for {
 		if err == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/gorun/gorun/comm/internal/checkpoint"
 )
 
-// A State is a set of variables, with a copy of them: the last commit. Values and Slices have the same contents on all ranks, and Parts are this rank's alone. Its methods may be called
-// from several goroutines, but while one runs, no other goroutine may use the variables.
+// A State is a set of variables, with a copy of them: the last commit. Values and Slices have the same contents on all ranks, and Parts are this
+// rank's alone. Its methods may be called from several goroutines, but while one runs, no other goroutine may use the variables.
 type State struct {
-	items []Item
+	items []Item // in order of their names
 
-	mu      sync.Mutex
-	phase   phase
-	world   *comm.Group // of the function of Run, while that runs
-	commits *checkpoint.Checkpoints
+	mu          sync.Mutex
+	phase       phase
+	world       *comm.Group // of the function of Run, while that runs
+	checkpoints *checkpoint.Checkpoints
 }
 
 // A phase says who may change the variables of a State.
@@ -34,7 +34,8 @@ const (
 	syncing              // Run
 )
 
-// NewState returns a State of these items. It returns a [comm.ArgumentError] if one has no name, or that of another.
+// NewState returns a State of these items. It returns a [comm.ArgumentError] if one has no name, or that of another, or is a Value whose pointer is
+// nil.
 func NewState(items ...Item) (*State, error) {
 	names := make(map[string]bool)
 	for n, i := range items {
@@ -60,7 +61,7 @@ func NewState(items ...Item) (*State, error) {
 
 // forget forgets all commits.
 func (s *State) forget() (err error) {
-	s.commits, err = checkpoint.New(slices.Collect(maps.Keys(s.parts()))...)
+	s.checkpoints, err = checkpoint.New(slices.Collect(maps.Keys(s.parts()))...)
 	return err
 }
 
@@ -74,7 +75,7 @@ func (s *State) shared() (items []Item) {
 	return items
 }
 
-// parts are the items that only this rank has, by name.
+// parts are the items that only this rank has, by name: one each.
 func (s *State) parts() map[string][]Item {
 	parts := make(map[string][]Item)
 	for _, i := range s.items {
@@ -85,8 +86,9 @@ func (s *State) parts() map[string][]Item {
 	return parts
 }
 
-// Commit makes the present contents of the variables the last commit. All ranks call it at the same point of the program. Without Parts it is local: it
-// waits for no other rank, and sends nothing. With Parts, they are sent after Commit has returned, and the next Commit waits until they have arrived.
+// Commit makes the present contents of the variables the last commit. All ranks call it at the same point of the program. Without Parts it is
+// local: it waits for no other rank, and sends nothing. With Parts, they are sent after Commit has returned, and the next Commit waits until they
+// have arrived.
 //
 // Inside the function of [Run], Commit fails if the world has: then the variables may be those of a step that was not
 // completed. It fails as well after the function has returned. A [comm.ArgumentError] says that a value cannot be
@@ -107,7 +109,7 @@ func (s *State) Commit() error {
 	if err := s.take(true); err != nil {
 		return err
 	}
-	s.commits.Commit()
+	s.checkpoints.Commit()
 	return nil
 }
 
@@ -118,7 +120,7 @@ func (s *State) Restore() error {
 	switch {
 	case s.phase == syncing:
 		return errors.New("elastic: Restore: the function of Run has returned")
-	case s.commits.Number() == 0:
+	case s.checkpoints.Number() == 0:
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
 	}
 	if err := s.checkWorks("elastic.Restore"); err != nil {
@@ -140,7 +142,7 @@ func (s *State) checkWorks(op string) error {
 func (s *State) Commits() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commits.Number()
+	return s.checkpoints.Number()
 }
 
 // take copies the variables for the next commit: the parts, and what is shared if that is wanted. If a value cannot be encoded, it changes nothing.
@@ -160,7 +162,7 @@ func (s *State) take(shared bool) error {
 		}
 	}
 	for name, items := range taken {
-		entries, err := s.commits.Take(context.Background(), name, all[name])
+		entries, err := s.checkpoints.Take(context.Background(), name, all[name])
 		if err != nil {
 			return fmt.Errorf("elastic: Commit: %w", err)
 		}
@@ -171,18 +173,18 @@ func (s *State) take(shared bool) error {
 	return nil
 }
 
-// restore sets the variables to the commit. If a value cannot be decoded, it changes nothing.
+// restore sets the variables to the last commit. If a value cannot be decoded, it changes nothing.
 func (s *State) restore() error {
 	type change struct {
-		Item
-		to    checkpoint.Entry
-		value reflect.Value
+		item  Item
+		entry checkpoint.Entry
+		value reflect.Value // that the entry has; none of a slice
 	}
 	var changes []change
 	all := s.parts()
 	all[checkpoint.Shared] = s.shared()
 	for name, items := range all {
-		entries := s.commits.Entries(name)
+		entries := s.checkpoints.Entries(name)
 		if len(entries) != len(items) {
 			return &comm.ArgumentError{Op: "elastic.Restore", Err: fmt.Errorf("the commit has %d variables: want %d", len(entries), len(items))}
 		}
@@ -195,15 +197,16 @@ func (s *State) restore() error {
 		}
 	}
 	for _, c := range changes {
-		if copy(c.bytes, c.to.Bytes); c.isValue() {
-			c.Item.value.Elem().Set(c.value.Elem())
+		if copy(c.item.bytes, c.entry.Bytes); c.item.isValue() {
+			c.item.value.Elem().Set(c.value.Elem())
 		}
 	}
 	return nil
 }
 
-// begin begins a Run. There is no commit until the ranks have agreed on one. It returns what populates the memory of the State, until that is called.
-func (s *State) begin() (populated func(), err error) {
+// begin begins a Run. There is no commit until the ranks have agreed on one. The memory of the State is populated until the function that begin
+// returns is called.
+func (s *State) begin() (endPopulate func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase != idle {
@@ -230,8 +233,8 @@ func (s *State) begin() (populated func(), err error) {
 		sizes[name] = append(sizes[name], len(i.bytes))
 	}
 	var reserved [][]byte
-	for name, of := range sizes {
-		memory, err := s.commits.Reserve(name, of...)
+	for name, sizes := range sizes {
+		memory, err := s.checkpoints.Reserve(name, sizes...)
 		if err != nil {
 			return nil, fmt.Errorf("elastic: %w", err)
 		}
@@ -241,18 +244,19 @@ func (s *State) begin() (populated func(), err error) {
 	return populate(append(reserved, own...)), nil
 }
 
-// sync sets the variables to the newest commit of any rank of world, or to those of rank 0.
+// sync sets the variables of all ranks of world to the newest commit that is whole, or before the first one to those of rank 0, and Parts to their
+// own. run says which call of Run this is in the program, from 1.
 func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, run int) error {
 	layout := checkpoint.Layout{Run: run}
 	for _, i := range s.shared() {
 		layout.Fields = append(layout.Fields, checkpoint.Field{Name: i.name, Type: i.typ, Slice: !i.isValue()})
 	}
-	if !s.commits.Begun() {
+	if !s.checkpoints.Begun() {
 		if err := s.take(world.Rank() == 0); err != nil {
 			return err
 		}
 	}
-	if err := s.commits.Sync(ctx, world, round, layout); err != nil {
+	if err := s.checkpoints.Sync(ctx, world, round, layout); err != nil {
 		return err
 	}
 	err := s.restore()
@@ -266,10 +270,10 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, run i
 func (s *State) await() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commits.Await(context.Background())
+	return s.checkpoints.Await(context.Background())
 }
 
-// end ends a Run, whose world is closed.
+// end ends a Run, whose world is closed. The variables are the program's again.
 func (s *State) end() {
 	_ = s.await()
 	s.enter(idle, nil)

@@ -118,7 +118,8 @@ func TestCommitFails(t *testing.T) {
 			}
 			value, long[5] = c.bad, 2
 			var argument *comm.ArgumentError
-			if err := s.Commit(); !errors.As(err, &argument) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), `comm: elastic.Commit: "value" (interface) `) {
+			prefix := `comm: elastic.Commit: "value" (interface) `
+			if err := s.Commit(); !errors.As(err, &argument) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), prefix) {
 				t.Errorf("the commit: %v", err)
 			}
 			if err := s.Restore(); err != nil || value != "good" || long[5] != 1 || s.Commits() != 1 {

@@ -48,10 +48,11 @@ func TestStatesThatDoNotFit(t *testing.T) {
 		run   int
 		want  string
 	}{
-		"length":   {with(0, Slice("a", make([]float32, 12))), 1, `"a" is float32 × 10 on rank 0, and float32 × 12 on rank 1`},
-		"element":  {with(0, Slice("a", make([]float64, 10))), 1, `"a" is float32 × 10 on rank 0, and float64 × 10 on rank 1`},
-		"type":     {with(1, Value("step", new(string))), 1, `"step" is int on rank 0, and string on rank 1`},
-		"field":    {with(2, Value("model", new(newModel))), 1, `"model" is elastic.model struct { A int; B int; } on rank 0, and elastic.newModel struct { A int; B int; C int; } on rank 1`},
+		"length":  {with(0, Slice("a", make([]float32, 12))), 1, `"a" is float32 × 10 on rank 0, and float32 × 12 on rank 1`},
+		"element": {with(0, Slice("a", make([]float64, 10))), 1, `"a" is float32 × 10 on rank 0, and float64 × 10 on rank 1`},
+		"type":    {with(1, Value("step", new(string))), 1, `"step" is int on rank 0, and string on rank 1`},
+		"field": {with(2, Value("model", new(newModel))), 1,
+			`"model" is elastic.model struct { A int; B int; } on rank 0, and elastic.newModel struct { A int; B int; C int; } on rank 1`},
 		"form":     {with(1, Slice("step", make([]int, 1))), 1, `"step" is int on rank 0, and int64 × 1 on rank 1`},
 		"missing":  {items()[:2], 1, `rank 0 has "model" (elastic.model struct { A int; B int; }) in its State, and rank 1 has not`},
 		"too many": {append(items(), Value("z", new(int))), 1, `rank 1 has "z" (int) in its State, and rank 0 has not`},
