@@ -198,6 +198,19 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// TestStopped: a member that has stopped by itself says so to the others, and lets none wait.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	servers := startAll(t, three(t, nil))
+	servers[2].member.Server.HardStop()
+	for range 2 {
+		var version struct{}
+		if err := servers[0].get(bounded(t), servers[2].config.Self, "/version", &version); err == nil || !strings.Contains(err.Error(), "404") {
+			t.Errorf("a member that has stopped answers: %v", err)
+		}
+	}
+}
+
 // TestLosesQuorum: a member that is left alone serves, and is a leader no more.
 func TestLosesQuorum(t *testing.T) {
 	t.Parallel()

@@ -55,9 +55,18 @@ func dialPeer(ctx context.Context, _, address string) (net.Conn, error) {
 	return network.DialTCP(ctx, address)
 }
 
-// answerPeer lets the member answer, as soon as there is one.
+// answerPeer lets the member answer, as soon as there is one, and until it stops: where it reads a database that is closed, it panics with
+// a lock, for which the next request would wait for ever.
 func (s *Server) answerPeer(w http.ResponseWriter, r *http.Request) {
-	switch peer := s.peer.Load(); {
+	peer := s.peer.Load()
+	if peer != nil {
+		select {
+		case <-s.member.Server.StoppingNotify():
+			peer = nil
+		default:
+		}
+	}
+	switch {
 	case r.URL.Path == foundingPath:
 		s.serveFounding(w, r)
 	case peer != nil:
