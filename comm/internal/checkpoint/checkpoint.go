@@ -46,7 +46,7 @@ type Checkpoints struct {
 	begun  bool              // a world has begun: the program has changed its variables since it made the State
 
 	round   uint64      // of the world
-	keepTwo bool        // some rank has parts, so all keep the commit before the last one
+	keepTwo bool        // parts are sent, so all keep the commit before the last one
 	group   *comm.Group // for parts, if there are any
 	moves   []move      // of parts to partners, after each commit
 	sending *exchange   // carries out the moves of the last commit; nil once Await has seen its end
@@ -137,19 +137,23 @@ func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([
 		return nil, err
 	}
 	chain := c.chain(name)
-	spare := chain.spare
-	switch {
-	case chain.taken != nil:
-		spare = chain.taken.memory
-	case spare == nil && c.begun && !c.keepTwo && chain.newest != nil:
-		spare, chain.newest = chain.newest.memory, nil
+	if chain.taken != nil {
+		chain.spare, chain.taken = chain.taken.memory, nil
 	}
-	chain.spare, chain.taken = nil, nil
-	chain.taken, err = newVersion(manifest, spare)
-	if err != nil {
+	spare := chain.spare
+	last := spare == nil && c.begun && !c.keepTwo && chain.newest != nil
+	if last {
+		spare = chain.newest.memory
+	}
+	v, err := newVersion(manifest, spare)
+	if err != nil { // the last commit stays
 		return nil, err
 	}
-	return chain.taken.entries, nil
+	if last {
+		chain.newest = nil
+	}
+	chain.spare, chain.taken = nil, v
+	return v.entries, nil
 }
 
 // Commit makes what has been taken the last commit. It returns while the parts are sent to the partners: see [Checkpoints.Await].

@@ -96,12 +96,12 @@ func (c *Checkpoints) begin(world *comm.Group, a agreement) {
 			delete(c.chains, name)
 			continue
 		}
-		chain.keep(a.id, len(a.owners) > 0)
+		chain.keep(a.id, len(a.eachCommit) > 0)
 		chain.newest.agreed = a.round
 	}
 	go runtime.GC() // what has been dropped is not Go's memory, so it does not make this happen
 	c.last, c.begun, c.round = a.id, true, a.round
-	c.moves, c.keepTwo = a.eachCommit, len(a.owners) > 0
+	c.moves, c.keepTwo = a.eachCommit, len(a.eachCommit) > 0
 }
 
 // keep drops all copies but that of id. If there will be two, it keeps the memory for the other one.

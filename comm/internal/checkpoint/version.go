@@ -54,7 +54,7 @@ func manifestFrom(rank int, length uint64) ([]byte, error) {
 }
 
 // newVersion returns a version with the entries of a manifest, whose Bytes are still anything. They are in spare if that is large enough,
-// otherwise in new memory.
+// otherwise in new memory, and spare is freed.
 func newVersion(manifest []byte, spare *memory) (*version, error) {
 	v := &version{manifest: manifest}
 	if err := codec.Unmarshal(manifest, &v.entries); err != nil {
@@ -72,6 +72,7 @@ func newVersion(manifest []byte, spare *memory) (*version, error) {
 		if v.memory, err = newMemory(size); err != nil {
 			return nil, err
 		}
+		spare.free()
 	}
 	v.contents = v.memory.all[:size]
 	at := 0
@@ -100,7 +101,8 @@ func (v *version) checksums() map[string]uint32 {
 // A memory has room for the contents of a version, and of others after that. It is no memory of Go's, so that a program in C can have its
 // address. It is unmapped when nothing refers to it.
 type memory struct {
-	all []byte
+	all   []byte
+	unmap runtime.Cleanup
 }
 
 // newMemory returns a memory of so many bytes.
@@ -115,6 +117,15 @@ func newMemory(size int) (*memory, error) {
 	}
 	segment.AdviseLarge(all)
 	m.all = all
-	runtime.AddCleanup(m, func(all []byte) { _ = unix.Munmap(all) }, all)
+	m.unmap = runtime.AddCleanup(m, func(all []byte) { _ = unix.Munmap(all) }, all)
 	return m, nil
+}
+
+// free unmaps m at once: a state that grows with each commit would take many times its size until Go collects garbage, of which it makes little.
+func (m *memory) free() {
+	if m != nil && m.all != nil {
+		m.unmap.Stop()
+		_ = unix.Munmap(m.all)
+		m.all = nil
+	}
 }
