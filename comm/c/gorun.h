@@ -256,34 +256,37 @@ int gorun_store_delete(gorun_store store, const char *key, int *was_set);
 /* A state that outlives ranks: package elastic of Go, whose ranks can be in the same job. It has contents that are the same on all
  * ranks, and parts, each of which belongs to one rank. A part has a name that no other one has; what is shared has the part name "".
  *
- * A commit is a copy of them. To make one, gorun_state_take makes room for each of them, you fill it in, and gorun_state_commit
- * makes it the last commit. Then parts are sent to another rank; the next gorun_state_take, and gorun_state_wait, wait for that.
- * gorun_state_sync brings the ranks of a new world to the newest commit of which all is there, and gorun_state_entries returns it. Before the
- * first world, rank 0 takes what is shared, each rank takes its parts, and none commits: that becomes the first commit.
+ * A commit is a copy of them. To make one, call gorun_state_take for what is shared and for each part, fill in the memory of their
+ * entries, and call gorun_state_commit, on all ranks at the same point of the program. Then parts are sent to another rank; the next
+ * gorun_state_take, and gorun_state_wait, wait until they have arrived. gorun_state_sync brings the ranks of a new world to the newest
+ * commit of which everything is still there, and gorun_state_entries returns it. Before its first world, a rank takes its parts, and
+ * rank 0 what is shared, and does not commit: if no rank has a commit, gorun_state_sync makes the first one of that. run says which
+ * loop of the program over worlds this is, from 1: all ranks have the same. gorun_state_entries sets n to how many entries there
+ * are, 0 without a commit; room may be less.
  *
  * Addresses are good until the next gorun_state_take, gorun_state_sync or gorun_state_free; those of names and nodes until the
  * next call with this state. */
 typedef struct gorun_entry {
 	const char *name;
 	const void *node;   /* what you need to know besides the contents; {"value": V} or {"leaf": [type, shape]} as CBOR for Go */
-	size_t node_length;
-	void *memory;       /* the contents */
-	size_t size;        /* bytes of them */
+	size_t node_length; /* in bytes */
+	void *memory;       /* the contents; gorun_state_take sets it */
+	size_t size;        /* of the contents, in bytes */
 } gorun_entry;
 
-/* What has to be the same on all ranks. Fields are in order of their names. */
+/* A variable that is shared: it has to be the same on all ranks. Fields are in order of their names. */
 typedef struct gorun_field {
 	const char *name;
-	const char *type;   /* such as "float32 × 10", or "a value" */
+	const char *type;   /* of an array: its elements and shape, such as "float32 × 10"; "a value" fits all that is no array */
 	int is_array;
 } gorun_field;
 
-int gorun_state_create(const char *const *parts, int n, gorun_state *state); /* the parts of this rank */
+int gorun_state_create(const char *const *parts, int n, gorun_state *state); /* the names of this rank's parts */
 int gorun_state_free(gorun_state state);
-int gorun_state_take(gorun_state state, const char *part, gorun_entry *entries, int n); /* sets memory */
+int gorun_state_take(gorun_state state, const char *part, gorun_entry *entries, int n);
 int gorun_state_commit(gorun_state state);
 int gorun_state_wait(gorun_state state);
-int gorun_state_sync(gorun_state state, gorun_comm world, int run, const gorun_field *fields, int n); /* run: which one it is in the program */
+int gorun_state_sync(gorun_state state, gorun_comm world, int run, const gorun_field *fields, int n);
 int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entries, int room, int *n);
 
 /* What goes on. The texts end with a zero byte; length is what they need, and room may be less. */

@@ -1,4 +1,4 @@
-/* The state of package elastic. */
+/* Calls on states. They check pointers, and state.go does the rest. */
 #include "call.h"
 #include "enter.h"
 

@@ -15,14 +15,14 @@ import (
 
 // A state is what gorun_state is a handle of.
 type state struct {
-	mu     sync.Mutex
-	all    *checkpoint.Checkpoints
-	pinned runtime.Pinner // what C has addresses of
+	mu          sync.Mutex
+	checkpoints *checkpoint.Checkpoints
+	pinned      runtime.Pinner // the names and nodes that C has addresses of, until the next gorun_state_entries
 }
 
 var states handles[*state]
 
-// withState calls f with the state that n is a handle of, and polls meanwhile.
+// withState calls f with the state that n is a handle of. Meanwhile it calls the function of gorun_set_poll, which may end f's context.
 func withState(n C.gorun_state, f func(ctx context.Context, s *state) error) C.int {
 	s, ok := states.get(uint64(n))
 	if !ok {
@@ -42,11 +42,11 @@ func goStateCreate(parts **C.char, n C.int, to *C.gorun_state) C.int {
 	for _, name := range unsafe.Slice(parts, max(n, 0)) {
 		names = append(names, C.GoString(name))
 	}
-	all, err := checkpoint.New(names...)
+	checkpoints, err := checkpoint.New(names...)
 	if err != nil {
 		return fail(&comm.ArgumentError{Op: "State", Err: err})
 	}
-	*to = C.gorun_state(states.add(&state{all: all}))
+	*to = C.gorun_state(states.add(&state{checkpoints: checkpoints}))
 	return C.GORUN_SUCCESS
 }
 
@@ -74,7 +74,7 @@ func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.
 			node := slice[byte](unsafe.Pointer(e.node), int(e.node_length))
 			taken = append(taken, checkpoint.Entry{Name: C.GoString(e.name), Node: node, Size: int(e.size)})
 		}
-		taken, err := s.all.Take(ctx, C.GoString(part), taken)
+		taken, err := s.checkpoints.Take(ctx, C.GoString(part), taken)
 		for i, e := range taken {
 			list[i].memory = unsafe.Pointer(unsafe.SliceData(e.Bytes))
 		}
@@ -85,14 +85,14 @@ func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.
 //export goStateCommit
 func goStateCommit(n C.gorun_state) C.int {
 	return withState(n, func(_ context.Context, s *state) error {
-		s.all.Commit()
+		s.checkpoints.Commit()
 		return nil
 	})
 }
 
 //export goStateWait
 func goStateWait(n C.gorun_state) C.int {
-	return withState(n, func(ctx context.Context, s *state) error { return s.all.Await(ctx) })
+	return withState(n, func(ctx context.Context, s *state) error { return s.checkpoints.Await(ctx) })
 }
 
 //export goStateSync
@@ -105,14 +105,16 @@ func goStateSync(n C.gorun_state, world C.gorun_comm, run C.int, fields *C.gorun
 	for _, f := range unsafe.Slice(fields, max(count, 0)) {
 		layout.Fields = append(layout.Fields, checkpoint.Field{Name: C.GoString(f.name), Type: C.GoString(f._type), Slice: f.is_array != 0})
 	}
-	return withState(n, func(ctx context.Context, s *state) error { return s.all.Sync(ctx, g, checkpoint.Round(), layout) })
+	return withState(n, func(ctx context.Context, s *state) error {
+		return s.checkpoints.Sync(ctx, g, checkpoint.Round(), layout)
+	})
 }
 
 //export goStateEntries
 func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room C.int, count *C.int) C.int {
 	list := unsafe.Slice(entries, max(room, 0))
 	return withState(n, func(_ context.Context, s *state) error {
-		got := s.all.Entries(C.GoString(part))
+		got := s.checkpoints.Entries(C.GoString(part))
 		*count = C.int(len(got))
 		s.pinned.Unpin()
 		for i, e := range got[:min(len(got), len(list))] {
