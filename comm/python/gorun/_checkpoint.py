@@ -1,4 +1,4 @@
-"""The copies of a State: those of package comm/elastic, by the C library."""
+"""The commits of a State: those of package comm/elastic, by the C library."""
 
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p, string_at
 from typing import Any, Dict, List, Optional, Tuple
@@ -16,8 +16,8 @@ class Field(Structure):
     _fields_ = [("name", c_char_p), ("type", c_char_p), ("is_array", c_int)]
 
 
-class Copies:
-    """The commits of a rank that has these parts. The part "" is what all ranks have."""
+class Checkpoints:
+    """The commits of a rank that has these parts, and of the rank whose partner it is. The part "" is what all ranks have."""
 
     def __init__(self, parts: List[str]) -> None:
         self._handle = c_uint64()
@@ -40,6 +40,7 @@ class Copies:
                 variable.copy_to(entry.memory or 0)
 
     def commit(self, contents: Dict[str, List[Variable]]) -> None:
+        """Makes variables, by their parts, the last commit."""
         self.take(contents)
         library().state_commit(self._handle)
 
@@ -48,12 +49,18 @@ class Copies:
         library().state_wait(self._handle)
 
     def sync(self, world: Group, number: int, fields: List[Tuple[str, str, bool]]) -> None:
-        """Brings all ranks of a world to the newest commit."""
+        """Brings all ranks of a world to the newest commit that is whole. number says which run of the program it is, from 1.
+
+        fields are the name of each variable that all ranks have, its type, and whether it is an array.
+        """
         made = (Field * len(fields))(*[(name.encode(), kind.encode(), is_array) for name, kind, is_array in fields])
         library().state_sync(self._handle, world._handle, number, made, len(fields))
 
     def entries(self, part: str, count: int) -> Optional[List[Tuple[bytes, int]]]:
-        """Returns the nodes of a part's variables in the last commit, and the addresses of their contents."""
+        """Returns the node of each variable of a part in the last commit, and the address of its contents.
+
+        It returns None if the commit does not have so many variables, or there is none.
+        """
         entries, n = (Entry * count)(), c_int()
         library().state_entries(self._handle, part.encode(), entries, count, byref(n))
         if n.value != count:

@@ -39,7 +39,7 @@ def _has_state(value: Any) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
 
 
-def same_kind(old: Any, new: Any) -> bool:
+def assignable(old: Any, new: Any) -> bool:
     """Reports whether a variable may be assigned to: if not, it is set in place."""
     return new is old or not any(is_kind(value) for value in (old, new) for is_kind in (_has_memory, _has_state))
 
@@ -53,24 +53,25 @@ class Variable(NamedTuple):
     size: int  # bytes of these, each at a multiple of _LINE
 
     def copy_to(self, memory: int) -> None:
+        """Copies the leaves to memory: the address of the variable's contents in a commit."""
         at = memory
         for leaf in self.leaves:
             _copy(_leaf(_describe(leaf) + [0], at), leaf)
-            at += _room(_size(leaf))
+            at += _aligned(_size(leaf))
 
 
-_LINE = 64
+_LINE = 64  # bytes of a cache line, where the contents of each array and tensor begin
 
 
-def _room(size: int) -> int:
+def _aligned(size: int) -> int:
     return -(-size // _LINE) * _LINE
 
 
 def flatten(name: str, value: Any) -> Variable:
-    """Raises an ArgumentError if a value cannot be kept."""
+    """Returns a variable as it goes into a commit, without a copy. Raises an ArgumentError if it cannot be kept."""
     leaves: List[Any] = []
     node = {"value": value} if _is_plain(value) else _flatten(value, name, leaves)
-    return Variable(name, _cbor.encode(node), leaves, sum(_room(_size(leaf)) for leaf in leaves))
+    return Variable(name, _cbor.encode(node), leaves, sum(_aligned(_size(leaf)) for leaf in leaves))
 
 
 def layout(value: Any) -> Tuple[str, bool]:
@@ -107,7 +108,7 @@ def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     if _has_memory(value):
         value = value.to_local() if hasattr(value, "to_local") else value  # a DTensor
         _check(value, path)
-        offset = sum(_room(_size(leaf)) for leaf in leaves)
+        offset = sum(_aligned(_size(leaf)) for leaf in leaves)
         leaves.append(value)
         return {"leaf": _describe(value) + [offset]}
     if _is_scalar(value):
@@ -132,7 +133,10 @@ def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
 
 
 def _set(node: Dict[str, Any], value: Any, path: str, memory: int) -> Any:
-    """Is restore for what lists, tuples and dicts contain, too, where arrays of another shape replace the old ones."""
+    """Returns the value of a node, which is the old one, set in place, where that can be.
+
+    Unlike restore it takes any array in place of an old one: those in lists, tuples and dicts may get another shape or type.
+    """
     (kind, what), = node.items()
     if (kind == "state") != _has_state(value):
         here, there = ("a state", "a " + kind) if _has_state(value) else ("a " + type(value).__name__, "a state")
@@ -162,10 +166,12 @@ def _set(node: Dict[str, Any], value: Any, path: str, memory: int) -> Any:
 
 
 def _key(key: Any) -> Any:
+    """Returns a key of a dict. CBOR makes lists of tuples, and a list is no key."""
     return tuple(_key(part) for part in key) if isinstance(key, list) else key
 
 
 def _value(node: Dict[str, Any], memory: int) -> Any:
+    """Returns a new value of a node."""
     (kind, what), = node.items()
     if kind == "leaf":
         return _leaf(what, memory).copy() if what[2] == "numpy" else _leaf(what, memory).clone()
@@ -182,6 +188,7 @@ def _value(node: Dict[str, Any], memory: int) -> Any:
 
 
 def _describe(leaf: Any) -> List[Any]:
+    """Returns what is in a node of a leaf, but for where its contents begin."""
     if _is_tensor(leaf):
         return [str(leaf.dtype).split(".")[1], list(leaf.shape), "torch"]
     return [leaf.dtype.name, list(leaf.shape), "numpy"]
@@ -208,8 +215,8 @@ def _check(leaf: Any, path: str) -> None:
 
 
 def _leaf(spec: List[Any], memory: int) -> Any:
-    """Returns an array or a tensor whose elements are in a commit."""
-    dtype, shape, kind, offset = spec if len(spec) > 2 else spec + ["numpy", 0]  # Go's slices are alone
+    """Returns an array or a tensor whose elements are in a commit, without a copy. memory is where the variable's contents begin."""
+    dtype, shape, kind, offset = spec if len(spec) > 2 else spec + ["numpy", 0]  # Go's Slices say no more: they are alone
     count = 1
     for n in shape:
         count *= n

@@ -24,8 +24,8 @@ from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 import gorun
 
-from ._checkpoint import Copies
-from ._elastic import Variable, flatten, layout, load, restore, same_kind
+from ._checkpoint import Checkpoints
+from ._elastic import Variable, assignable, flatten, layout, load, restore
 from ._errors import AbortError, ArgumentError, Error, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
 from ._work import _kept as _under_way
@@ -76,7 +76,7 @@ class State:
             parts.setdefault(of, []).append(name)
             if of != _SHARED:
                 variables[name] = value.value
-        self.__dict__.update(_variables=variables, _parts=parts, _world=None, _copies=None)
+        self.__dict__.update(_variables=variables, _parts=parts, _world=None, _checkpoints=None)
         self._forget()
         for name, value in variables.items():
             flatten(name, value)  # it is better to learn now what cannot be kept than when a rank has died
@@ -90,7 +90,7 @@ class State:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._variables:
             raise AttributeError("the State has no variable %r: name it when you make the State" % name)
-        if not same_kind(self._variables[name], value):
+        if not assignable(self._variables[name], value):
             raise ArgumentError("gorun.elastic: %s is set in place: assign to its contents" % name)
         self._variables[name] = value
 
@@ -111,12 +111,12 @@ class State:
             self._world.iprobe()  # raises what the world has failed with: then a step may be half done
         if _under_way:
             raise ArgumentError("gorun.elastic: commit: %d calls are under way: wait for their Work first" % len(_under_way))
-        self._copies.commit(self._contents(*self._parts))
+        self._checkpoints.commit(self._contents(*self._parts))
 
     def restore(self) -> None:
         """Sets the variables to the last commit."""
         for part, names in self._parts.items():
-            entries = self._copies.entries(part, len(names))
+            entries = self._checkpoints.entries(part, len(names))
             if entries is None:
                 raise ArgumentError("gorun.elastic: restore: there is no commit")
             for name, (node, memory) in zip(names, entries):
@@ -126,14 +126,14 @@ class State:
         return {part: [flatten(name, self._variables[name]) for name in self._parts[part]] for part in parts}
 
     def _forget(self) -> None:
-        self.__dict__["_copies"] = Copies([part for part in self._parts if part != _SHARED])
+        self.__dict__["_checkpoints"] = Checkpoints([part for part in self._parts if part != _SHARED])
         self.__dict__["_begun"] = False
 
     def _sync(self, world: Group, number: int) -> None:
-        """Brings all ranks of a world to the newest commit of any of them. number says which run of the program it is."""
+        """Brings all ranks of a world to the newest commit that is whole. number says which run of the program it is, from 1."""
         if not self._begun:
-            self._copies.take(self._contents(*[part for part in self._parts if part != _SHARED or world.rank == 0]))
-        self._copies.sync(world, number, [(name, *layout(self._variables[name])) for name in self._parts[_SHARED]])
+            self._checkpoints.take(self._contents(*[part for part in self._parts if part != _SHARED or world.rank == 0]))
+        self._checkpoints.sync(world, number, [(name, *layout(self._variables[name])) for name in self._parts[_SHARED]])
         self.__dict__["_begun"] = True
         try:
             self.restore()
@@ -181,7 +181,7 @@ def _in_world(function: Callable[[State], T], state: State, world: Group, number
     finally:
         state.__dict__["_world"] = None
         _destroy_process_groups()
-    state._copies.wait()  # it needs the world, which is closed when all have returned
+    state._checkpoints.wait()  # it needs the world, which is closed when all have returned
     returned = b"f has returned nil"  # a rank that is still in function makes another call, which is an error there and here
     world.all_gather(returned, bytearray(len(returned) * world.size))
     return result
