@@ -14,6 +14,7 @@ import (
 type report struct {
 	Layout  uint64 // its checksum
 	Parts   []string
+	Had     int // parts that all ranks had in its last world
 	Copies  []copyReport
 	Begun   bool   // it has been in a world that has begun
 	Streams int    // from how many sources it can receive at the same time
@@ -140,6 +141,9 @@ func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
 			return a, argument("nobody has part %q of rank %d: the rank that had it and the one with its copy are gone, or there never was one",
 				name, owners[name])
 		}
+	}
+	if had := slices.MaxFunc(all, func(a, b report) int { return cmp.Compare(a.Had, b.Had) }).Had; had > len(owners) {
+		return a, argument("all ranks had %d parts, and have %d: a job with parts keeps its number of ranks", had, len(owners))
 	}
 	return a, nil
 }

@@ -46,6 +46,7 @@ type Checkpoints struct {
 	begun  bool              // a world has begun: the program has changed its variables since it made the State
 
 	round   uint64      // of the world
+	had     int         // parts that all its ranks have
 	keepTwo bool        // parts are sent, so all keep the commit before the last one
 	group   *comm.Group // for parts, if there are any
 	moves   []move      // of parts to partners, after each commit

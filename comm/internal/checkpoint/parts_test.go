@@ -99,12 +99,15 @@ func TestPartsThatAreLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		parts [3]string // of ranks that have a commit; a rank without one is new
 		owned [3]string
+		had   int
 		want  string
 	}{
-		"both copies": {[3]string{"a", "", ""}, [3]string{"a", "b", "c"},
+		"both copies": {[3]string{"a", "", ""}, [3]string{"a", "b", "c"}, 3,
 			`nobody has part "b" of rank 1: the rank that had it and the one with its copy are gone, or there never was one`},
-		"claimed":  {[3]string{"", "", ""}, [3]string{"a", "b", "a"}, `part "a" is in the States of ranks 0 and 2: a part belongs to one rank`},
-		"nobody's": {[3]string{"a", "b", "c"}, [3]string{"a", "b", ""}, `part "c" is in the State of no rank any more: rank 2 has a copy of it`},
+		"claimed":  {[3]string{"", "", ""}, [3]string{"a", "b", "a"}, 0, `part "a" is in the States of ranks 0 and 2: a part belongs to one rank`},
+		"nobody's": {[3]string{"a", "b", "c"}, [3]string{"a", "b", ""}, 3, `part "c" is in the State of no rank any more: rank 2 has a copy of it`},
+		// Rank 3 has gone with a node before its part was sent, and the job is smaller.
+		"sent to nobody": {[3]string{"a", "b", "c"}, [3]string{"a", "b", "c"}, 4, `all ranks had 4 parts, and have 3: a job with parts keeps its number of ranks`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for r, err := range inWorld(t, "shm", 3, func(ctx context.Context, world *comm.Group) error {
@@ -115,7 +118,7 @@ func TestPartsThatAreLost(t *testing.T) {
 				own := rankWith(t, ID{}, 1, 100, owned...)
 				if had := c.parts[world.Rank()]; had != "" {
 					own = rankWith(t, ID{8, 5}, 1, 100, had)
-					own.parts = owned
+					own.parts, own.had = owned, c.had
 				}
 				return own.Sync(ctx, world, 9, layout)
 			}) {

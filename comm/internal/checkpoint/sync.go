@@ -101,7 +101,7 @@ func (c *Checkpoints) begin(world *comm.Group, a agreement) {
 	}
 	go runtime.GC() // what has been dropped is not Go's memory, so it does not make this happen
 	c.last, c.begun, c.round = a.id, true, a.round
-	c.moves, c.keepTwo = a.eachCommit, len(a.eachCommit) > 0
+	c.had, c.moves, c.keepTwo = len(a.owners), a.eachCommit, len(a.eachCommit) > 0
 }
 
 // keep drops all copies but that of id. If there will be two, it keeps the memory for the other one.
@@ -121,7 +121,7 @@ func (c *chain) keep(id ID, two bool) {
 // report says what this rank has.
 func (c *Checkpoints) report(layout Layout) report {
 	place, _ := machine.Here() // without it, ranks count as on one node, or on those that GROUP_RANK tells apart
-	r := report{Layout: layout.checksum(), Parts: c.parts, Begun: c.begun, Streams: streamsOf(runtime.GOMAXPROCS(0)),
+	r := report{Layout: layout.checksum(), Parts: c.parts, Had: c.had, Begun: c.begun, Streams: streamsOf(runtime.GOMAXPROCS(0)),
 		Node: place.Kernel + "/" + os.Getenv("GROUP_RANK")} // several nodes may be on one machine
 	for name, chain := range c.chains {
 		for _, v := range chain.copies() {
