@@ -17,16 +17,22 @@ import (
 // An interpreter is a process of Python which has imported what workers need (see launcher/preload). A gang has one at a time.
 //
 // It and the guard send each other words over a socket: four bytes with the length, and then the words with a NUL between them.
-// What the guard sends may have files.
+// The guard sends, and the interpreter answers:
+//
+//	import PID MODULE...      PID is the guard's                 importing MODULE, for each; then ready, or failed WHY
+//	check                                                        ready, or changed FILE
+//	fork CPUS NODES N WORD... N arguments, then the environment  forked PID, or refused WHY
+//
+// With fork it sends files: that from which the worker reads a byte before it begins, and the worker's stdin, stdout and stderr.
 type interpreter struct {
 	pid       int
 	socket    *os.File
-	words     chan []string // that it has sent; closed at its end
+	words     chan []string // what it sends, a message at a time; closed at its end
 	importing string        // the module that it imports, or the last one
 	state     readiness
-	ends      time.Time // of the time that it has; zero: no limit
+	ends      time.Time // when it has to have imported all, or answered; zero: no limit
 	status    *syscall.WaitStatus
-	why       string // it is over or useless
+	why       string // why it is over or useless
 }
 
 // A readiness says how far an interpreter has come.
@@ -111,7 +117,7 @@ func (i *interpreter) receive() {
 	}
 }
 
-// received returns a channel that gets what the interpreter sends, and is closed when it ends; nil: there is no interpreter.
+// received returns a channel that gets what the interpreter sends, and is closed when it ends; nil: there is none, or it is over.
 func (i *interpreter) received() <-chan []string {
 	if i.ended() {
 		return nil

@@ -3,7 +3,8 @@
 import os
 import sys
 
-CHANGES = ("clear", "insert", "pop", "putenv", "remove", "setdefault", "update")  # calls, of sys.path or os.environ
+# Calls that change sys.path, other than at its end, or os.environ.
+CHANGES = ("clear", "insert", "pop", "putenv", "remove", "setdefault", "update")
 
 
 def path0():
@@ -27,7 +28,10 @@ def arguments():
 
 
 def file_of(name, path):
-    """Returns the source of a module below the directories of path, or None, without running anything."""
+    """Returns the source of a module below the directories of path, or None, without running anything.
+
+    That of a package is its __main__.py, if it has one, as python -m runs that.
+    """
     from importlib.machinery import PathFinder
 
     parts = name.split(".")
@@ -45,10 +49,9 @@ def file_of(name, path):
 
 
 def imports(source):
-    """Yields what a program imports at its top level: the modules, and the names that it takes from each.
+    """Yields what a program imports at its top level: the line, the module, and the names that it takes from it.
 
-    Where the program changes what later imports find (sys.path, or the environment), it yields None and the line, and
-    ends.
+    Where the program changes what later imports find (sys.path, or the environment), the module is None, and this ends.
     """
     import ast
 
@@ -56,13 +59,13 @@ def imports(source):
     while bodies:
         for node in bodies.pop():
             if changes(node):
-                yield None, node.lineno
+                yield node.lineno, None, []
                 return
             if isinstance(node, ast.Import):
                 for name in node.names:
-                    yield name.name, []
+                    yield node.lineno, name.name, []
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module != "__future__":
-                yield node.module, [name.name for name in node.names]
+                yield node.lineno, node.module, [name.name for name in node.names]
             elif isinstance(node, (ast.Try, ast.With)):
                 bodies.append(node.body)
 
@@ -107,13 +110,13 @@ def found(program, here, seen):
         wanted = list(imports(source))
     except (OSError, SyntaxError, ValueError):
         return  # which the worker will say
-    for module, names in wanted:
+    for line, module, names in wanted:
         if None in seen:
             return
         if module is None:
             seen.add(None)
             why = "changes sys.path or the environment: auto does not stand for what is imported after that"
-            sys.stderr.write("%s:%d %s\n" % (program, names, why))
+            sys.stderr.write("%s:%d %s\n" % (program, line, why))
             return
         top = module.split(".")[0]
         own = here and PathFinder.find_spec(top, [here])

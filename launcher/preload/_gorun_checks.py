@@ -111,6 +111,7 @@ def compare(before, now):
 
 
 def stamp(file):
+    """Returns what changes when a file does."""
     try:
         stat = os.stat(file)
     except OSError:

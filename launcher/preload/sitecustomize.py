@@ -44,31 +44,34 @@ def receive(sock):
 
 
 def load(sock, modules, opened, reads):
-    """Imports modules, and returns the files that they were read from, with what tells whether they have changed."""
+    """Imports modules, and returns the files that they were read from, with what tells whether they have changed.
+
+    opened are the files that were open before. It raises Refused, with the name of the module that is the reason.
+    """
     import importlib
     import random  # noqa: F401  so that one sees who sets its state
 
     before, here = set(sys.modules), path0()[0]
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, here)
-    directory, program = os.getcwd(), reads.module
+    directory, module = os.getcwd(), reads.module
     try:
         check(opened)
-        program = "auto"
-        for program in chosen(modules):
-            reads.module = program
-            send(sock, "importing", program)
+        module = "auto"
+        for module in chosen(modules):
+            reads.module = module
+            send(sock, "importing", module)
             states = generators()
-            importlib.import_module(program)
+            importlib.import_module(module)
             check(opened)
             compare(states, generators())
     except Refused as e:
-        raise Refused("%s %s" % (program, e)) from None
+        raise Refused("%s %s" % (module, e)) from None
     except SystemExit as e:
-        raise Refused("%s exits with code %s when it is imported" % (program, e.code)) from None
+        raise Refused("%s exits with code %s when it is imported" % (module, e.code)) from None
     except BaseException as e:
         text = ("%s: %s" % (type(e).__name__, e)).split("\n")[0]
-        raise Refused("cannot import %s (%s)" % (program, text)) from None
+        raise Refused("cannot import %s (%s)" % (module, text)) from None
     finally:
         reads.end()
         if here in sys.path and not getattr(sys.flags, "safe_path", False):
@@ -111,12 +114,19 @@ def fork():
     return answer
 
 
+def worker_of(words):
+    """Returns what a message fork says of the worker: its CPUs, NUMA nodes, arguments and environment."""
+    _, cpus, nodes, count = words[:4]
+    end = 4 + int(count)
+    return cpus, nodes, words[4:end], words[end:]
+
+
 def become(words, received, guard):
-    """Makes this process the worker of a request, when the guard says so."""
+    """Makes this process the worker of a message fork, when the guard says so."""
     import ctypes
 
-    cpus, nodes, count = words[0], words[1], int(words[2])
-    argv, environ = [os.fsdecode(word) for word in words[3 : 3 + count]], words[3 + count :]
+    cpus, nodes, encoded, environ = worker_of(words)
+    argv = [os.fsdecode(word) for word in encoded]
     release, streams = received[0], received[1:]
     for number, file in enumerate(streams):
         os.dup2(file, number)
@@ -144,7 +154,7 @@ def become(words, received, guard):
     sys.argv[1:] = argv[len(own) - len(sys.argv) + 1 :]  # they may differ from the interpreter's, and from each other
     if argv != own:
         start, end = memory(48)
-        show(start, end - start - 1, words[3 : 3 + count])
+        show(start, end - start - 1, encoded)
     if hasattr(sys, "orig_argv"):
         sys.orig_argv[1:] = argv[1:]
     reseed()
@@ -237,7 +247,7 @@ def serve(sock, opened, reads):
             send(sock, *(("changed", changed[0]) if changed else ("ready",)))
             continue
         try:
-            reads.refuse(words[4 + int(words[3]) :])
+            reads.refuse(worker_of(words)[3])
             pid = fork()
         except OSError as e:
             send(sock, "refused", "its interpreter cannot fork: %s" % e.strerror)
@@ -247,7 +257,7 @@ def serve(sock, opened, reads):
             pid = 0
         if pid is None:
             sock.close()
-            become(words[1:], received, guard)
+            become(words, received, guard)
             return
         for file in received:
             os.close(file)
