@@ -207,6 +207,8 @@ def _check(leaf: Any, path: str) -> None:
     if not _is_tensor(leaf):
         import numpy
 
+        if isinstance(leaf, numpy.ma.MaskedArray):
+            raise ArgumentError("gorun: elastic: %s is masked: name its data and its mask" % path)
         place("elastic", path, numpy.empty(1, leaf.dtype), True)
     elif str(leaf.layout) != "torch.strided" or leaf.is_quantized:
         raise ArgumentError("gorun: elastic: %s is not a dense tensor: use to_dense() or dequantize()" % path)

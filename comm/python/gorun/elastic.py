@@ -15,12 +15,14 @@ function again on all ranks, those that live and the new one, in the next world:
 from those that have it. So what is lost is the step that was under way. Package comm/elastic of Go says more.
 """
 
+import contextlib
 import gc
 import itertools
 import sys
+import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, List, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 import gorun
 
@@ -76,7 +78,7 @@ class State:
             parts.setdefault(of, []).append(name)
             if of != _SHARED:
                 variables[name] = value.value
-        self.__dict__.update(_variables=variables, _parts=parts, _world=None, _checkpoints=None)
+        self.__dict__.update(_variables=variables, _parts=parts, _world=None, _checkpoints=None, _copying=threading.Lock(), _running=threading.Lock())
         self._forget()
         for name, value in variables.items():
             flatten(name, value)  # it is better to learn now what cannot be kept than when a rank has died
@@ -111,16 +113,18 @@ class State:
             self._world.iprobe()  # raises what the world has failed with: then a step may be half done
         if _under_way:
             raise ArgumentError("gorun.elastic: commit: %d calls are under way: wait for their Work first" % len(_under_way))
-        self._checkpoints.commit(self._contents(*self._parts))
+        with _alone(self._copying, "commit: a commit or restore of this State"):
+            self._checkpoints.commit(self._contents(*self._parts))
 
     def restore(self) -> None:
         """Sets the variables to the last commit."""
-        for part, names in self._parts.items():
-            entries = self._checkpoints.entries(part, len(names))
-            if entries is None:
-                raise ArgumentError("gorun.elastic: restore: there is no commit")
-            for name, (node, memory) in zip(names, entries):
-                self._variables[name] = restore(name, self._variables[name], node, memory)
+        with _alone(self._copying, "restore: a commit or restore of this State"):
+            for part, names in self._parts.items():
+                entries = self._checkpoints.entries(part, len(names))
+                if entries is None:
+                    raise ArgumentError("gorun.elastic: restore: there is no commit")
+                for name, (node, memory) in zip(names, entries):
+                    self._variables[name] = restore(name, self._variables[name], node, memory)
 
     def _contents(self, *parts: str) -> Dict[str, List[Variable]]:
         return {part: [flatten(name, self._variables[name]) for name in self._parts[part]] for part in parts}
@@ -152,6 +156,11 @@ def run(function: Callable[[State], T], state: State, **options: Any) -> T:
     The default process group of torch is destroyed after each call, whatever its backend. In a new world init_method="gorun://" serves
     every backend.
     """
+    with _alone(state._running, "run: another run of this State"):
+        return _run(function, state, **options)
+
+
+def _run(function: Callable[[State], T], state: State, **options: Any) -> T:
     world, failure = None, None
     number = next(_runs)
     state._forget()
@@ -171,6 +180,17 @@ def run(function: Callable[[State], T], state: State, **options: Any) -> T:
     finally:
         if world is not None:
             world.close()
+
+
+@contextlib.contextmanager
+def _alone(lock: threading.Lock, what: str) -> Iterator[None]:
+    """Holds a lock. A second thread, or a signal handler, gets an error: it would use memory that the first one is writing to, or has freed."""
+    if not lock.acquire(blocking=False):
+        raise ArgumentError("gorun.elastic: %s is under way" % what)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _in_world(function: Callable[[State], T], state: State, world: Group, number: int) -> T:

@@ -43,6 +43,19 @@ def bad_states():
     assert s.a == 1
 
 
+class Committing:
+    """Calls commit while its state is restored, as another thread or a signal handler may."""
+
+    def __init__(self):
+        self.state = gorun.elastic.State(of=self)
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        self.state.commit()
+
+
 class Counter:
     """Has a state, as a model does."""
 
@@ -73,6 +86,9 @@ def other_names():
     s.restore()
     assert scalar == s.scalar == 1 and arrays[0][0] == s.arrays[0][0] == s.pair[0][0] == 2 and by_name["w"][1] == 3 and counters[0].n == 4
     assert past == s.past == [5] and counts == {"x": 6} and s.counts is counts
+    alone = Committing().state
+    alone.commit()
+    refused("a commit or restore of this State is under way", alone.restore)
     counters.clear()
     refused("counters.0 has a NoneType here, and a state there", s.restore)
 
@@ -91,6 +107,7 @@ def kinds_of_values():
     assert s.keys == {((1, 2), 3): None} and sorted(s.votes[0].elements()) == ["a", "a", "b"]
     refused("has type object", gorun.elastic.State, a=numpy.array([None]))
     refused("byte order", gorun.elastic.State, a=numpy.zeros(1, ">f8"))
+    refused("is masked", gorun.elastic.State, a=numpy.ma.zeros(1))
 
 
 weights, count = numpy.zeros(100_000), numpy.zeros((), numpy.int64)
@@ -113,6 +130,7 @@ def train(state):
     wrappers.append(weakref.ref(wrapper))
     assert numpy.all(weights == sum(range(state.step))), (weights[0], state.step)
     assert numpy.all(shard == (rank + 1) * state.step) and counter.n == 10 * rank + state.step, (shard[0], counter.n, state.step)
+    refused("another run of this State is under way", gorun.elastic.run, train, state)
     death = deaths[int(os.environ["GORUN_ROUND"]) - 1 :][:1]
     while state.step < 30:
         grad = numpy.full(len(weights), float(state.step))
