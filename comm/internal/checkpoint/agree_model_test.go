@@ -56,172 +56,201 @@ func (m *modelRank) history(name string, id ID) (string, bool) {
 //   - copies of the same commit have the same history, whose ever they are: nobody goes on with parts of several commits;
 //   - ranks go on from a commit that was whole, as long as of each part, the rank or its partner lives, and otherwise say so.
 func TestAgreementKeepsHistory(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { modelJob(t, rapid.Bool().Draw(t, "parts")) })
+	rapid.Check(t, func(t *rapid.T) {
+		j := &modelJob{T: t, parts: rapid.Bool().Draw(t, "parts"), seen: make(map[ID]string)}
+		j.members = make([]*modelRank, rapid.IntRange(1, 5).Draw(t, "size"))
+		j.away = make([]*modelRank, len(j.members))
+		for r := range j.members {
+			j.members[r] = j.start(r)
+		}
+		for round := range uint64(rapid.IntRange(1, 12).Draw(t, "rounds")) {
+			if !j.world(round + 1) {
+				return
+			}
+			j.change()
+		}
+	})
 }
 
-func modelJob(t *rapid.T, parts bool) {
-	size := rapid.IntRange(1, 5).Draw(t, "size")
-	start := func(rank int) *modelRank {
-		m := &modelRank{node: fmt.Sprint(rank / 2), copies: make(map[string][]modelCopy)}
-		if parts {
-			m.part = fmt.Sprint("part ", rank)
-		}
-		return m
+type modelJob struct {
+	*rapid.T
+	parts         bool
+	members, away []*modelRank            // by rank
+	seen          map[ID]string           // the history of each commit
+	whole         string                  // the history of the last commit that all had
+	keepers       map[string][]*modelRank // the ranks that have a copy of that, by name
+}
+
+func (j *modelJob) start(rank int) *modelRank {
+	m := &modelRank{node: fmt.Sprint(rank / 2), copies: make(map[string][]modelCopy)}
+	if j.parts {
+		m.part = fmt.Sprint("part ", rank)
 	}
-	members, away := make([]*modelRank, size), make([]*modelRank, size) // by rank
-	for r := range members {
-		members[r] = start(r)
+	return m
+}
+
+// world is one world of the job. It returns false if the job ends.
+func (j *modelJob) world(round uint64) bool {
+	a, err := agree(j.reports(), round)
+	survives := true
+	for _, ranks := range j.keepers {
+		survives = survives && slices.ContainsFunc(ranks, func(m *modelRank) bool { return slices.Contains(j.members, m) })
 	}
-	seen := make(map[ID]string)
-	note := func(id ID, history string) {
-		if h, ok := seen[id]; ok && h != history {
-			t.Fatalf("commit %v is both %q and %q", id, h, history)
+	if err != nil {
+		if survives && len(j.keepers) > 0 {
+			j.Fatalf("somebody has each part of %q, and: %v", j.whole, err)
 		}
-		seen[id] = history
+		return false
 	}
-	whole, keepers := "", map[string][]*modelRank{} // what all had of the last commit that was whole, and who
-	for round := range uint64(rapid.IntRange(1, 12).Draw(t, "rounds")) {
-		round++
-		all := make([]report, size)
-		for r, m := range members {
-			if !m.begun {
-				for name, list := range m.copies { // it takes its variables again
-					m.copies[name] = slices.DeleteFunc(list, func(c modelCopy) bool { return c.ID == ID{} })
-				}
-				initial := func(name string) {
-					m.copies[name] = append(m.copies[name], modelCopy{copyReport{Name: name}, "start;"})
-				}
-				if r == 0 {
-					initial(Shared)
-				}
-				if parts {
-					initial(m.part)
-				}
+	from := a.id
+	if a.initial {
+		from = ID{}
+	}
+	chosen, _ := j.members[a.holders[0]].history(Shared, from)
+	for _, r := range a.holders {
+		if h, ok := j.members[r].history(Shared, from); !ok || h != chosen {
+			j.Fatalf("rank %d has %q, and another one %q", r, h, chosen)
+		}
+	}
+	if survives && !strings.HasPrefix(chosen, j.whole) {
+		j.Fatalf("all had %q, and go on from %q", j.whole, chosen)
+	}
+	dies := rapid.IntRange(0, 3).Draw(j.T, "death") == 0
+	j.sync(a, chosen, func() bool { return !dies || rapid.Bool().Draw(j.T, "arrives") })
+	if !dies {
+		j.begin(a, round, chosen)
+		j.commits(a, round, chosen)
+	}
+	return true
+}
+
+// reports returns what ranks say when a world begins. Before a rank's first world has begun, it takes its variables.
+func (j *modelJob) reports() []report {
+	all := make([]report, len(j.members))
+	for r, m := range j.members {
+		if !m.begun {
+			for name, list := range m.copies { // of the world before, which has not begun
+				m.copies[name] = slices.DeleteFunc(list, func(c modelCopy) bool { return c.ID == ID{} })
 			}
-			all[r] = m.report()
-		}
-		a, err := agree(all, round)
-		survive := true
-		for _, ranks := range keepers {
-			survive = survive && slices.ContainsFunc(ranks, func(m *modelRank) bool { return slices.Contains(members, m) })
-		}
-		if err != nil {
-			if survive && len(keepers) > 0 {
-				t.Fatalf("somebody has each part of %q, and: %v", whole, err)
+			if r == 0 {
+				m.takeInitial(Shared)
 			}
-			return // the job ends
-		}
-		from := a.id
-		if a.initial {
-			from = ID{}
-		}
-		chosen, _ := members[a.holders[0]].history(Shared, from)
-		for _, r := range a.holders {
-			if h, ok := members[r].history(Shared, from); !ok || h != chosen {
-				t.Fatalf("rank %d has %q, and another one %q", r, h, chosen)
+			if j.parts {
+				m.takeInitial(m.part)
 			}
 		}
-		if survive && !strings.HasPrefix(chosen, whole) {
-			t.Fatalf("all had %q, and go on from %q", whole, chosen)
+		all[r] = m.report()
+	}
+	return all
+}
+
+func (m *modelRank) takeInitial(name string) {
+	m.copies[name] = append(m.copies[name], modelCopy{copyReport{Name: name}, "start;"})
+}
+
+// sync brings copies to ranks, as far as they arrive. chosen is the history of the commit.
+func (j *modelJob) sync(a agreement, chosen string, arrives func() bool) {
+	if a.initial && arrives() {
+		j.members[a.holders[0]].put(Shared, a.id, 0, chosen)
+	}
+	for _, m := range j.members {
+		if a.initial && j.parts && arrives() {
+			m.put(m.part, a.id, 0, chosen)
 		}
-		arrives := func() bool { return true }
-		done := rapid.IntRange(0, 3).Draw(t, "death") > 0
-		if !done {
-			arrives = func() bool { return rapid.Bool().Draw(t, "arrives") }
+	}
+	for _, r := range a.receivers {
+		if arrives() {
+			j.members[r].put(Shared, a.id, 0, chosen)
 		}
-		for _, r := range append(a.receivers, a.holders...) {
-			if h, ok := members[r].history(Shared, from); ok && arrives() {
-				members[r].put(Shared, a.id, 0, h)
-			} else if arrives() {
-				members[r].put(Shared, a.id, 0, chosen)
+	}
+	for _, m := range slices.Concat(a.toOwners, a.toPartners) {
+		if h, ok := j.members[m.from].history(m.name, a.id); ok && arrives() {
+			j.members[m.to].put(m.name, a.id, 0, h)
+		}
+	}
+}
+
+// begin begins the world: from now on all have this commit, and no other one.
+func (j *modelJob) begin(a agreement, round uint64, history string) {
+	for _, m := range j.members {
+		m.begun = true
+		for name, list := range m.copies {
+			m.copies[name] = slices.DeleteFunc(list, func(c modelCopy) bool { return c.ID != a.id })
+			for i := range m.copies[name] {
+				m.copies[name][i].Agreed = round
 			}
 		}
-		if a.initial && parts {
-			for _, m := range members {
-				if arrives() {
-					m.put(m.part, a.id, 0, chosen)
-				}
+	}
+	j.allHave(a.id, history)
+}
+
+// allHave checks that all have a commit, and of which history.
+func (j *modelJob) allHave(id ID, history string) {
+	j.keepers = make(map[string][]*modelRank)
+	for r, m := range j.members {
+		for name := range m.copies {
+			h, ok := m.history(name, id)
+			if !ok {
+				continue
+			}
+			if seen, ok := j.seen[id]; ok && h != seen {
+				j.Fatalf("commit %v is both %q and %q", id, h, seen)
+			}
+			j.seen[id] = h
+			j.keepers[name] = append(j.keepers[name], m)
+		}
+		for _, name := range append([]string{Shared}, m.report().Parts...) {
+			if _, ok := m.history(name, id); !ok {
+				j.Fatalf("rank %d has nothing of %q in %v", r, name, id)
 			}
 		}
-		for _, m := range slices.Concat(a.toOwners, a.toPartners) {
-			if h, ok := members[m.from].history(m.name, a.id); ok && arrives() {
-				members[m.to].put(m.name, a.id, 0, h)
+	}
+	j.whole = history
+}
+
+// commits makes some commits. Of the last one, only some ranks may have their own copies, and those of others.
+func (j *modelJob) commits(a agreement, round uint64, history string) {
+	id := ID{round, a.id.Number}
+	for n := range rapid.IntRange(0, 4).Draw(j.T, "commits") {
+		id.Number++
+		history = fmt.Sprintf("%s%d in round %d;", history, id.Number, round)
+		last := n > 0 && rapid.Bool().Draw(j.T, "not whole")
+		took := make([]bool, len(j.members))
+		for r, m := range j.members {
+			if took[r] = !last || rapid.Bool().Draw(j.T, "takes"); !took[r] {
+				continue
+			}
+			m.put(Shared, id, round, history)
+			if j.parts {
+				m.put(m.part, id, round, history)
 			}
 		}
-		if done {
-			history := chosen
-			begin := func(id ID, only bool) { // all have it
-				keepers = make(map[string][]*modelRank)
-				for r, m := range members {
-					for name, list := range m.copies {
-						h, ok := m.history(name, id)
-						if ok {
-							note(id, h)
-							keepers[name] = append(keepers[name], m)
-						}
-						if only {
-							m.copies[name] = slices.DeleteFunc(list, func(c modelCopy) bool { return c.ID != id })
-						}
-					}
-					for _, name := range append([]string{Shared}, all[r].Parts...) {
-						if _, ok := m.history(name, id); !ok {
-							t.Fatalf("rank %d has nothing of %q in %v", r, name, id)
-						}
-					}
-				}
-				whole = history
-			}
-			for _, m := range members {
-				m.begun = true
-				for _, list := range m.copies {
-					for i := range list {
-						if list[i].ID == a.id {
-							list[i].Agreed = round
-						}
-					}
-				}
-			}
-			begin(a.id, true)
-			id := ID{round, a.id.Number}
-			for n := range rapid.IntRange(0, 4).Draw(t, "commits") {
-				id.Number++
-				next := fmt.Sprintf("%s%d in round %d;", history, id.Number, round)
-				last := n > 0 && rapid.Bool().Draw(t, "not whole")
-				took := make([]bool, size)
-				for r, m := range members {
-					if took[r] = !last || rapid.Bool().Draw(t, "takes"); !took[r] {
-						continue
-					}
-					m.put(Shared, id, round, next)
-					if parts {
-						m.put(m.part, id, round, next)
-					}
-				}
-				for _, m := range a.eachCommit {
-					if took[m.from] && took[m.to] && (!last || rapid.Bool().Draw(t, "sent")) {
-						members[m.to].put(m.name, id, round, next)
-					}
-				}
-				if last {
-					break
-				}
-				history = next
-				begin(id, false)
+		for _, m := range a.eachCommit {
+			if took[m.from] && took[m.to] && (!last || rapid.Bool().Draw(j.T, "sent")) {
+				j.members[m.to].put(m.name, id, round, history)
 			}
 		}
-		for r, m := range members {
-			switch rapid.SampledFrom([]string{"lives", "lives", "lives", "is replaced", "is cut off", "comes back"}).Draw(t, "fate") {
-			case "is replaced":
-				members[r] = start(r)
-			case "is cut off":
-				members[r], away[r] = start(r), m
-				for name, ranks := range keepers { // the others may go on without it
-					keepers[name] = slices.DeleteFunc(ranks, func(other *modelRank) bool { return other == m })
-				}
-			case "comes back":
-				if away[r] != nil {
-					members[r], away[r] = away[r], nil
-				}
+		if last {
+			return
+		}
+		j.allHave(id, history)
+	}
+}
+
+// change replaces ranks, cuts them off, and brings those back that were.
+func (j *modelJob) change() {
+	for r, m := range j.members {
+		switch rapid.SampledFrom([]string{"lives", "lives", "lives", "is replaced", "is cut off", "comes back"}).Draw(j.T, "rank") {
+		case "is replaced":
+			j.members[r] = j.start(r)
+		case "is cut off":
+			j.members[r], j.away[r] = j.start(r), m
+			for name, ranks := range j.keepers { // the others may go on without it
+				j.keepers[name] = slices.DeleteFunc(ranks, func(other *modelRank) bool { return other == m })
+			}
+		case "comes back":
+			if j.away[r] != nil {
+				j.members[r], j.away[r] = j.away[r], nil
 			}
 		}
 	}
