@@ -93,7 +93,8 @@ func newInterpreter(p *Preload, bootstrap, output int) *interpreter {
 	}
 	limit := unix.NsecToTimeval(int64(answerTimeout))
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit) // the descriptor is one of a socket
-	i := &interpreter{pid: pid, socket: os.NewFile(uintptr(pair[0]), "interpreter"), words: make(chan []string), importing: modules[0], ends: time.Now().Add(p.Limit)}
+	i := &interpreter{pid: pid, socket: os.NewFile(uintptr(pair[0]), "interpreter"), words: make(chan []string), importing: modules[0],
+		ends: time.Now().Add(p.Limit)}
 	go i.receive()
 	if err := i.send(append([]string{"import", strconv.Itoa(os.Getpid())}, modules...), nil); err != nil {
 		i.fail(err.Error())
