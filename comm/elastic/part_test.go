@@ -33,18 +33,12 @@ func (p *sharded) state() (*State, error) {
 
 // train is training.train, with the shard.
 func (p *sharded) train(ctx context.Context, world *comm.Group, s *State, steps int) error {
-	for p.Step < steps {
+	return p.training.train(ctx, world, s, steps, func() error {
 		for i := range p.shard {
 			p.shard[i] += int64(p.Step + p.rank)
 		}
-		if err := p.advance(ctx, world); err != nil {
-			return err
-		}
-		if err := s.Commit(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (p *sharded) wantEqual(want *training) error {

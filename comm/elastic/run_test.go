@@ -54,13 +54,8 @@ func (p *training) state() (*State, error) {
 
 // advance is a step: it leaves the variables half changed if a rank fails.
 func (p *training) advance(ctx context.Context, world *comm.Group) error {
-	p.Step++
-	p.Notes[fmt.Sprint("step ", p.Step%5)] = p.Step
+	p.compute()
 	sum := []int64{int64(world.Rank() + p.Step)}
-	p.small[p.Step%10]++
-	for i := range p.large {
-		p.large[i] = 3*p.large[i] + int64(p.Step)
-	}
 	if err := comm.AllReduce(ctx, world, sum, comm.Sum); err != nil {
 		return err
 	}
@@ -68,16 +63,21 @@ func (p *training) advance(ctx context.Context, world *comm.Group) error {
 	return nil
 }
 
+// compute is what a step does without other ranks.
+func (p *training) compute() {
+	p.Step++
+	p.Notes[fmt.Sprint("step ", p.Step%5)] = p.Step
+	p.small[p.Step%10]++
+	for i := range p.large {
+		p.large[i] = 3*p.large[i] + int64(p.Step)
+	}
+}
+
 // reference is what a training of so many ranks and steps comes to.
 func reference(size, steps int) *training {
 	p := newTraining(0)
 	for p.Step < steps {
-		p.Step++
-		p.Notes[fmt.Sprint("step ", p.Step%5)] = p.Step
-		p.small[p.Step%10]++
-		for i := range p.large {
-			p.large[i] = 3*p.large[i] + int64(p.Step)
-		}
+		p.compute()
 		p.large[p.Step%len(p.large)] += int64(size*(size-1)/2 + size*p.Step)
 	}
 	return p
