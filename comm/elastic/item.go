@@ -60,7 +60,7 @@ func elementName(t reflect.Type) string {
 		return fmt.Sprintf("uint%d", t.Bits())
 	}
 	if t == reflect.TypeFor[comm.Float16]() || t == reflect.TypeFor[comm.BFloat16]() {
-		return t.Name()
+		return strings.ToLower(t.Name()) // as Python does
 	}
 	return t.Kind().String()
 }

@@ -62,6 +62,16 @@ func (i Item) decode(e checkpoint.Entry) (value reflect.Value, err error) {
 		if e.Size != len(i.bytes) {
 			return value, refuse(fmt.Errorf("it has %d bytes, and %d in the commit", len(i.bytes), e.Size))
 		}
+		var node struct{ Leaf []any }
+		if err := codec.Unmarshal(e.Node, &node); err != nil {
+			return value, refuse(err)
+		}
+		if len(node.Leaf) == 0 {
+			return value, refuse(errors.New("it is no array in the commit"))
+		}
+		if of := node.Leaf[0]; of != i.node.Leaf.Element { // the layouts that ranks compare do not have Parts
+			return value, refuse(fmt.Errorf("it is of %v in the commit", of))
+		}
 		return value, nil
 	}
 	var node valueNode

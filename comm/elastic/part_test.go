@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/checkpoint"
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
@@ -119,5 +120,24 @@ func TestPartsAreLost(t *testing.T) {
 		if comm.ExitCode(err) != 2 || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("rank %d: %v", r, err)
 		}
+	}
+}
+
+// TestPartOfAnotherType: a Part does not take over as many bytes of another type, whether Go or Python has committed them.
+func TestPartOfAnotherType(t *testing.T) {
+	e, err := Part("shard", []float32{1, 2, 3}).entry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := e
+	if python.Node, err = codec.Marshal(map[string]any{"leaf": []any{"float32", []int{3, 1}, "numpy", 0}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []checkpoint.Entry{e, python} {
+		if _, err := Part("shard", make([]float32, 3)).decode(e); err != nil {
+			t.Error(err)
+		}
+		_, err := Part("shard", make([]int32, 3)).decode(e)
+		wantArgument(t, err, `comm: elastic.Restore: "shard" (int32 × 3) cannot be decoded: it is of float32 in the commit`)
 	}
 }

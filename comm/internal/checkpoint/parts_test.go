@@ -107,7 +107,8 @@ func TestPartsThatAreLost(t *testing.T) {
 		"claimed":  {[3]string{"", "", ""}, [3]string{"a", "b", "a"}, 0, `part "a" is in the States of ranks 0 and 2: a part belongs to one rank`},
 		"nobody's": {[3]string{"a", "b", "c"}, [3]string{"a", "b", ""}, 3, `part "c" is in the State of no rank any more: rank 2 has a copy of it`},
 		// Rank 3 has gone with a node before its part was sent, and the job is smaller.
-		"sent to nobody": {[3]string{"a", "b", "c"}, [3]string{"a", "b", "c"}, 4, `all ranks had 4 parts, and have 3: a job with parts keeps its number of ranks`},
+		"sent to nobody": {[3]string{"a", "b", "c"}, [3]string{"a", "b", "c"}, 4,
+			`all ranks had 4 parts, and have 3: a job with parts keeps its number of ranks`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for r, err := range inWorld(t, "shm", 3, func(ctx context.Context, world *comm.Group) error {
