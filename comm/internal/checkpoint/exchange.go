@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"sync"
 
 	"github.com/gorun/gorun/comm"
@@ -16,6 +17,7 @@ type exchange struct {
 	group  *comm.Group
 	moves  []move // the same on all ranks; the tag of each is its index
 	id     ID
+	shared uint32              // checksum of the manifest of what is shared, which has the values in it: it is the same on all ranks
 	sends  map[string]*version // what this rank sends, by name
 	spares map[string]*memory  // for what it receives, by name
 
@@ -27,6 +29,9 @@ type exchange struct {
 // newExchange returns an exchange that has not begun. For what this rank will receive, it takes spare memory.
 func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID) *exchange {
 	x := &exchange{ctx: ctx, group: c.group, moves: moves, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
+	if v := c.chain(Shared).find(id); v != nil {
+		x.shared = crc32.Checksum(v.manifest, castagnoli)
+	}
 	for _, m := range moves {
 		chain := c.chain(m.name)
 		if m.from == c.group.Rank() {
@@ -91,13 +96,13 @@ func (x *exchange) wait(ctx context.Context) (map[string]*version, error) {
 	}
 }
 
-// send sends a head (the commit, and the bytes of the manifest), the manifest, and the contents.
+// send sends a head (the commit, the checksum of what is shared, and the bytes of the manifest), the manifest, and the contents.
 func (x *exchange) send(m move, tag int) error {
 	v := x.sends[m.name]
 	if v == nil {
 		return fmt.Errorf("elastic: this rank has committed nothing for part %q", m.name)
 	}
-	head := []uint64{v.id.Round, v.id.Number, uint64(len(v.manifest))}
+	head := []uint64{v.id.Round, v.id.Number, uint64(x.shared), uint64(len(v.manifest))}
 	return errors.Join(
 		comm.Send(x.ctx, x.group, head, m.to, tag),
 		comm.Send(x.ctx, x.group, v.manifest, m.to, tag),
@@ -106,7 +111,7 @@ func (x *exchange) send(m move, tag int) error {
 
 // receive returns what send on another rank sends.
 func (x *exchange) receive(m move, tag int) (*version, error) {
-	head := make([]uint64, 3)
+	head := make([]uint64, 4)
 	if _, err := comm.Recv(x.ctx, x.group, head, m.from, tag); err != nil {
 		return nil, err
 	}
@@ -114,7 +119,11 @@ func (x *exchange) receive(m move, tag int) (*version, error) {
 		return nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
 			m.from, id.Number, m.to, x.id.Number)
 	}
-	manifest, err := manifestFrom(m.from, head[2])
+	if head[2] != uint64(x.shared) {
+		return nil, argument("commit %d has other values on rank %d than on rank %d: all ranks have to commit the same, at the same point of the program",
+			x.id.Number, m.from, m.to)
+	}
+	manifest, err := manifestFrom(m.from, head[3])
 	if err != nil {
 		return nil, err
 	}

@@ -133,24 +133,29 @@ func TestPartsThatAreLost(t *testing.T) {
 
 // TestCommitsAtDifferentPoints: a rank that has committed more often than its partner is an error, and no mixture.
 func TestCommitsAtDifferentPoints(t *testing.T) {
-	errs := inWorld(t, "shm", 2, func(ctx context.Context, world *comm.Group) error {
-		c := rankWith(t, ID{}, 1, 100, fmt.Sprint(world.Rank()))
-		if err := c.Sync(ctx, world, 1, layout); err != nil {
-			return err
+	for _, test := range []struct {
+		more, other int // of rank 1: commits, and values in what is shared
+		want        string
+	}{
+		{1, 0, "rank 1 makes commit 3, and rank 0 commit 2: all ranks commit at the same points of the program"},
+		{0, 1, "commit 2 has other values on rank 1 than on rank 0: all ranks have to commit the same, at the same point of the program"},
+	} {
+		errs := inWorld(t, "shm", 2, func(ctx context.Context, world *comm.Group) error {
+			c := rankWith(t, ID{}, 1, 100, fmt.Sprint(world.Rank()))
+			if err := c.Sync(ctx, world, 1, layout); err != nil {
+				return err
+			}
+			c.last.Number += uint64(test.more * world.Rank())
+			fill(t, c, Shared, 2+test.other*world.Rank(), 100)
+			fill(t, c, fmt.Sprint(world.Rank()), 2, 100)
+			c.Commit()
+			return c.Await(t.Context())
+		})
+		if err := fmt.Sprint(errs[0]); !strings.Contains(err, test.want) {
+			t.Error(err)
 		}
-		if world.Rank() == 1 {
-			c.last.Number++
+		if errs[1] == nil {
+			t.Error("rank 1 has no error")
 		}
-		fill(t, c, Shared, 2, 100)
-		fill(t, c, fmt.Sprint(world.Rank()), 2, 100)
-		c.Commit()
-		return c.Await(t.Context())
-	})
-	want := "rank 1 makes commit 3, and rank 0 commit 2: all ranks commit at the same points of the program"
-	if err := fmt.Sprint(errs[0]); !strings.Contains(err, want) {
-		t.Error(err)
-	}
-	if errs[1] == nil {
-		t.Error("rank 1 has no error")
 	}
 }
