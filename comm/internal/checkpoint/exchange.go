@@ -17,7 +17,7 @@ type exchange struct {
 	group  *comm.Group
 	moves  []move // the same on all ranks; the tag of each is its index
 	id     ID
-	shared uint32              // checksum of the manifest of what is shared, which has the values in it: it is the same on all ranks
+	shared uint32              // checksum of the values in what is shared, which are the same on all ranks
 	sends  map[string]*version // what this rank sends, by name
 	spares map[string]*memory  // for what it receives, by name
 
@@ -30,7 +30,9 @@ type exchange struct {
 func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID) *exchange {
 	x := &exchange{ctx: ctx, group: c.group, moves: moves, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
 	if v := c.chain(Shared).find(id); v != nil {
-		x.shared = crc32.Checksum(v.manifest, castagnoli)
+		for _, e := range v.entries {
+			x.shared = crc32.Update(x.shared, castagnoli, e.canonical())
+		}
 	}
 	for _, m := range moves {
 		chain := c.chain(m.name)

@@ -21,6 +21,17 @@ type Entry struct {
 	Bytes []byte `cbor:"-"`
 }
 
+// canonical is the Node, if it is CBOR, with the same bytes for the same values: Python's dicts are in any order, and its floats long.
+func (e Entry) canonical() []byte {
+	var node any
+	if codec.Unmarshal(e.Node, &node) == nil {
+		if b, err := codec.Marshal(node); err == nil {
+			return b
+		}
+	}
+	return e.Node
+}
+
 // A version is a copy, of one commit, of what has one name.
 type version struct {
 	id       ID
@@ -93,7 +104,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func (v *version) checksums() map[string]uint32 {
 	sums := make(map[string]uint32)
 	for _, e := range v.entries {
-		sums[e.Name] = crc32.Update(crc32.Checksum(e.Node, castagnoli), castagnoli, e.Bytes)
+		sums[e.Name] = crc32.Update(crc32.Checksum(e.canonical(), castagnoli), castagnoli, e.Bytes)
 	}
 	return sums
 }

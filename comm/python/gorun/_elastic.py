@@ -71,6 +71,8 @@ def flatten(name: str, value: Any) -> Variable:
     """Returns a variable as it goes into a commit, without a copy. Raises an ArgumentError if it cannot be kept."""
     leaves: List[Any] = []
     node = {"value": value} if _is_plain(value) else _flatten(value, name, leaves)
+    if _has_memory(value):
+        node["leaf"] = node["leaf"][:2]  # as a slice of Go: which library an array is of is each rank's own
     return Variable(name, _cbor.encode(node), leaves, sum(_aligned(_size(leaf)) for leaf in leaves))
 
 
@@ -89,6 +91,8 @@ def restore(name: str, value: Any, node: bytes, memory: int) -> Any:
     if kind == "value" and isinstance(what, (list, dict)):
         of = _flatten(what, name, [])
         (kind, what), = of.items()
+    if kind == "leaf":
+        what += [_describe(value)[2] if _has_memory(value) else "numpy", 0]
     if _has_memory(value) and (kind != "leaf" or what[:2] != _describe(value)[:2]):
         raise ArgumentError("%s has %s here, and %s there" % (name, _words(_describe(value)), _words(what) if kind == "leaf" else "a " + kind))
     return _set(of, value, name, memory)
@@ -218,7 +222,7 @@ def _check(leaf: Any, path: str) -> None:
 
 def _leaf(spec: List[Any], memory: int) -> Any:
     """Returns an array or a tensor whose elements are in a commit, without a copy. memory is where the variable's contents begin."""
-    dtype, shape, kind, offset = spec if len(spec) > 2 else spec + ["numpy", 0]  # Go's Slices say no more: they are alone
+    dtype, shape, kind, offset = spec
     count = 1
     for n in shape:
         count *= n

@@ -1,4 +1,4 @@
-"""A job of two ranks that share a State: rank 0 is this program, and rank 1 the program of Go in $GO_RANK. Both are killed once."""
+"""A job of three ranks that share a State: ranks 0 and 2 are this program, and rank 1 is the program of Go in $GO_RANK. 0 and 1 are killed once."""
 
 import os
 
@@ -10,7 +10,7 @@ rank, deaths = int(os.environ["RANK"]), [(0, 5), (1, 9)]
 if rank == 1:
     os.execve(os.environ["GO_RANK"], ["rank"], dict(os.environ, ELASTIC_RANK="1"))
 weights, shard = numpy.zeros(1000), numpy.zeros(10, numpy.int32)
-state = gorun.elastic.State(step=0, notes=[], weights=weights, shard=gorun.elastic.Part("shard 0", shard))
+state = gorun.elastic.State(step=0, notes=[], weights=weights, shard=gorun.elastic.Part("shard %d" % rank, shard))
 
 
 def train(state):
@@ -28,5 +28,5 @@ def train(state):
 
 gorun.elastic.run(train, state)
 assert state.step == 20 and state.notes == list(range(1, 21)) and numpy.all(shard == 20), (state.step, state.notes, shard)
-assert numpy.all(weights == sum(1 + 2 * step for step in range(20))), weights[0]
-print("rank 0: all of it")
+assert numpy.all(weights == sum(3 + 3 * step for step in range(20))), weights[0]
+print("rank %d: all of it" % rank)
