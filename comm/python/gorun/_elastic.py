@@ -110,7 +110,7 @@ def _is_plain(value: Any) -> bool:
 def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
     """Describes a value by plain objects. An array or a tensor is a leaf: its type and shape, what it is, and where its contents begin."""
     if _has_memory(value):
-        value = value.to_local() if hasattr(value, "to_local") else value  # a DTensor
+        value = _local(value)
         _check(value, path)
         offset = sum(_aligned(_size(leaf)) for leaf in leaves)
         leaves.append(value)
@@ -191,8 +191,14 @@ def _value(node: Dict[str, Any], memory: int) -> Any:
     return _value(what, memory) if kind == "state" else what
 
 
+def _local(leaf: Any) -> Any:
+    """Returns what this rank has of a DTensor, and anything else as it is."""
+    return leaf.to_local() if hasattr(leaf, "to_local") else leaf
+
+
 def _describe(leaf: Any) -> List[Any]:
     """Returns what is in a node of a leaf, but for where its contents begin."""
+    leaf = _local(leaf)
     if _is_tensor(leaf):
         return [str(leaf.dtype).split(".")[1], list(leaf.shape), "torch"]
     return [leaf.dtype.name, list(leaf.shape), "numpy"]
@@ -245,7 +251,7 @@ def _leaf(spec: List[Any], memory: int) -> Any:
 def _copy(to: Any, source: Any) -> None:
     if _is_tensor(to):
         with _torch().no_grad():
-            to.copy_(source)
+            _local(to).copy_(_local(source))
     else:
         to[...] = source
 
