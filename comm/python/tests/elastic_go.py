@@ -29,4 +29,5 @@ def train(state):
 gorun.elastic.run(train, state)
 assert state.step == 20 and state.notes == list(range(1, 21)) and numpy.all(shard == 20), (state.step, state.notes, shard)
 assert numpy.all(weights == sum(3 + 3 * step for step in range(20))), weights[0]
+assert int(os.environ["GORUN_ROUND"]) == len(deaths) + 1  # nobody has begun anew
 print("rank %d: all of it" % rank)
