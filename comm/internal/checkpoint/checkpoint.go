@@ -159,6 +159,9 @@ func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([
 
 // Commit makes what has been taken the last commit. It returns while the parts are sent to the partners: see [Checkpoints.Await].
 func (c *Checkpoints) Commit() {
+	if c.group != nil && errors.Is(c.group.Err(), comm.ErrClosed) { // the program goes on without a world: there is nobody to send to
+		c.group, c.moves, c.keepTwo = nil, nil, false
+	}
 	c.last = ID{c.round, c.last.Number + 1}
 	for _, chain := range c.chains {
 		if v := chain.taken; v != nil {

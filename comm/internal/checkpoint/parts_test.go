@@ -90,7 +90,7 @@ func TestParts(t *testing.T) {
 
 // withoutMoves ends the world of c: what it commits now reaches nobody.
 func withoutMoves(c *Checkpoints) *Checkpoints {
-	c.moves = nil
+	c.moves, c.group = nil, nil
 	return c
 }
 
@@ -156,6 +156,29 @@ func TestCommitsAtDifferentPoints(t *testing.T) {
 		}
 		if errs[1] == nil {
 			t.Error("rank 1 has no error")
+		}
+	}
+}
+
+// TestCommitWithoutWorld: after the end of a world, commits are each rank's own.
+func TestCommitWithoutWorld(t *testing.T) {
+	var all [2]*Checkpoints
+	wantNoErrors(t, inWorld(t, "shm", 2, func(ctx context.Context, world *comm.Group) error {
+		c := rankWith(t, ID{}, 1, 100, fmt.Sprint(world.Rank()))
+		all[world.Rank()] = c
+		if err := c.Sync(ctx, world, 1, layout); err != nil {
+			return err
+		}
+		return comm.Barrier(ctx, world)
+	}))
+	for r, c := range all {
+		for n := range 3 {
+			fill(t, c, Shared, n, 100) // which fails if the commit before has sent something
+			fill(t, c, fmt.Sprint(r), n+1, 100)
+			c.Commit()
+			if err := errors.Join(has(c, Shared, n), has(c, fmt.Sprint(r), n+1)); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
