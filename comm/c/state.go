@@ -68,7 +68,7 @@ func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.
 	return withState(n, func(ctx context.Context, s *state) error {
 		var taken []checkpoint.Entry
 		for _, e := range list {
-			if !fits[byte](unsafe.Pointer(e.node), int(e.node_length)) || int64(e.size) < 0 {
+			if e.node == nil && e.node_length > 0 || !fits[byte](unsafe.Pointer(e.node), int(e.node_length)) || int64(e.size) < 0 {
 				return refuse("State", "%s is longer than there can be", C.GoString(e.name))
 			}
 			node := slice[byte](unsafe.Pointer(e.node), int(e.node_length))
@@ -85,8 +85,7 @@ func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.
 //export goStateCommit
 func goStateCommit(n C.gorun_state) C.int {
 	return withState(n, func(_ context.Context, s *state) error {
-		s.checkpoints.Commit()
-		return nil
+		return s.checkpoints.Commit()
 	})
 }
 

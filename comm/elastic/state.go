@@ -109,8 +109,7 @@ func (s *State) Commit() error {
 	if err := s.take(true); err != nil {
 		return err
 	}
-	s.checkpoints.Commit()
-	return nil
+	return s.checkpoints.Commit()
 }
 
 // Restore sets the variables to the last commit. It is local. Before Run calls the function, it does the same.

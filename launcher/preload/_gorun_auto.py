@@ -27,10 +27,10 @@ def arguments():
         return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
 
 
-def file_of(name, path):
+def file_of(name, path, run=False):
     """Returns the source of a module below the directories of path, or None, without running anything.
 
-    That of a package is its __main__.py, if it has one, as python -m runs that.
+    If python -m runs it, that of a package is its __main__.py, if it has one.
     """
     from importlib.machinery import PathFinder
 
@@ -44,7 +44,7 @@ def file_of(name, path):
             return None
     if path is not None and spec.origin and spec.origin.endswith("__init__.py"):
         main = os.path.join(os.path.dirname(spec.origin), "__main__.py")
-        return main if os.path.exists(main) else spec.origin
+        return main if run and os.path.exists(main) else spec.origin
     return spec.origin
 
 
@@ -151,6 +151,6 @@ def chosen(modules):
             names.append(module)
             continue
         if sys.argv[0] == "-m":
-            program = file_of(arguments()[arguments().index("-m") + 1], sys.path)
+            program = file_of(arguments()[arguments().index("-m") + 1], sys.path, True)
         names += found(program, here, set())
     return list(dict.fromkeys(names))

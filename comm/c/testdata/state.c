@@ -41,6 +41,9 @@ int main(void)
 	must(gorun_state_create(parts, 1, &state));
 	must(gorun_state_entries(state, "", NULL, 0, &n));
 	want(n == 0);
+	wants_error(gorun_state_take(state, "another", &(gorun_entry){.name = "x"}, 1), GORUN_ERR_ARGUMENT, "no part \"another\"");
+	wants_error(gorun_state_take(state, part, &(gorun_entry){.name = "x", .node_length = 1}, 1), GORUN_ERR_ARGUMENT, "x");
+	wants_error(gorun_state_commit(state), GORUN_ERR_ARGUMENT, "has not been taken");
 	take(part, 10 * rank);
 	if (rank == 0)
 		take("", 7);

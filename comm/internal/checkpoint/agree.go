@@ -32,10 +32,11 @@ type copyReport struct {
 type agreement struct {
 	round     uint64 // of the world
 	id        ID
-	initial   bool  // there was no commit: the first one is made of the first rank's variables, and of all parts
-	holders   []int // ranks that have what is shared, in order: one at least
-	receivers []int // the other ranks, in order
-	streams   int   // from how many sources each receiver can receive at the same time
+	agreed    uint64 // the last round before this one that has begun with it
+	initial   bool   // there was no commit: the first one is made of the first rank's variables, and of all parts
+	holders   []int  // ranks that have what is shared, in order: one at least
+	receivers []int  // the other ranks, in order
+	streams   int    // from how many sources each receiver can receive at the same time
 
 	owners     map[string]int // the rank that each part belongs to
 	toOwners   []move         // parts of the commit that are sent at first
@@ -60,10 +61,11 @@ func agree(all []report, round uint64) (agreement, error) {
 		return agreement{}, err
 	}
 	var missing error
-	for _, id := range commitsIn(all) {
+	ids, rounds := commitsIn(all)
+	for _, id := range ids {
 		a, err := agreeOn(all, owners, id)
 		if err == nil {
-			a.round = round
+			a.round, a.agreed = round, rounds[id]
 			return a, nil
 		}
 		missing = cmp.Or(missing, err)
@@ -92,8 +94,8 @@ func ownersOf(all []report) (map[string]int, error) {
 
 // commitsIn returns the commits that ranks have copies of, the newest first. What counts is the last round in which a commit was made, or with
 // which a round has begun: so it is newer than those of a rank that was cut off before.
-func commitsIn(all []report) []ID {
-	rounds := make(map[ID]uint64) // the last one of each
+func commitsIn(all []report) (newestFirst []ID, rounds map[ID]uint64) {
+	rounds = make(map[ID]uint64) // the last one of each
 	for _, r := range all {
 		for _, h := range r.Copies {
 			if h.ID != (ID{}) {
@@ -103,7 +105,7 @@ func commitsIn(all []report) []ID {
 	}
 	return slices.SortedFunc(maps.Keys(rounds), func(a, b ID) int {
 		return cmp.Or(cmp.Compare(rounds[b], rounds[a]), cmp.Compare(b.Number, a.Number), b.compare(a))
-	})
+	}), rounds
 }
 
 // agreeOn returns how all ranks come to a commit; that of the zero ID is what their variables have. Its error says what nobody has of it, or

@@ -130,6 +130,9 @@ func (c *Checkpoints) Reserve(name string, sizes ...int) ([]byte, error) {
 // Take makes room for the next commit of what has this name, once the parts of the last one have arrived. The caller fills in the Bytes of the
 // entries that it gets. If it is called again before Commit, that counts. Where ranks keep one commit, that of this rank is lost now.
 func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([]Entry, error) {
+	if name != Shared && !slices.Contains(c.parts, name) {
+		return nil, &comm.ArgumentError{Op: "elastic.Commit", Err: fmt.Errorf("this State has no part %q", name)}
+	}
 	if err := c.Await(ctx); err != nil {
 		return nil, err
 	}
@@ -158,7 +161,12 @@ func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([
 }
 
 // Commit makes what has been taken the last commit. It returns while the parts are sent to the partners: see [Checkpoints.Await].
-func (c *Checkpoints) Commit() {
+func (c *Checkpoints) Commit() error {
+	for _, name := range append([]string{Shared}, c.parts...) {
+		if c.chain(name).taken == nil {
+			return &comm.ArgumentError{Op: "elastic.Commit", Err: fmt.Errorf("%q has not been taken for this commit", name)}
+		}
+	}
 	if c.group != nil && errors.Is(c.group.Err(), comm.ErrClosed) { // the program goes on without a world: there is nobody to send to
 		c.group, c.moves, c.keepTwo = nil, nil, false
 	}
@@ -176,6 +184,7 @@ func (c *Checkpoints) Commit() {
 		c.sending = c.newExchange(context.Background(), c.moves, c.last)
 		c.sending.start()
 	}
+	return nil
 }
 
 // put makes v the copy of the newest commit.

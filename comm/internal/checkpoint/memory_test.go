@@ -20,7 +20,9 @@ func TestMemoryOfCommits(t *testing.T) {
 				for i, name := range append([]string{Shared}, parts...) {
 					fill(t, c, name, n+i, 1<<20+n<<12)
 				}
-				c.Commit()
+				if err := c.Commit(); err != nil {
+					return err
+				}
 				for i, name := range append([]string{Shared}, parts...) {
 					if err := has(c, name, n+i); err != nil {
 						return err
@@ -39,7 +41,9 @@ func TestMemoryOfCommits(t *testing.T) {
 func TestNoMemory(t *testing.T) {
 	c := rankWith(t, ID{1, 7}, 5, 1000)
 	fill(t, c, Shared, 6, 1000)
-	c.Commit()
+	if err := c.Commit(); err != nil {
+		t.Fatal(err)
+	}
 	for _, size := range []int{1 << 59, -1} {
 		if _, err := c.Take(t.Context(), Shared, []Entry{{Name: "large", Size: size}}); err == nil {
 			t.Errorf("there is memory for %d bytes", size)

@@ -49,8 +49,7 @@ func TestParts(t *testing.T) {
 			}
 			fill(t, c, Shared, n, part)
 			fill(t, c, name(rank), n+10*rank, part+n) // its length may change
-			c.Commit()
-			return nil
+			return c.Commit()
 		}
 		check := func(rank int, c *Checkpoints, n int) error {
 			if c.Number() != number {
@@ -148,8 +147,7 @@ func TestCommitsAtDifferentPoints(t *testing.T) {
 			c.last.Number += uint64(test.more * world.Rank())
 			fill(t, c, Shared, 2+test.other*world.Rank(), 100)
 			fill(t, c, fmt.Sprint(world.Rank()), 2, 100)
-			c.Commit()
-			return c.Await(t.Context())
+			return errors.Join(c.Commit(), c.Await(t.Context()))
 		})
 		if err := fmt.Sprint(errs[0]); !strings.Contains(err, test.want) {
 			t.Error(err)
@@ -175,8 +173,7 @@ func TestCommitWithoutWorld(t *testing.T) {
 		for n := range 3 {
 			fill(t, c, Shared, n, 100) // which fails if the commit before has sent something
 			fill(t, c, fmt.Sprint(r), n+1, 100)
-			c.Commit()
-			if err := errors.Join(has(c, Shared, n), has(c, fmt.Sprint(r), n+1)); err != nil {
+			if err := errors.Join(c.Commit(), has(c, Shared, n), has(c, fmt.Sprint(r), n+1)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -143,7 +143,7 @@ func (c *Checkpoints) syncShared(ctx context.Context, world *comm.Group, a agree
 	}
 	received, err := transfer(ctx, world, a, own, chain.spare)
 	if err == nil && own == nil {
-		received.id = a.id
+		received.id, received.agreed = a.id, a.agreed
 		chain.put(received)
 		chain.spare = nil
 	}
@@ -158,6 +158,9 @@ func (c *Checkpoints) syncParts(ctx context.Context, world *comm.Group, a agreem
 	}
 	for _, moves := range [][]move{a.toOwners, a.toPartners} {
 		received, err := c.newExchange(ctx, moves, a.id).run()
+		for _, v := range received {
+			v.agreed = a.agreed
+		}
 		c.putAll(received)
 		if err != nil {
 			return err

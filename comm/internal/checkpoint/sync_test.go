@@ -107,7 +107,9 @@ func rankWith(t testing.TB, id ID, n, size int, parts ...string) *Checkpoints {
 	}
 	if id != (ID{}) {
 		c.begun, c.round, c.last = true, id.Round, ID{id.Round, id.Number - 1}
-		c.Commit()
+		if err := c.Commit(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return c
 }

@@ -130,7 +130,7 @@ func (sc *Scenario) unsuited(o Options) string {
 	switch {
 	case sc.builtin && o.Program != nil:
 		return "only the built-in program does what this needs"
-	case o.Torch != "" && (sc.job.unread || sc.job.disk):
+	case o.Torch != "" && (sc.job.unread || sc.job.disk || sc.Name == "flapping-node"):
 		return "only the built-in program in Go does what this needs"
 	}
 	return ""

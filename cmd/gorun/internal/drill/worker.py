@@ -107,7 +107,7 @@ def compute(drill, rejoins):
             raise
         except gorun.Error as e:
             code = -e.signal if e.signal else e.exit_code
-            drill.send(kind="stuck", error=str(e), death=None if code is None else {"rank": e.rank, "exit_code": code})
+            drill.send(kind="stuck", error=str(e), death=None if code is None else {"rank": e.rank, "exit_code": code, "out_of_memory": ", out of memory" in str(e)})
             if not rejoins or not isinstance(e, (gorun.PeerError, gorun.RoundOverError)):
                 raise
             if dist.is_initialized():
