@@ -5,6 +5,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/core"
+	"github.com/gorun/gorun/comm/internal/reduce"
 )
 
 // AllToAll cuts in into Size blocks of equal length and sends block r to rank r. Block r of out gets the block that
@@ -29,4 +30,16 @@ func AllToAllV[T Element](ctx context.Context, g *Group, out []T, outCounts []in
 // IAllToAllV starts an AllToAllV and returns at once.
 func IAllToAllV[T Element](g *Group, out []T, outCounts []int, in []T, inCounts []int) *Work {
 	return g.start(args(new(core.Args), call.KindAllToAllV, 0, len(in), out, in), &core.Blocks{OutCounts: outCounts, InCounts: inCounts})
+}
+
+// AllToAllW is AllToAllV with blocks in buffers of their own: in[r] goes to rank r, and out[r] comes from rank r. If the lengths of
+// out[r] and of what rank r sends here differ, the call fails with a [MismatchError]. No buffer of out may overlap another one.
+// Other ranks may call AllToAllV. MPI: MPI_Alltoallw, with one type.
+func AllToAllW[T Element](ctx context.Context, g *Group, out, in [][]T) error {
+	return g.do(ctx, args[T](new(core.Args), call.KindAllToAllV, 0, 0, nil, nil), &core.Blocks{Outs: reduce.BuffersOf(out), Ins: reduce.BuffersOf(in)})
+}
+
+// IAllToAllW starts an AllToAllW and returns at once.
+func IAllToAllW[T Element](g *Group, out, in [][]T) *Work {
+	return g.start(args[T](new(core.Args), call.KindAllToAllV, 0, 0, nil, nil), &core.Blocks{Outs: reduce.BuffersOf(out), Ins: reduce.BuffersOf(in)})
 }

@@ -79,6 +79,8 @@ func callsOnNoGroup(ctx context.Context) map[string]func() error {
 		"IGather":             func() error { return IGather(none, buf, buf, 0).Wait(ctx) },
 		"IScatter":            func() error { return IScatter(none, buf, buf, 0).Wait(ctx) },
 		"IAllToAll":           func() error { return IAllToAll(none, buf, buf).Wait(ctx) },
+		"AllToAllW":           func() error { return AllToAllW(ctx, none, [][]BFloat16{buf}, [][]BFloat16{buf}) },
+		"IAllToAllW":          func() error { return IAllToAllW(none, [][]BFloat16{buf}, [][]BFloat16{buf}).Wait(ctx) },
 		"IAllToAllV":          func() error { return IAllToAllV(none, buf, []int{2}, buf, []int{2}).Wait(ctx) },
 		"ISend":               func() error { return ISend(none, buf, 0).Wait(ctx) },
 		"IRecv":               func() error { return IRecv(none, buf, 0).Wait(ctx) },

@@ -46,6 +46,12 @@ func TestOverlap(t *testing.T) {
 		{"all-to-all with lengths", func(ctx context.Context, g *Group, buf []int32) error {
 			return AllToAllV(ctx, g, buf[:4], []int{2, 2}, buf[3:7], []int{2, 2})
 		}, true},
+		{"all-to-all of lists", func(ctx context.Context, g *Group, buf []int32) error {
+			return AllToAllW(ctx, g, lists(buf[:2], buf[2:4]), lists(buf[4:6], buf[3:5]))
+		}, true},
+		{"all-to-all into lists", func(ctx context.Context, g *Group, buf []int32) error {
+			return AllToAllW(ctx, g, lists(buf[:2], buf[1:3]), lists(buf[4:6], buf[6:8]))
+		}, true},
 		{"all-gather, list", func(ctx context.Context, g *Group, buf []int32) error {
 			return AllGatherV(ctx, g, lists(buf[:4], buf[4:8]), buf[4*g.Rank():][:4])
 		}, false},

@@ -6,7 +6,7 @@
 
 enum kind {
 	BARRIER, MONITORED_BARRIER, ALL_REDUCE, REDUCE, SCAN, EXSCAN, BROADCAST, ALL_GATHER, GATHER, SCATTER, REDUCE_SCATTER,
-	ALL_TO_ALL, ALL_GATHERV, GATHERV, SCATTERV, REDUCE_SCATTERV, ALL_TO_ALLV, ALL_REDUCE_COALESCED, SEND, RECV, PROBE, IPROBE
+	ALL_TO_ALL, ALL_GATHERV, GATHERV, SCATTERV, REDUCE_SCATTERV, ALL_TO_ALLV, ALL_TO_ALLW, ALL_REDUCE_COALESCED, SEND, RECV, PROBE, IPROBE
 };
 
 /* One call on a group. */
@@ -16,7 +16,7 @@ struct call {
 	const void *in;
 	void *out;
 	size_t count;
-	const gorun_buffer *list;
+	const gorun_buffer *list, *out_list;
 	const size_t *in_counts, *out_counts;
 	gorun_work *work; /* NULL: the call blocks */
 	gorun_status *status;

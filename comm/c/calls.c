@@ -36,6 +36,7 @@ static int start(struct call *c)
 #define TO , void *out, size_t count, gorun_type type
 #define BUFFERS , const gorun_buffer *buffers, int n, gorun_type type
 #define V , const void *in, const size_t *in_counts, void *out, const size_t *out_counts, gorun_type type
+#define W , const gorun_buffer *in, const gorun_buffer *out, gorun_type type
 #define OP , gorun_op op
 #define ROOT , int root
 #define AT , int rank, int tag
@@ -46,6 +47,7 @@ static int start(struct call *c)
 #define SET_TO .out = out, .count = count, .type = type
 #define SET_BUFFERS .list = buffers, .n = n, .type = type
 #define SET_V .in = in, .in_counts = in_counts, .out = out, .out_counts = out_counts, .type = type
+#define SET_W .list = in, .out_list = out, .type = type
 #define SET_AT .rank = rank, .tag = tag
 
 BOTH(barrier, BARRIER, (), .n = 0)
@@ -65,6 +67,7 @@ BOTH(gatherv, GATHERV, (IN_LIST ROOT), SET_IN_LIST, .rank = root)
 BOTH(scatterv, SCATTERV, (LIST_OUT ROOT), SET_LIST_OUT, .rank = root)
 BOTH(reduce_scatterv, REDUCE_SCATTERV, (LIST_OUT OP), SET_LIST_OUT, .op = op)
 BOTH(all_to_allv, ALL_TO_ALLV, (V), SET_V)
+BOTH(all_to_allw, ALL_TO_ALLW, (W), SET_W)
 BOTH(all_reduce_coalesced, ALL_REDUCE_COALESCED, (BUFFERS OP), SET_BUFFERS, .op = op)
 BOTH(send, SEND, (FROM AT), SET_FROM, SET_AT)
 BLOCKING(recv, RECV, (TO AT, gorun_status *status), SET_TO, SET_AT, .status = status)

@@ -64,6 +64,8 @@ func (o *operands[T]) call(g *comm.Group, c *C.struct_call) error {
 		return comm.AllReduceCoalesced(ctx, g, o.list, o.op)
 	case C.ALL_TO_ALLV:
 		return comm.AllToAllV(ctx, g, o.out, o.outCounts, o.in, o.inCounts)
+	case C.ALL_TO_ALLW:
+		return comm.AllToAllW(ctx, g, o.outList, o.list)
 	case C.SEND:
 		return comm.Send(ctx, g, o.in, root, int(c.tag))
 	default: // RECV
@@ -108,6 +110,8 @@ func (o *operands[T]) start(g *comm.Group, c *C.struct_call) *comm.Work {
 		return comm.IAllReduceCoalesced(g, o.list, o.op)
 	case C.ALL_TO_ALLV:
 		return comm.IAllToAllV(g, o.out, o.outCounts, o.in, o.inCounts)
+	case C.ALL_TO_ALLW:
+		return comm.IAllToAllW(g, o.outList, o.list)
 	case C.SEND:
 		return comm.ISend(g, o.in, root, int(c.tag))
 	default: // RECV

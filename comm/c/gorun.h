@@ -202,6 +202,7 @@ int gorun_gatherv(gorun_comm comm, const void *in, size_t count, const gorun_buf
 int gorun_scatterv(gorun_comm comm, const gorun_buffer *in, void *out, size_t count, gorun_type type, int root);
 int gorun_reduce_scatterv(gorun_comm comm, const gorun_buffer *in, void *out, size_t count, gorun_type type, gorun_op op);
 int gorun_all_to_allv(gorun_comm comm, const void *in, const size_t *in_counts, void *out, const size_t *out_counts, gorun_type type);
+int gorun_all_to_allw(gorun_comm comm, const gorun_buffer *in, const gorun_buffer *out, gorun_type type); /* others may call all_to_allv */
 /* n buffers, which are combined as one. */
 int gorun_all_reduce_coalesced(gorun_comm comm, const gorun_buffer *buffers, int n, gorun_type type, gorun_op op);
 
@@ -222,6 +223,7 @@ int gorun_igatherv(gorun_comm comm, const void *in, size_t count, const gorun_bu
 int gorun_iscatterv(gorun_comm comm, const gorun_buffer *in, void *out, size_t count, gorun_type type, int root, gorun_work *work);
 int gorun_ireduce_scatterv(gorun_comm comm, const gorun_buffer *in, void *out, size_t count, gorun_type type, gorun_op op, gorun_work *work);
 int gorun_iall_to_allv(gorun_comm comm, const void *in, const size_t *in_counts, void *out, const size_t *out_counts, gorun_type type, gorun_work *work);
+int gorun_iall_to_allw(gorun_comm comm, const gorun_buffer *in, const gorun_buffer *out, gorun_type type, gorun_work *work);
 int gorun_iall_reduce_coalesced(gorun_comm comm, const gorun_buffer *buffers, int n, gorun_type type, gorun_op op, gorun_work *work);
 
 /* Messages. status may be NULL. */

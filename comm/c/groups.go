@@ -66,7 +66,7 @@ var names = [...]string{
 	C.BARRIER: "Barrier", C.MONITORED_BARRIER: "MonitoredBarrier", C.ALL_REDUCE: "AllReduce", C.REDUCE: "Reduce", C.SCAN: "Scan",
 	C.EXSCAN: "ExScan", C.BROADCAST: "Broadcast", C.ALL_GATHER: "AllGather", C.GATHER: "Gather", C.SCATTER: "Scatter",
 	C.REDUCE_SCATTER: "ReduceScatter", C.ALL_TO_ALL: "AllToAll", C.ALL_GATHERV: "AllGatherV", C.GATHERV: "GatherV",
-	C.SCATTERV: "ScatterV", C.REDUCE_SCATTERV: "ReduceScatterV", C.ALL_TO_ALLV: "AllToAllV",
+	C.SCATTERV: "ScatterV", C.REDUCE_SCATTERV: "ReduceScatterV", C.ALL_TO_ALLV: "AllToAllV", C.ALL_TO_ALLW: "AllToAllW",
 	C.ALL_REDUCE_COALESCED: "AllReduceCoalesced", C.SEND: "Send", C.RECV: "Recv", C.PROBE: "Probe", C.IPROBE: "TryProbe",
 }
 

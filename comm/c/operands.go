@@ -14,7 +14,7 @@ import (
 // operands are what a call works on, as the functions of package comm take it.
 type operands[T comm.Element] struct {
 	in, out             []T
-	list                [][]T // a buffer for each rank
+	list, outList       [][]T // a buffer for each rank
 	inCounts, outCounts []int
 	op                  comm.Op
 }
@@ -46,7 +46,8 @@ func (o *operands[T]) take(c *C.struct_call, size int) (err error) {
 	if !fits[T](in, ins) || !fits[T](c.out, outs) {
 		return refuse(names[c.kind], "%d elements are more than there can be", uint64(c.count))
 	}
-	o.in, o.out, o.list = slice[T](in, ins), slice[T](c.out, outs), list[T](c.list, buffers)
+	o.in, o.out = slice[T](in, ins), slice[T](c.out, outs)
+	o.list, o.outList = list[T](c.list, buffers), list[T](c.out_list, size)
 	return nil
 }
 
@@ -101,7 +102,7 @@ func counts(p *C.size_t, n int) (all []int, sum int) {
 // checkLists returns an error if a list of C is not where its pointer says, or has more elements than there can be. It has
 // one entry for each of size ranks, or c.n.
 func checkLists[T comm.Element](c *C.struct_call, size int) (err error) {
-	if c.list == nil && c.in_counts == nil && c.out_counts == nil {
+	if c.list == nil && c.out_list == nil && c.in_counts == nil && c.out_counts == nil {
 		return nil
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -116,8 +117,11 @@ func checkLists[T comm.Element](c *C.struct_call, size int) (err error) {
 			return refuse(names[c.kind], "%d buffers", n)
 		}
 	}
-	if c.list != nil {
-		for i, b := range unsafe.Slice(c.list, n) {
+	for _, list := range []*C.gorun_buffer{c.list, c.out_list} {
+		if list == nil {
+			continue
+		}
+		for i, b := range unsafe.Slice(list, n) {
 			if !fits[T](b.data, int(b.count)) {
 				return refuse(names[c.kind], "buffer %d of the list: %d elements are more than there can be", i, uint64(b.count))
 			}

@@ -55,7 +55,7 @@ TEST(double, GORUN_FLOAT64, 9001, i)
 static void test_lists(void)
 {
 	int32_t in[64], out[64];
-	gorun_buffer list[8];
+	gorun_buffer list[8], outs[8];
 	size_t from[8], to[8];
 	for (int started = 0; started < 2; started++) {
 		gorun_work w, *work = &w;
@@ -94,6 +94,13 @@ static void test_lists(void)
 		for (int r = 0; r < size; r++)
 			for (int i = 0; i <= rank; i++)
 				want(out[r * (rank + 1) + i] == 100 * r + rank * (rank + 1) / 2 + i);
+		memset(out, 0, sizeof out);
+		for (int r = 0, at = 0; r < size; at += ++r)
+			list[r] = (gorun_buffer){in + at, r + 1}, outs[r] = (gorun_buffer){out + r * size, rank + 1};
+		CALL(all_to_allw, world, list, outs, GORUN_INT32)
+		for (int r = 0; r < size; r++)
+			for (int i = 0; i <= rank; i++)
+				want(out[r * size + i] == 100 * r + rank * (rank + 1) / 2 + i);
 		in[0] = rank, in[1] = 1, in[2] = 2, in[5] = rank;
 		CALL(all_reduce_coalesced, world, ((gorun_buffer[]){{in, 3}, {in + 5, 1}}), 2, GORUN_INT32, GORUN_SUM)
 		want(in[0] == size * (size - 1) / 2 && in[1] == size && in[2] == 2 * size && in[5] == in[0] && in[3] == 100 * rank + 3);

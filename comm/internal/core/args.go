@@ -168,11 +168,33 @@ func (a *Args) wantValues(name string, bufs reduce.Buffers) error {
 // wantBlocksOfCounts checks that Out and In are blocks of the given counts, one for every rank, and that this rank
 // receives as many elements from itself as it sends.
 func (a *Args) wantBlocksOfCounts(g *Group, b *Blocks) error {
+	if b.listed(a) {
+		return wantLists(g, b)
+	}
 	elem := a.Type.Size()
 	if err := cmp.Or(wantCounts(g, "out", b.OutCounts, len(a.Out)/elem), wantCounts(g, "in", b.InCounts, len(a.In)/elem)); err != nil {
 		return err
 	}
 	if in, out := b.InCounts[g.rank], b.OutCounts[g.rank]; in != out {
+		return fmt.Errorf("rank %d sends itself %d elements and expects %d", g.rank, in, out)
+	}
+	return nil
+}
+
+// listed reports whether the blocks of an AllToAllV are in lists.
+func (b *Blocks) listed(a *Args) bool {
+	return b.OutCounts == nil && b.InCounts == nil && len(a.Out)+len(a.In) == 0
+}
+
+// wantLists checks that there is a buffer to send and one to receive for every rank, equally long ones for this rank itself.
+func wantLists(g *Group, b *Blocks) error {
+	switch size := g.Size(); {
+	case b.Outs.Len() != size:
+		return fmt.Errorf("len(out) is %d: want Size = %d", b.Outs.Len(), size)
+	case b.Ins.Len() != size:
+		return fmt.Errorf("len(in) is %d: want Size = %d", b.Ins.Len(), size)
+	}
+	if in, out := b.Ins.Count(g.rank), b.Outs.Count(g.rank); in != out {
 		return fmt.Errorf("rank %d sends itself %d elements and expects %d", g.rank, in, out)
 	}
 	return nil
@@ -254,6 +276,11 @@ func (c *Collective) setBlocks(a *Args, b *Blocks) {
 		}
 		c.out.SetBlocks(a.Out, a.Count)
 	default: // AllToAllV
+		if b.listed(a) {
+			c.out.SetBlocksOfBufs(elem)
+			c.in.SetBlocksOfBufs(elem)
+			break
+		}
 		c.out.SetBlocks(a.Out, b.OutCounts...)
 		c.in.SetBlocks(a.In, b.InCounts...)
 	}

@@ -22,6 +22,9 @@ func (a *Args) checkOverlap(g *Group, b *Blocks) error {
 		if overlap(a.In, a.Out) {
 			return errors.New("in and out overlap")
 		}
+		if b != nil {
+			return listsApart(b, elem)
+		}
 	case call.KindAllGatherV:
 		return ownBuffer(g, "in", a.In, "out", b.Outs, elem)
 	case call.KindReduceScatterV:
@@ -55,6 +58,22 @@ func ownBuffer(g *Group, name string, block []byte, of string, list reduce.Buffe
 	for i := range list.Len() {
 		if buf := list.Bytes(i, elem); overlap(block, buf) && (i != g.rank || &block[0] != &buf[0]) {
 			return fmt.Errorf("%s and %s[%d] overlap: want %s to be %s[Rank], or apart from all of %s", name, of, i, name, of, of)
+		}
+	}
+	return nil
+}
+
+// listsApart checks that no buffer of out overlaps another one, or one of in.
+func listsApart(b *Blocks, elem int) error {
+	for i := range b.Outs.Len() {
+		out := b.Outs.Bytes(i, elem)
+		for j := range b.Ins.Len() {
+			if overlap(out, b.Ins.Bytes(j, elem)) {
+				return fmt.Errorf("in[%d] and out[%d] overlap", j, i)
+			}
+			if j < i && overlap(out, b.Outs.Bytes(j, elem)) {
+				return fmt.Errorf("out[%d] and out[%d] overlap", j, i)
+			}
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ _started = {
     "scatterv": _LIST_OUT + [Int],
     "reduce_scatterv": _LIST_OUT + [c_int],
     "all_to_allv": [c_void_p, POINTER(c_size_t), c_void_p, POINTER(c_size_t), c_int],
+    "all_to_allw": [POINTER(Buffer), POINTER(Buffer), c_int],
     "all_reduce_coalesced": [POINTER(Buffer), c_int, c_int, c_int],
     "send": [c_void_p, c_size_t, c_int, Int, Int],
 }

@@ -88,6 +88,20 @@ class Lists(Calls):
     def iall_to_allv(self, buffer: Any, counts: Sequence[int], out: Any, out_counts: Sequence[int]) -> Work:
         return self._start(*self._counts(buffer, counts, out, out_counts))
 
+    def _two_lists(self, buffers: Sequence[Any], out: Sequence[Any]) -> Tuple[Any, ...]:
+        ins, of, owners = self._list("all_to_allw", "the buffers", buffers, self.size, False)
+        outs, out_of, out_owners = self._list("all_to_allw", "out", out, self.size, True)
+        if of != out_of:
+            raise ArgumentError("gorun: all_to_allw: the buffers and out have different types")
+        return (owners, out_owners, ins, outs), "all_to_allw", ins, outs, of
+
+    def all_to_allw(self, buffers: Sequence[Any], out: Sequence[Any]) -> None:
+        """Is all_to_all of a list of buffers, into another one. Their lengths may differ."""
+        self._do(*self._two_lists(buffers, out))
+
+    def iall_to_allw(self, buffers: Sequence[Any], out: Sequence[Any]) -> Work:
+        return self._start(*self._two_lists(buffers, out))
+
     def _coalesced(self, buffers: Sequence[Any], op: Reduction) -> Tuple[Any, ...]:
         made, of, owners = self._list("all_reduce_coalesced", "the buffers", buffers, len(buffers), True, op)
         return (owners, made, op), "all_reduce_coalesced", made, len(buffers), of, op

@@ -87,6 +87,9 @@ for dtype, (count, started) in itertools.product(TYPES, ((1, False), (5, True), 
     got = np.empty(lengths[rank] * size, dtype)
     call("all_to_allv", started, np.concatenate([mine[:n] for n in lengths]), lengths, got, [lengths[rank]] * size)
     same(got, np.concatenate([a[: lengths[rank]] for a in all_of]), "all_to_allv", *what)
+    outs = [np.empty(lengths[rank], dtype) for _ in range(size)]
+    call("all_to_allw", started, [mine[:n].copy() for n in lengths], outs)
+    same(np.concatenate(outs), got, "all_to_allw", *what)
     several = [mine.copy(), mine[:1].copy()]
     call("all_reduce_coalesced", started, several, gorun.SUM)
     want = combined(gorun.SUM, all_of)

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from . import _composed
 from ._calls import Call, Calls
-from ._tensors import Copies, Place, apart, joined, meet, one, place, places, reduction, refuse, same_type
+from ._tensors import Copies, Place, apart, buffers, meet, one, place, places, reduction, refuse, same_type
 from ._work import Work
 
 
@@ -142,20 +142,15 @@ class Collectives(Calls):
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
     def alltoall(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        """Goes through a flat tensor where tensors do not lie one after the other: gorun has no all_to_all of lists."""
         copies = Copies()
-        (_, ins), (_, outs) = (places("all_to_all", t, self._size) for t in (input_tensors, output_tensors))
+        made, ins = places("all_to_all", input_tensors, self._size)
+        _, outs = places("all_to_all", output_tensors, self._size, copies)
         same_type("all_to_all", ins[0], outs[0])
-        counts = [(c_size_t * self._size)(*(f.count for f in found)) for found in (ins, outs)]
-        p, q = joined(ins), joined(outs, output_tensors)
-        if p is None:
-            p = place("all_to_all", torch.cat([t.detach().reshape(-1) for t in input_tensors]))
-        if q is None or meet(p, q):
-            flat = torch.empty(sum(f.count for f in outs), dtype=output_tensors[0].dtype)
-            copies.extend((t, part.view(t.shape)) for t, part in zip(output_tensors, flat.split([f.count for f in outs])))
-            q = place("all_to_all", flat)
-        call = ("all_to_allv", p.address, counts[0], q.address, counts[1], p.type)
-        return self._do(opts, [call], output_tensors, (ins, outs, p, q, counts), copies)
+        order = sorted((f for f in ins + outs if f.count), key=lambda f: f.address)
+        if any(meet(a, b) for a, b in zip(order, order[1:])):
+            outs = [apart(f, f, -1, copies) if f.tensor is t else f for f, t in zip(outs, output_tensors)]
+        call = ("all_to_allw", made, buffers(outs), ins[0].type)
+        return self._do(opts, [call], output_tensors, (made, ins, outs, call), copies)
 
     def _all_to_all(self, output: Any, input: Any, outs: List[int], ins: List[int], copies: Copies) -> Tuple[Call, Any]:
         p, q = place("all_to_all", input), place("all_to_all", output, copies)

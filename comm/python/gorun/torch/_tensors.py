@@ -86,15 +86,6 @@ def meet(a: Place, b: Place) -> bool:
     return a.address < b.address + b.count * b.tensor.element_size() and b.address < a.address + a.count * a.tensor.element_size()
 
 
-def joined(found: List[Place], of: Sequence[Any] = ()) -> Optional[Place]:
-    """Returns where tensors are that lie one after the other, as those of split do. None: they do not, or are copies of some of these."""
-    some = [f for f in found if f.count] or found[:1]
-    gaps = any(a.address + a.count * a.tensor.element_size() != b.address for a, b in zip(some, some[1:]))
-    if gaps or any(f.tensor is not t for f, t in zip(found, of)):
-        return None
-    return Place(some[0].tensor, some[0].address, sum(f.count for f in found), some[0].type)
-
-
 def apart(q: Place, p: Place, at: int, out: Copies) -> Place:
     """Returns where the call is to write q, which is elsewhere if q shares memory with the input p, other than where the call can: at."""
     if q.address == at or not meet(q, p):
@@ -118,7 +109,12 @@ def places(
         order = sorted((f for f in found if f.count), key=lambda f: f.address)
         if any(meet(a, b) for a, b in zip(order, order[1:])):
             found = [apart(f, f, -1, out) for f in found]  # the last one stays
-    return (Buffer * size)(*[(f.address, f.count) for f in found]), found
+    return buffers(found), found
+
+
+def buffers(found: List[Place]) -> Any:
+    """Returns a list of C with where tensors are."""
+    return (Buffer * len(found))(*[(f.address, f.count) for f in found])
 
 
 def same_type(op: str, a: Place, b: Place) -> None:
