@@ -39,7 +39,7 @@ func ExampleWork_Wait() {
 		gathered, exchanged := make([]int, 3), make([]int, 3)
 		gatheredV, onRoot, onRootV := [][]int{{0}, {0}, {0}}, make([]int, 3), [][]int{{0}, {0}, {0}}
 		ones := []int{1, 1, 1}
-		exchangedV := make([]int, 3)
+		exchangedV, exchangedW := make([]int, 3), [][]int{{0}, {0}, {0}}
 		works := []*comm.Work{
 			comm.IReduce(world, sum, comm.Sum, 0),
 			comm.IReduceTo(world, total, last, comm.Sum, 0),
@@ -60,6 +60,7 @@ func ExampleWork_Wait() {
 			comm.IScatterV(world, shareV, shares, 0),
 			comm.IAllToAll(world, exchanged, all),
 			comm.IAllToAllV(world, exchangedV, ones, all, ones),
+			comm.IAllToAllW(world, exchangedW, [][]int{{r}, {r}, {r}}),
 		}
 		for _, work := range works {
 			if err := work.Wait(ctx); err != nil {
@@ -68,13 +69,13 @@ func ExampleWork_Wait() {
 		}
 		if r == 0 {
 			fmt.Println(sum, total, most, root, scan, scanTo, part, partV)
-			fmt.Println(gathered, gatheredV, onRoot, onRootV, share, shareV, exchanged, exchangedV)
+			fmt.Println(gathered, gatheredV, onRoot, onRootV, share, shareV, exchanged, exchangedV, exchangedW)
 		}
 		return nil
 	})
 	// Output:
 	// [3] [3] [2] [7] [1] [1] [30] [3]
-	// [0 1 2] [[0] [1] [2]] [0 1 2] [[0] [1] [2]] [10] [1 1] [10 10 10] [10 10 10]
+	// [0 1 2] [[0] [1] [2]] [0 1 2] [[0] [1] [2]] [10] [1 1] [10 10 10] [10 10 10] [[0] [1] [2]]
 }
 
 func ExampleIBarrier() {

@@ -148,3 +148,19 @@ func ExampleAllToAllV() {
 	})
 	// Output: rank 0 has [100 200 201 202]
 }
+
+func ExampleAllToAllW() {
+	inWorld(2, func(ctx context.Context, world *comm.Group) error {
+		r := world.Rank()
+		letters := [][]byte{[]byte(fmt.Sprint("from ", r)), []byte("hello")} // to ranks 0 and 1
+		got := [][]byte{make([]byte, len(letters[r])), make([]byte, len(letters[r]))}
+		if err := comm.AllToAllW(ctx, world, got, letters); err != nil {
+			return err
+		}
+		if r == 0 {
+			fmt.Printf("rank 0 has %q\n", got)
+		}
+		return nil
+	})
+	// Output: rank 0 has ["from 0" "from 1"]
+}
