@@ -60,8 +60,20 @@ func (g *Guard) Stderr() string {
 	return strings.ReplaceAll(strings.TrimSpace(string(text[:n])), "\n", "; ")
 }
 
-// Keep gives the guard a directory: if this process dies before Close, the guard removes it.
-func (g *Guard) Keep(dir string) { g.do(command{Verb: verbKeep, TempDir: []byte(dir)}) }
+// Keep gives the guard a directory: if this process dies before Close, the guard removes it. Unless orders wait for the guard, this one is on its
+// way when Keep returns, so it arrives also if this process is killed at once.
+func (g *Guard) Keep(dir string) {
+	o := order{command: command{Verb: verbKeep, TempDir: []byte(dir)}}
+	g.sending.Lock()
+	first := len(g.unsent) == 0
+	if first {
+		_ = o.sendTo(g.socket, g.commands) // fails only if the guard is gone, which Next reports
+	}
+	g.sending.Unlock()
+	if !first {
+		g.send(o)
+	}
+}
 
 // Preload makes the guard start an interpreter, from which it then forks the workers of requests that are Preloaded. bootstrap and output
 // are files of Preload, which it closes.
