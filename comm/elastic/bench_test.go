@@ -49,12 +49,12 @@ func benchmark(b *testing.B, what, transport string, size int) {
 		own = append(own, benchBytes/t.Own.Seconds()/1e9)
 		sendRecv = append(sendRecv, benchBytes/t.SendRecv.Seconds()/1e9)
 		returned = append(returned, float64(t.Returned.Milliseconds()))
-		ratio = append(ratio, 100*t.Own.Seconds()/t.SendRecv.Seconds())
+		ratio = append(ratio, 100*t.SendRecv.Seconds()/t.Own.Seconds())
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(own), "GB/s")
 	b.ReportMetric(median(sendRecv), "sendrecv-GB/s")
-	b.ReportMetric(median(ratio), "%-of-sendrecv's-time")
+	b.ReportMetric(median(ratio), "%-of-sendrecv")
 	if what == "commit" {
 		b.ReportMetric(median(returned), "ms-until-Commit-returns")
 	}

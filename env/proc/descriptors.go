@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// A Descriptor says which file a descriptor is of. A file is never used again, but a number is: a child compares the entry
-// with what the descriptor is of now, so that it closes no other file. All zeros are no entry.
+// A Descriptor identifies the file that a descriptor refers to. The kernel reuses the numbers of descriptors, so a child compares the entry with the
+// file that the number refers to now, and closes no other file. The zero Descriptor is no entry.
 type Descriptor struct{ Device, Inode uint64 }
 
 // entries are the descriptors that a forked child of this process must not keep, by number: as long as a child has a connection, its other end

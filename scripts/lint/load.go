@@ -15,8 +15,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// load returns the packages, with their tests. Of what they import it knows types and comments, but of few what functions do: it takes
-// long to look at all of that, and checks have no use for it.
+// load returns the packages, with their tests. It loads the types and comments of what they import. It reads the bodies of functions there only
+// for a few packages: to read all takes long, and no check needs it.
 func load(tags string, patterns []string) (ours []*packages.Package, err error) {
 	fset := token.NewFileSet()
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule |

@@ -108,8 +108,8 @@ func commitsIn(all []report) (newestFirst []ID, rounds map[ID]uint64) {
 	}), rounds
 }
 
-// agreeOn returns how all ranks come to a commit; that of the zero ID is what their variables have. Its error says what nobody has of it, or
-// nobody wants.
+// agreeOn returns how all ranks get a commit. The zero ID stands for the variables as they were before the first commit. The error names a part that
+// no rank has, or that belongs to no rank any more.
 func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
 	has := make(map[string][]int) // the ranks with a copy, by name
 	for rank, r := range all {

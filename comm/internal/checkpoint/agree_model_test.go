@@ -208,7 +208,7 @@ func (j *modelJob) allHave(id ID, history string) {
 	j.whole = history
 }
 
-// commits makes some commits. Of the last one, only some ranks may have their own copies, and those of others.
+// commits makes some commits. The last one may be incomplete: some ranks have not taken it, and some partners have not received its parts.
 func (j *modelJob) commits(a agreement, round uint64, history string) {
 	id := ID{round, a.id.Number}
 	for n := range rapid.IntRange(0, 4).Draw(j.T, "commits") {
