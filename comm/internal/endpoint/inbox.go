@@ -73,14 +73,14 @@ func (e *state) begin(p *peer) error {
 	case wire.Data:
 		in.rest = int(h.Size)
 		in.op = p.inbound[h.ID] // nil: its communicator has failed since
-		delete(p.inbound, h.ID)
 		if in.op == nil {
 			break
 		}
-		if in.op.n != int(h.Size) {
-			return fmt.Errorf("announced a message of %d bytes and sent %d", in.op.n, h.Size)
+		come := in.op.come
+		if in.op.come += in.rest; in.op.come > in.op.n {
+			return fmt.Errorf("announced a message of %d bytes and sent %d", in.op.n, in.op.come)
 		}
-		in.into = in.op.buf[:h.Size]
+		in.into = in.op.buf[come:in.op.come]
 	case wire.Abort, wire.Answer, wire.Cause:
 		in.rest = int(h.Size)
 		in.doc = slices.Grow(in.doc[:0], in.rest)[:in.rest]
@@ -112,7 +112,8 @@ func (e *state) filled(p *peer, n int) error {
 		e.consume(p, int(in.h.Size))
 		op.finish(nil)
 	case wire.Data:
-		if op != nil {
+		if op != nil && op.come == op.n {
+			delete(p.inbound, op.id)
 			op.finish(nil)
 		}
 	default:

@@ -35,6 +35,7 @@ type operation struct {
 	source   int    // receives: who sent
 	gotTag   int32  // receives: its tag
 	n        int    // receives: bytes of the message
+	come     int    // rendezvous receives: how many of them have come, or are coming
 	err      error
 
 	progress.Request

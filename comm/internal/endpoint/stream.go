@@ -141,15 +141,12 @@ func (e *state) allow(p *peer, n int) {
 
 // wrote counts n bytes that have been written, and ends the operations that they complete.
 func (e *state) wrote(p *peer, n int) {
-	whole := p.out.Wrote(n)
-	for i := range whole {
-		f := &whole[i]
+	p.out.Wrote(n, func(f *frame) {
 		f.CloseSent()
 		if f.Op != nil {
 			f.Op.finish(nil)
 		}
-	}
-	clear(whole)
+	})
 }
 
 // connBuffer is how much the reader or the writer of a net.Conn moves at once, through memory of its own: others' buffers are

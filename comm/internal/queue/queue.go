@@ -27,6 +27,13 @@ func (q *Queue[T]) Push(item T) {
 	q.items = append(q.items, item)
 }
 
+// Insert makes item the one at i of All.
+func (q *Queue[T]) Insert(i int, item T) {
+	q.Push(item)
+	copy(q.All()[i+1:], q.All()[i:])
+	q.All()[i] = item
+}
+
 // Remove removes item i of All.
 func (q *Queue[T]) Remove(i int) {
 	items := q.All()

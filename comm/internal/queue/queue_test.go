@@ -19,6 +19,11 @@ func TestQueue(t *testing.T) {
 				q.Push(item)
 				want = append(want, item)
 			},
+			"insert": func(t *rapid.T) {
+				i, item := rapid.IntRange(0, len(want)).Draw(t, "place"), new(int)
+				q.Insert(i, item)
+				want = slices.Insert(want, i, item)
+			},
 			"remove": func(t *rapid.T) {
 				if len(want) == 0 {
 					t.Skip("it is empty")

@@ -20,7 +20,7 @@ const (
 	RTS                     // ready to send: a large message of Size bytes waits at the sender
 	CTS                     // clear to send: the receiver has posted a buffer for message ID
 	Decline                 // the receiver does not want the bytes of message ID; its sender is done
-	Data                    // the bytes of message ID
+	Data                    // bytes of message ID, which follow those of its Data before
 	Credit                  // Size bytes of eager credit go back to the peer
 	Abort                   // the group has failed; the payload says why
 	Goodbye                 // the peer leaves in good order; nothing follows
@@ -33,7 +33,7 @@ const (
 const (
 	// EagerLimit is the size of the longest eager message, in bytes.
 	EagerLimit = 256 << 10
-	// LongestChunk is the same for a chunk of a collective's message. Its receiver is ready, or will be soon.
+	// LongestChunk is the same for a chunk of a collective's message. Its receiver is ready, or will be soon. No frame is longer.
 	LongestChunk = 1 << 20
 	// MaxMessage bounds one message, in bytes: far above any buffer, so that sums of sizes cannot overflow.
 	MaxMessage = 1 << 46
@@ -115,6 +115,8 @@ func Parse(b []byte) (Header, error) {
 		return h, fmt.Errorf("frame of unknown kind %d", h.Kind)
 	case h.Kind == Eager && h.Size > h.EagerLimit():
 		return h, fmt.Errorf("eager frame of %d bytes, limit %d", h.Size, h.EagerLimit())
+	case h.Kind == Data && h.Size > LongestChunk:
+		return h, fmt.Errorf("data frame of %d bytes, limit %d", h.Size, LongestChunk)
 	case (h.Kind == Abort || h.Kind == Cause) && h.Size > FailureLimit:
 		return h, fmt.Errorf("frame of a failure, of %d bytes, limit %d", h.Size, FailureLimit)
 	case h.Kind == Answer && h.Size > ReportLimit:

@@ -10,15 +10,35 @@ import (
 // mostFrames is how many frames are written at once.
 const mostFrames = 8
 
-// A Frame waits to be written. Op is the operation that ends with it, if there is one.
+// A Frame waits to be written. Op is the operation that ends with it, if there is one. A payload of Data longer than LongestChunk is written as
+// several frames: see [Outbox.Wrote].
 type Frame[O comparable] struct {
 	Header
-	Payload []byte
+	Payload []byte // what has not been written as a whole frame
 	Op      O
 	Sent    chan struct{} // closed when the frame has been written, or never will be; may be nil
 }
 
-func (f *Frame[O]) len() int { return HeaderSize + len(f.Payload) }
+// next returns what is written as one frame.
+func (f *Frame[O]) next() (Header, []byte) {
+	h, b := f.Header, f.Payload
+	if h.Kind == Data {
+		b = b[:min(len(b), LongestChunk)]
+		h.Size = uint64(len(b))
+	}
+	return h, b
+}
+
+// isLast reports whether next returns all that is left.
+func (f *Frame[O]) isLast() bool { return f.len() == HeaderSize+len(f.Payload) }
+
+// ends reports whether the frame says that nothing more follows, in a group or at all. So it follows all that is before it.
+func (f *Frame[O]) ends() bool { return f.Kind == Leave || f.Kind == Goodbye }
+
+func (f *Frame[O]) len() int {
+	_, b := f.next()
+	return HeaderSize + len(b)
+}
 
 // CloseSent says that the frame has been written, or never will be.
 func (f *Frame[O]) CloseSent() {
@@ -33,6 +53,7 @@ type Outbox[O comparable] struct {
 	written int // bytes of the first frame that have been written
 	writing int // frames of which Next has returned bytes that Wrote has not counted
 
+	left   []Frame[O]                   // scratch of Wrote
 	heads  [mostFrames][HeaderSize]byte // of the frames being written
 	slices [2 * mostFrames][]byte
 }
@@ -68,12 +89,15 @@ func (o *Outbox[O]) Head() []byte { return o.heads[0][:0] }
 func (o *Outbox[O]) Next(limit int) [][]byte {
 	v, skip, frames := o.slices[:0], o.written, o.frames.All()
 	o.writing = 0
+	last := true // of all frames before
 	for i := range frames[:min(len(frames), mostFrames)] {
-		if limit == 0 || i > 0 && limit < HeaderSize {
+		f := &frames[i]
+		if limit == 0 || i > 0 && limit < HeaderSize || f.ends() && !last {
 			break
 		}
-		f := &frames[i]
-		for _, b := range [...][]byte{f.Append(o.heads[i][:0]), f.Payload} {
+		last = last && f.isLast()
+		h, payload := f.next()
+		for _, b := range [...][]byte{h.Append(o.heads[i][:0]), payload} {
 			n := min(skip, len(b))
 			skip -= n
 			if b = b[n:min(n+limit, len(b))]; len(b) > 0 {
@@ -86,12 +110,31 @@ func (o *Outbox[O]) Next(limit int) [][]byte {
 	return v
 }
 
-// Wrote counts n bytes that have been written, and returns the frames that they complete. They are good until the outbox changes, and
-// the caller clears them: they must not keep anybody's memory.
-func (o *Outbox[O]) Wrote(n int) (whole []Frame[O]) {
+// Wrote counts n bytes that have been written, and calls whole for each frame of which nothing is left. The rest of a long message goes behind
+// what waits, but for a frame that ends something: so no message waits for the whole of another.
+func (o *Outbox[O]) Wrote(n int, whole func(f *Frame[O])) {
 	done, rest := o.completed(n)
 	o.written, o.writing = rest, 0
-	return o.frames.Take(done)
+	taken := o.frames.Take(done)
+	for i := range taken {
+		if f := &taken[i]; f.isLast() {
+			whole(f)
+		} else {
+			_, b := f.next()
+			f.Payload = f.Payload[len(b):]
+			o.left = append(o.left, *f)
+		}
+	}
+	clear(taken) // they must not keep anybody's memory
+	for _, f := range o.left {
+		at := slices.IndexFunc(o.frames.All(), func(f Frame[O]) bool { return f.ends() })
+		if at < 0 {
+			at = o.frames.Len()
+		}
+		o.frames.Insert(at, f)
+	}
+	clear(o.left)
+	o.left = o.left[:0]
 }
 
 // Completes returns the frames that the next n bytes complete. They are good until the outbox changes.
@@ -137,10 +180,11 @@ func (o *Outbox[O]) ReleaseFunc(is func(op O) bool) {
 	o.frames.RemoveFunc(func(f Frame[O]) bool { return is(f.Op) })
 }
 
-// detach makes the frame one of no operation.
+// detach makes the frame one of no operation. Nothing follows it.
 func (f *Frame[O]) detach() {
 	var none O
-	f.Op, f.Payload = none, bytes.Clone(f.Payload)
+	_, b := f.next()
+	f.Op, f.Payload = none, bytes.Clone(b)
 }
 
 // Release takes op's buffer out of use. A frame that has partly gone must follow as a whole: its bytes are copied.

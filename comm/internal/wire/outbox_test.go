@@ -2,8 +2,11 @@ package wire
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func pattern(n, seed int) []byte {
@@ -33,7 +36,7 @@ func TestASendGivenUpInTheMiddleOfItsFrame(t *testing.T) {
 			v := o.Next(min(limit, piece))
 			b := slices.Concat(v...)
 			got = append(got, b...)
-			clear(o.Wrote(len(b)))
+			o.Wrote(len(b), func(*Frame[*int]) {})
 		}
 		for len(got) < gone {
 			write(gone - len(got))
@@ -107,14 +110,112 @@ func giveUpTwo(t *testing.T, ops []*int, giveUp func(o *Outbox[*int])) {
 			t.Errorf("frame %d is being written: %v", i, i >= 2)
 		}
 	}
-	clear(o.Wrote(HeaderSize))
+	o.Wrote(HeaderSize, func(*Frame[*int]) {})
 	o.Next(HeaderSize + 200)
 	giveUp(&o)
-	whole := o.Wrote(len(next) - HeaderSize)
-	if len(whole) != 2 || whole[0].Op != ops[0] || whole[1].Op != nil || o.Len() != 0 {
-		t.Errorf("%d frames are whole, and %d are left", len(whole), o.Len())
+	var whole []*int
+	o.Wrote(len(next)-HeaderSize, func(f *Frame[*int]) { whole = append(whole, f.Op) })
+	if !slices.Equal(whole, []*int{ops[0], nil}) || o.Len() != 0 {
+		t.Errorf("%v are whole, and %d are left", whole, o.Len())
 	}
 	if o.Add(Frame[*int]{Op: ops[2]}); o.IsWriting(ops[2]) {
 		t.Error("a frame is being written that nobody has begun")
 	}
+}
+
+// A queued frame is one of TestLongMessagesTakeTurns, and what it was added behind.
+type queued struct {
+	payload []byte
+	at      int // bytes that had been written
+	turns   int // frames of Data that it may have to wait for: one for each message
+}
+
+// TestLongMessagesTakeTurns: frames behind long messages wait for one frame of each at most, all messages arrive, and a frame that ends something
+// follows all that was before it.
+func TestLongMessagesTakeTurns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var (
+			o      Outbox[int]
+			frames []queued // by ID
+			order  []uint64 // of all but Data
+			stream []byte
+			whole  int
+		)
+		add := func(k Kind, n int) {
+			id := len(frames)
+			f := queued{payload: pattern(n, id), at: len(stream)}
+			for _, before := range o.frames.All() {
+				if k == Leave || before.ends() {
+					f.turns = math.MaxInt
+					break
+				}
+				if before.Kind == Data {
+					f.turns++
+				}
+			}
+			if k != Data {
+				order = append(order, uint64(id))
+			}
+			frames = append(frames, f)
+			o.Add(Frame[int]{Header: Header{Kind: k, ID: uint64(id), Size: uint64(n)}, Payload: f.payload})
+		}
+		write := func(n int) {
+			b := slices.Concat(o.Next(n)...)
+			stream = append(stream, b...)
+			o.Wrote(len(b), func(*Frame[int]) { whole++ })
+		}
+		for range rapid.IntRange(1, 12).Draw(t, "frames") {
+			switch kind := rapid.SampledFrom([]Kind{Data, Data, Data, Eager, CTS, Leave}).Draw(t, "kind"); kind {
+			case Data:
+				add(kind, rapid.IntRange(0, 3*LongestChunk).Draw(t, "bytes"))
+			case Eager:
+				add(kind, 5000)
+			default:
+				add(kind, 0)
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "writes") {
+				write(rapid.IntRange(1, LongestChunk+HeaderSize).Draw(t, "room"))
+			}
+		}
+		for o.Len() > 0 {
+			write(LongestChunk + HeaderSize)
+		}
+		if whole != len(frames) {
+			t.Fatalf("%d of %d frames are whole", whole, len(frames))
+		}
+		got := make([][]byte, len(frames))
+		var gotOrder []uint64
+		var data []int // where each frame of Data begins
+		for at := 0; at < len(stream); {
+			h, err := Parse(stream[at:][:HeaderSize])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Kind == Data {
+				data = append(data, at)
+			} else {
+				f := frames[h.ID]
+				first, _ := slices.BinarySearch(data, f.at)
+				if waited := len(data) - first; waited > f.turns {
+					t.Fatalf("frame %d has waited for %d of Data, want at most %d", h.ID, waited, f.turns)
+				}
+				gotOrder = append(gotOrder, h.ID)
+			}
+			got[h.ID] = append(got[h.ID], stream[at+HeaderSize:][:h.Size]...)
+			at += HeaderSize + int(h.Size)
+			for i := range frames[:h.ID] {
+				if h.Kind == Leave && !bytes.Equal(got[i], frames[i].payload) {
+					t.Fatalf("frame %d ends something, and frame %d is not whole", h.ID, i)
+				}
+			}
+		}
+		if !slices.Equal(gotOrder, order) {
+			t.Fatalf("order %v, want %v", gotOrder, order)
+		}
+		for i, f := range frames {
+			if !bytes.Equal(got[i], f.payload) {
+				t.Fatalf("frame %d has other bytes", i)
+			}
+		}
+	})
 }

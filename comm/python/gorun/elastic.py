@@ -113,18 +113,29 @@ class State:
             self._world.iprobe()  # raises what the world has failed with: then a step may be half done
         if _under_way:
             raise ArgumentError("gorun.elastic: commit: %d calls are under way: wait for their Work first" % len(_under_way))
-        with _alone(self._copying, "commit: a commit or restore of this State"):
+        with self._copy("commit"):
             self._checkpoints.commit(self._contents(*self._parts))
 
     def restore(self) -> None:
         """Sets the variables to the last commit."""
-        with _alone(self._copying, "restore: a commit or restore of this State"):
-            for part, names in self._parts.items():
-                entries = self._checkpoints.entries(part, len(names))
-                if entries is None:
-                    raise ArgumentError("gorun.elastic: restore: there is no commit")
-                for name, (node, memory) in zip(names, entries):
-                    self._variables[name] = restore(name, self._variables[name], node, memory)
+        with self._copy("restore"):
+            self._restore()
+
+    @contextlib.contextmanager
+    def _copy(self, call: str) -> Iterator[None]:
+        """Holds the lock of all that copies, for a call of the program."""
+        with _alone(self._copying, "%s: a commit or restore of this State" % call):
+            if self._world is None and self._running.locked():  # this is another thread: run has the variables now
+                raise ArgumentError("gorun.elastic: %s: the function of run has returned" % call)
+            yield
+
+    def _restore(self) -> None:
+        for part, names in self._parts.items():
+            entries = self._checkpoints.entries(part, len(names))
+            if entries is None:
+                raise ArgumentError("gorun.elastic: restore: there is no commit")
+            for name, (node, memory) in zip(names, entries):
+                self._variables[name] = restore(name, self._variables[name], node, memory)
 
     def _contents(self, *parts: str) -> Dict[str, List[Variable]]:
         return {part: [flatten(name, self._variables[name]) for name in self._parts[part]] for part in parts}
@@ -135,15 +146,16 @@ class State:
 
     def _sync(self, world: Group, number: int) -> None:
         """Brings all ranks of a world to the newest commit that is whole. number says which run of the program it is, from 1."""
-        if not self._begun:
-            self._checkpoints.take(self._contents(*[part for part in self._parts if part != _SHARED or world.rank == 0]))
-        self._checkpoints.sync(world, number, [(name, *layout(self._variables[name])) for name in self._parts[_SHARED]])
-        self.__dict__["_begun"] = True
-        try:
-            self.restore()
-        except Exception as e:
-            world.abort("it cannot take over the state of the others: %s" % e)
-            raise
+        with self._copying:
+            if not self._begun:
+                self._checkpoints.take(self._contents(*[part for part in self._parts if part != _SHARED or world.rank == 0]))
+            self._checkpoints.sync(world, number, [(name, *layout(self._variables[name])) for name in self._parts[_SHARED]])
+            self.__dict__["_begun"] = True
+            try:
+                self._restore()
+            except Exception as e:
+                world.abort("it cannot take over the state of the others: %s" % e)
+                raise
 
 
 def run(function: Callable[[State], T], state: State, **options: Any) -> T:

@@ -118,16 +118,25 @@ state = gorun.elastic.State(
 )  # fmt: skip
 
 
-wrappers = []
+wrappers, refusals, calls = [], [], 0
+
+
+def commit_between_worlds(_):
+    try:
+        state.commit()
+    except gorun.ArgumentError as e:
+        refusals.append(str(e))
 
 
 counter.n = 10 * rank
 
 
 def train(state):
+    global calls
+    calls += 1
     world, wrapper = state.world, Counter()
     assert all(old() is None for old in wrappers), "what a call has made outlives it"
-    wrappers.append(weakref.ref(wrapper))
+    wrappers.append(weakref.ref(wrapper, commit_between_worlds))  # run drops the wrapper once it has the error
     assert numpy.all(weights == sum(range(state.step))), (weights[0], state.step)
     assert numpy.all(shard == (rank + 1) * state.step) and counter.n == 10 * rank + state.step, (shard[0], counter.n, state.step)
     refused("another run of this State is under way", gorun.elastic.run, train, state)
@@ -148,6 +157,7 @@ def train(state):
         state.commit()
         if death == [(world.rank, state.step - 1, "after")]:
             os.kill(os.getpid(), 9)
+    wrappers.clear()
     return state.step
 
 
@@ -159,5 +169,6 @@ assert gorun.elastic.run(train, state) == 30
 assert state.seen == list(range(1, 31)) and count == 30 and state.names == {"a": (1, "b"), 3: None}
 assert numpy.all(weights == sum(range(30))), weights[0]
 assert state.count == 30
+assert refusals == ["gorun.elastic: commit: the function of run has returned"] * (calls - 1), refusals
 assert len(deaths) + 1 == int(os.environ["GORUN_ROUND"])
 print("rank %s: all of it" % os.environ["RANK"])
