@@ -30,8 +30,8 @@ func Listed(bufs [][]byte) Blocks { return Blocks{bufs: bufs} }
 // only is a block of one rank.
 func only(rank int, block []byte) Blocks { return Blocks{buf: block, only: rank + 1} }
 
-// blocksOf are equal parts of buf.
-func (t *Team) blocksOf(buf []byte) Blocks { return Blocks{buf: buf, size: len(buf) / t.n} }
+// equal are blocks of so many bytes each.
+func equal(buf []byte, each int) Blocks { return Blocks{buf: buf, size: each} }
 
 // of is the block of rank r.
 func (b *Blocks) of(r int) (block []byte) {

@@ -30,7 +30,7 @@ func (t *Team) Scatter(out, in []byte, root int) error {
 	t.layOut(t.n * size)
 	own := span{at: t.me * len(out), n: len(out), size: size, slot: t.me * size}
 	exported := t.me == root && t.exportBuffer(in, own)
-	ins := t.blocksOf(in)
+	ins := equal(in, len(out))
 	fill := func(i int) error { return t.fillBlocks(i, size, &ins) }
 	if err := t.fromRoot(root, chunks, exported, fill, out, own); err != nil {
 		return err

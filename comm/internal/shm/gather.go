@@ -47,13 +47,13 @@ func (t *Team) Gather(out, in []byte, root int) error {
 
 // AllGather is a Gather to every rank.
 func (t *Team) AllGather(out, in []byte) error {
-	outs := t.blocksOf(out)
+	outs := equal(out, len(in))
 	if t.isShort(len(in), 1) {
 		return t.allGatherLL(&outs, in, len(in))
 	}
 	there := span{at: t.me * len(in), n: len(in)} // where in belongs in every out
 	exported := t.exportBuffer(out, there)
-	if places, err := t.attachAll(block(out, t.me, t.n), exported, there); err != nil {
+	if places, err := t.attachAll(outs.of(t.me), exported, there); err != nil {
 		return err
 	} else if places != nil {
 		return t.distributeInPlace(places, in, 0)

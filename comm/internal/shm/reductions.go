@@ -176,11 +176,11 @@ func (t *Team) Reduce(out, in []byte, red *Reduction, root int) error {
 // ReduceScatter combines in of all ranks, cuts the result into equal blocks, and leaves block r in out of rank r. out may be this rank's
 // block of in.
 func (t *Team) ReduceScatter(out, in []byte, red *Reduction) error {
-	ins := t.blocksOf(in)
+	ins := equal(in, len(out))
 	if t.isShort(len(out), t.n) {
 		return t.reduceScatterLL(out, &ins, len(out), red)
 	}
-	own := block(in, t.me, t.n)
+	own := ins.of(t.me)
 	mine := span{at: t.me * len(out), n: len(out)}
 	if blocks, err := t.attachAll(own, !red.Copies && t.exportBuffer(in, mine), mine); err != nil {
 		return err
