@@ -34,8 +34,9 @@ main()
 // launchers returns the launchers on this machine, gorun first.
 func launchers(gorun, dir string) []launcher {
 	const replace, preload = "--on-failure=replace", "--preload=torch,torch.distributed"
+	const preloadBoth = preload + ",gorun.torch"
 	list := []launcher{ownLauncher("gorun", gorun), ownLauncher("gorun, replacing", gorun, replace),
-		ownLauncher("gorun, preloading", gorun, preload), ownLauncher("gorun, both", gorun, replace, preload)}
+		ownLauncher("gorun, preloading", gorun, preload), ownLauncher("gorun, both", gorun, replace, preloadBoth)}
 	list[1].replaces, list[3].replaces = true, true
 	list[2].preloads, list[3].preloads = true, true
 	if python := peers.Python(); python != "" {

@@ -45,6 +45,11 @@ func run(rounds, lines int, only string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	if peers.Python() != "" {
+		if err := peers.Package(dir); err != nil {
+			return err
+		}
+	}
 	worker, err := os.Executable()
 	if err != nil {
 		return err

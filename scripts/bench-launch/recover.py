@@ -4,10 +4,8 @@
 
 It leaves in DIR the files that recover.go says.
 """
-import json
 import os
 import signal
-import socket
 import sys
 import time
 
@@ -25,26 +23,6 @@ def stamp(name):
     os.rename(unseen, os.path.join(directory, name))
 
 
-class Agent:
-    """The agent of this worker, with gorun --on-failure=replace."""
-
-    def __init__(self):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(os.environ["GORUN_ROUND_SOCKET"])
-        self.lines = self.socket.makefile()
-        self.round = json.loads(self.lines.readline())["round"]
-
-    def enter(self):
-        """Waits for the next round, and enters it."""
-        while True:
-            document = json.loads(self.lines.readline())
-            if document["round"] > self.round and "env" in document:
-                break
-        self.round = document["round"]
-        os.environ.update(document["env"])
-        self.socket.sendall(json.dumps({"round": self.round}).encode() + b"\n")
-
-
 def all_reduces():
     attempt = "1" if os.path.exists(os.path.join(directory, "died")) else "0"
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -60,17 +38,17 @@ def all_reduces():
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-agent = Agent() if os.environ.get("GORUN_ROUND_SOCKET") else None
-while True:
-    try:
-        dist.init_process_group("gloo")
-        all_reduces()
-        dist.barrier()
-        dist.destroy_process_group()
-        break
-    except RuntimeError:  # another worker has died
-        if agent is None:
-            raise
-        if dist.is_initialized():
-            dist.destroy_process_group()
-        agent.enter()
+def compute(init_method):
+    dist.init_process_group("gloo", init_method=init_method)
+    all_reduces()
+
+
+if "GORUN_ROUND_SOCKET" in os.environ:  # gorun --on-failure=replace
+    import gorun.elastic
+    import gorun.torch
+
+    gorun.elastic.run(lambda state: compute("gorun://"), gorun.elastic.State(step=0))
+else:
+    compute("env://")
+    dist.barrier()
+    dist.destroy_process_group()

@@ -3,10 +3,12 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Gorun builds gorun in dir, in the same way as a release.
@@ -19,6 +21,22 @@ func Gorun(dir string) (string, error) {
 		return "", fmt.Errorf("building gorun (run this in the repository): %w", err)
 	}
 	return path, nil
+}
+
+// Package builds the C library in dir, and lets programs in Python that are started from now on import gorun.
+func Package(dir string) error {
+	module, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return fmt.Errorf("go env: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	build := exec.Command(filepath.Join(root, "scripts", "library"), dir)
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building the library for Python: %w", err)
+	}
+	return errors.Join(os.Setenv("PYTHONPATH", filepath.Join(root, "comm", "python")),
+		os.Setenv("GORUN_LIBRARY", filepath.Join(dir, "lib", "libgorun.so.1")))
 }
 
 // python is the result of Python, so that it imports torch, which takes a second, only once; empty: none has been found.
