@@ -119,7 +119,7 @@ func (c *Checkpoints) Reserve(name string, sizes ...int) ([]byte, error) {
 	for _, size := range sizes {
 		total += aligned(size)
 	}
-	m, err := newMemory(total)
+	m, err := newMemory(total, name != Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([
 	if last {
 		spare = chain.newest.memory
 	}
-	v, err := newVersion(manifest, spare)
+	v, err := newVersion(manifest, spare, name != Shared)
 	if err != nil { // the last commit stays
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (c *Checkpoints) Commit() error {
 		}
 	}
 	if len(c.moves) > 0 {
-		c.sending = c.newExchange(context.Background(), c.moves, c.last)
+		c.sending = c.newExchange(context.Background(), c.moves, c.last, true)
 		c.sending.start()
 	}
 	return nil

@@ -16,6 +16,7 @@ type exchange struct {
 	ctx    context.Context
 	group  *comm.Group
 	moves  []move // the same on all ranks; the tag of each is its index
+	shares bool   // receivers on the sender's machine get its memory instead of a copy
 	id     ID
 	shared uint32              // checksum of the values in what is shared, which are the same on all ranks
 	sends  map[string]*version // what this rank sends, by name
@@ -27,8 +28,8 @@ type exchange struct {
 }
 
 // newExchange returns an exchange that has not begun. For what this rank will receive, it takes spare memory.
-func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID) *exchange {
-	x := &exchange{ctx: ctx, group: c.group, moves: moves, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
+func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID, shares bool) *exchange {
+	x := &exchange{ctx: ctx, group: c.group, moves: moves, shares: shares, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
 	if v := c.chain(Shared).find(id); v != nil {
 		for _, e := range v.entries {
 			x.shared = crc32.Update(x.shared, castagnoli, e.canonical())
@@ -98,45 +99,95 @@ func (x *exchange) wait(ctx context.Context) (map[string]*version, error) {
 	}
 }
 
-// send sends a head (the commit, the checksum of what is shared, and the bytes of the manifest), the manifest, and the contents.
+// A head is what a sender begins with: the commit, the checksum of what is shared, the bytes of the manifest and of the contents, and the
+// place of the memory.
+const headLength = 10
+
+// What a receiver answers to a head. After the first two comes the manifest.
+const (
+	wantCopy   = iota
+	wantNoCopy // it has mapped the memory
+	refuse     // it has an error
+)
+
+// send sends a head, and what the receiver wants.
 func (x *exchange) send(m move, tag int) error {
 	v := x.sends[m.name]
 	if v == nil {
 		return fmt.Errorf("elastic: this rank has committed nothing for part %q", m.name)
 	}
-	head := []uint64{v.id.Round, v.id.Number, uint64(x.shared), uint64(len(v.manifest))}
-	return errors.Join(
-		comm.Send(x.ctx, x.group, head, m.to, tag),
-		comm.Send(x.ctx, x.group, v.manifest, m.to, tag),
-		comm.Send(x.ctx, x.group, v.contents, m.to, tag))
+	var at place
+	if x.shares {
+		at = v.memory.place()
+	}
+	head := []uint64{v.id.Round, v.id.Number, uint64(x.shared), uint64(len(v.manifest)), uint64(len(v.contents)),
+		at.PID, at.FD, at.Size, at.Number[0], at.Number[1]}
+	if err := comm.Send(x.ctx, x.group, head, m.to, tag); err != nil {
+		return err
+	}
+	answer := make([]uint8, 1)
+	if _, err := comm.Recv(x.ctx, x.group, answer, m.to, tag); err != nil || answer[0] == refuse {
+		return err
+	}
+	if err := comm.Send(x.ctx, x.group, v.manifest, m.to, tag); err != nil || answer[0] == wantNoCopy {
+		return err
+	}
+	return comm.Send(x.ctx, x.group, v.contents, m.to, tag)
 }
 
 // receive returns what send on another rank sends.
 func (x *exchange) receive(m move, tag int) (*version, error) {
-	head := make([]uint64, 4)
+	head := make([]uint64, headLength)
 	if _, err := comm.Recv(x.ctx, x.group, head, m.from, tag); err != nil {
 		return nil, err
 	}
-	if id := (ID{head[0], head[1]}); id != x.id {
-		return nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
-			m.from, id.Number, m.to, x.id.Number)
+	manifest, memory, err := x.accept(m, head)
+	answer := []uint8{wantCopy}
+	switch {
+	case err != nil:
+		answer[0] = refuse
+	case memory.theirs:
+		answer[0] = wantNoCopy
 	}
-	if head[2] != uint64(x.shared) {
-		return nil, argument("commit %d has other values on rank %d than on rank %d: all ranks have to commit the same, at the same point of the program",
-			x.id.Number, m.from, m.to)
-	}
-	manifest, err := manifestFrom(m.from, head[3])
-	if err != nil {
+	if err := errors.Join(err, comm.Send(x.ctx, x.group, answer, m.from, tag)); err != nil {
 		return nil, err
 	}
 	if _, err := comm.Recv(x.ctx, x.group, manifest, m.from, tag); err != nil {
 		return nil, err
 	}
-	v, err := newVersion(manifest, x.spares[m.name])
+	v, size, err := parse(manifest)
+	if err == nil && uint64(size) != head[4] {
+		err = fmt.Errorf("elastic: rank %d sends %d bytes, whose entries have %d", m.from, head[4], size)
+	}
 	if err != nil {
 		return nil, err
 	}
 	v.id = x.id
-	_, err = comm.Recv(x.ctx, x.group, v.contents, m.from, tag)
+	v.putIn(memory, size)
+	if !memory.theirs {
+		_, err = comm.Recv(x.ctx, x.group, v.contents, m.from, tag)
+	}
 	return v, err
+}
+
+// accept returns room for the manifest and the contents that a head announces, or why this rank does not want them.
+func (x *exchange) accept(m move, head []uint64) (manifest []byte, memory *memory, err error) {
+	if id := (ID{head[0], head[1]}); id != x.id {
+		return nil, nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
+			m.from, id.Number, m.to, x.id.Number)
+	}
+	if head[2] != uint64(x.shared) {
+		return nil, nil, argument("commit %d has other values on rank %d than on rank %d: all ranks have to commit the same, at the same point of the program",
+			x.id.Number, m.from, m.to)
+	}
+	if manifest, err = manifestFrom(m.from, head[3]); err != nil {
+		return nil, nil, err
+	}
+	size, spare := int(head[4]), x.spares[m.name]
+	if memory = (place{head[5], head[6], head[7], [2]uint64{head[8], head[9]}}).open(size); memory != nil {
+		spare.free()
+		return manifest, memory, nil
+	}
+	memory, err = spare.orNew(size, !x.shares) // what this rank itself will send is mappable
+	return manifest, memory, err
 }

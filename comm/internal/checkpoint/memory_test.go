@@ -2,10 +2,12 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
 // TestMemoryOfCommits: a state that grows, and one with a part in a world of one rank, take no more memory with each commit.
@@ -51,5 +53,68 @@ func TestNoMemory(t *testing.T) {
 		if err := has(c, Shared, 6); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// withoutSegments makes the memory of parts private, as where there is no shared memory.
+func withoutSegments(t *testing.T) {
+	createSegment = func(int) (*segment.Segment, error) { return nil, errors.ErrUnsupported }
+	t.Cleanup(func() { createSegment = segment.Create })
+}
+
+// TestPartnersMapParts: a partner on the same machine has the memory of the rank itself, and what the rank writes for the next commit is elsewhere.
+func TestPartnersMapParts(t *testing.T) {
+	const size = 1 << 20
+	wantNoErrors(t, inWorld(t, "tcp", 2, func(ctx context.Context, world *comm.Group) error {
+		own, other := fmt.Sprint(world.Rank()), fmt.Sprint(1-world.Rank())
+		c := rankWith(t, ID{}, 1, size, own)
+		if err := c.Sync(ctx, world, 1, layout); err != nil {
+			return err
+		}
+		for n := range 5 {
+			fill(t, c, Shared, n, size)
+			fill(t, c, own, 10+n, size)
+			if err := errors.Join(c.Commit(), c.Await(ctx), comm.Barrier(ctx, world)); err != nil {
+				return err
+			}
+			fill(t, c, own, 20+n, size) // of no commit
+			if err := errors.Join(comm.Barrier(ctx, world), has(c, other, 10+n), has(c, own, 10+n)); err != nil {
+				return err
+			}
+			if !c.chain(other).newest.memory.theirs {
+				return errors.New("the partner has a copy")
+			}
+			if err := comm.Barrier(ctx, world); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// TestPlace: what is not the memory that a place is of is not mapped.
+func TestPlace(t *testing.T) {
+	m, err := newMemory(1<<20, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := m.place()
+	if o := there.open(1 << 20); o == nil || !o.theirs || o.place() != (place{}) {
+		t.Errorf("%+v: %+v", there, o)
+	}
+	for name, change := range map[string]func(*place){
+		"none":    func(p *place) { *p = place{} },
+		"process": func(p *place) { p.PID = 1 },
+		"file":    func(p *place) { p.FD = 0 },
+		"size":    func(p *place) { p.Size++ },
+		"number":  func(p *place) { p.Number[1]++ },
+	} {
+		p := there
+		if change(&p); p.open(1<<20) != nil {
+			t.Errorf("%s: %+v is mapped", name, p)
+		}
+	}
+	if there.open(1<<20+1) != nil {
+		t.Error("it is mapped for more bytes than it has")
 	}
 }

@@ -98,7 +98,7 @@ func broadcastManifest(ctx context.Context, g *comm.Group, own *version, spare *
 	if err := comm.Broadcast(ctx, g, manifest, 0); err != nil {
 		return nil, err
 	}
-	return newVersion(manifest, spare)
+	return newVersion(manifest, spare, false)
 }
 
 // broadcast sends b from rank 0 to the others. They receive it in a buffer that stays in the cache: to write from there past the cache costs

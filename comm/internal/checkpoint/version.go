@@ -4,13 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"runtime"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gorun/gorun/comm/internal/cborcodec"
-	"github.com/gorun/gorun/comm/internal/shm/segment"
 )
 
 // An Entry is a variable of a commit.
@@ -64,35 +59,44 @@ func manifestFrom(rank int, length uint64) ([]byte, error) {
 	return make([]byte, length), nil
 }
 
-// newVersion returns a version with the entries of a manifest, whose Bytes are still anything. They are in spare if that is large enough,
-// otherwise in new memory, and spare is freed.
-func newVersion(manifest []byte, spare *memory) (*version, error) {
-	v := &version{manifest: manifest}
-	if err := codec.Unmarshal(manifest, &v.entries); err != nil {
+// newVersion returns a version with the entries of a manifest, whose Bytes are still anything.
+func newVersion(manifest []byte, spare *memory, mappable bool) (*version, error) {
+	v, size, err := parse(manifest)
+	if err != nil {
 		return nil, err
 	}
-	size := 0
+	m, err := spare.orNew(size, mappable)
+	if err != nil {
+		return nil, err
+	}
+	v.putIn(m, size)
+	return v, nil
+}
+
+// parse returns a version with the entries of a manifest, which has no memory yet, and how many bytes it needs.
+func parse(manifest []byte) (v *version, size int, err error) {
+	v = &version{manifest: manifest}
+	if err := codec.Unmarshal(manifest, &v.entries); err != nil {
+		return nil, 0, err
+	}
 	for _, e := range v.entries {
 		if e.Size < 0 || e.Size > 1<<60-size {
-			return nil, errors.New("its entries have impossible sizes")
+			return nil, 0, errors.New("its entries have impossible sizes")
 		}
 		size += aligned(e.Size)
 	}
-	if v.memory = spare; spare == nil || len(spare.all) < size {
-		var err error
-		if v.memory, err = newMemory(size); err != nil {
-			return nil, err
-		}
-		spare.free()
-	}
-	v.contents = v.memory.all[:size]
+	return v, size, nil
+}
+
+// putIn makes the first bytes of m the contents of v.
+func (v *version) putIn(m *memory, size int) {
+	v.memory, v.contents = m, m.all[:size]
 	at := 0
 	for i := range v.entries {
 		e := &v.entries[i]
 		e.Bytes = v.contents[at:][:e.Size:e.Size]
 		at += aligned(e.Size)
 	}
-	return v, nil
 }
 
 // aligned is n rounded up to a cache line.
@@ -107,36 +111,4 @@ func (v *version) checksums() map[string]uint32 {
 		sums[e.Name] = crc32.Update(crc32.Checksum(e.canonical(), castagnoli), castagnoli, e.Bytes)
 	}
 	return sums
-}
-
-// A memory has room for the contents of a version, and of others after that. It is no memory of Go's, so that a program in C can have its
-// address. It is unmapped when nothing refers to it.
-type memory struct {
-	all   []byte
-	unmap runtime.Cleanup
-}
-
-// newMemory returns a memory of so many bytes.
-func newMemory(size int) (*memory, error) {
-	m := new(memory)
-	if size == 0 {
-		return m, nil
-	}
-	all, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		return nil, fmt.Errorf("no memory for %d bytes: %w", size, os.NewSyscallError("mmap", err))
-	}
-	segment.AdviseLarge(all)
-	m.all = all
-	m.unmap = runtime.AddCleanup(m, func(all []byte) { _ = unix.Munmap(all) }, all)
-	return m, nil
-}
-
-// free unmaps m at once: a state that grows with each commit would take many times its size until Go collects garbage, of which it makes little.
-func (m *memory) free() {
-	if m != nil && m.all != nil {
-		m.unmap.Stop()
-		_ = unix.Munmap(m.all)
-		m.all = nil
-	}
 }

@@ -16,7 +16,7 @@ func FuzzEntries(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(binary.BigEndian.AppendUint64([]byte{0x9b}, 1<<60))
 	f.Fuzz(func(t *testing.T, manifest []byte) {
-		v, err := newVersion(manifest, nil)
+		v, err := newVersion(manifest, nil, false)
 		if err != nil {
 			return
 		}

@@ -10,6 +10,12 @@ type Segment struct{}
 // Create fails: there is no shared memory here.
 func Create(int) (*Segment, error) { return nil, errors.ErrUnsupported }
 
+// Open fails.
+func Open(_, _ int) (*Segment, error) { return nil, errors.ErrUnsupported }
+
+// FD returns no descriptor.
+func (*Segment) FD() int { return -1 }
+
 // Bytes returns nothing.
 func (*Segment) Bytes() []byte { return nil }
 
