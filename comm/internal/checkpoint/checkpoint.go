@@ -1,15 +1,15 @@
 // Package checkpoint keeps commits of a job's state in the memory of its ranks.
 //
-// A state has contents that are the same on all ranks, and parts, each of which belongs to one rank. A commit is a copy of both. The copy of a
-// part is sent to one more rank, its partner, on another node if there is one. When ranks have gone, Sync brings all ranks of the next world to
-// the newest commit of which everything is still there.
+// A state has contents that are the same on all ranks, and parts, each of which belongs to one rank. A commit is a copy of both. One more rank,
+// its partner, gets the copy of a part, on another node if there is one; on the same machine it maps that memory. When ranks have gone, Sync
+// brings all ranks of the next world to the newest commit of which everything is still there.
 //
 // A commit does not count until the partners have its parts, so until then ranks keep the commit before it as well. Where no rank has parts,
 // there is one copy.
 //
 // Checkpoints in the memory of other nodes are those of SCR (Moody et al., SC 2010, scheme "partner") and Gemini (Wang et al., SOSP 2023).
 //
-//   - checkpoint.go: the copies that a rank has, and how it makes them; version.go: one copy, and its memory
+//   - checkpoint.go: the copies that a rank has, and how it makes them; version.go: one copy; memory.go: where it is
 //   - agree.go: with which commit a world begins, and who sends what to whom; partner.go: which rank is whose partner
 //   - layout.go: whether the states of the ranks fit together
 //   - sync.go: bringing a world to one commit; transfer.go: what all ranks get; exchange.go: parts, which one rank gets

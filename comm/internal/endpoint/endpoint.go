@@ -7,8 +7,9 @@
 // rank is at fault.
 //
 // A short message is eager: it uses credit, which the receiver returns when it has consumed messages. For a longer message the sender
-// announces only the header (RTS), and sends the bytes when the receiver has posted a buffer (CTS). So no sender can fill the memory of a
-// receiver, and a message without a receive blocks no message behind it. Package wire has the frames and the limits.
+// announces only the header (RTS), and sends the bytes when the receiver has posted a buffer (CTS), in frames that take turns with what else is
+// to be written. So no sender can fill the memory of a receiver, a message without a receive blocks no message behind it, and neither does a long
+// one. Package wire has the frames and the limits.
 //
 // One mutex guards all state, and the callers' buffers while bytes move to and from them. Moving bytes never blocks. Bytes are copied and
 // encrypted with the mutex held: in all-reduces of 4 MiB by two ranks over loopback, goroutines wait for it in 4 % of the time with TLS,
