@@ -19,7 +19,7 @@ var codec comm.Codec = cborcodec.New()
 const maxValue = comm.DefaultObjectLimit
 
 // A valueNode is the CBOR of a value in a commit, and a sliceNode says what the bytes of a slice are. Ranks in Python have the same, and more
-// kinds of nodes, which _elastic.py describes: a variable there is a tree of them.
+// kinds of nodes, which _variables.py describes: a variable there is a tree of them.
 type (
 	valueNode struct {
 		Value cbor.RawMessage `cbor:"value"`

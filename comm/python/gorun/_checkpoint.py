@@ -3,9 +3,9 @@
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p, string_at
 from typing import Any, Dict, List, Optional, Tuple
 
-from ._elastic import Variable
 from ._group import Group
 from ._library import library
+from ._variables import Variable
 
 
 class Entry(Structure):

@@ -27,9 +27,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 import gorun
 
 from ._checkpoint import Checkpoints
-from ._elastic import Variable, assignable, flatten, layout, load, restore
 from ._errors import AbortError, ArgumentError, Error, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
+from ._variables import Variable, assignable, flatten, layout, load, restore
 from ._work import _kept as _under_way
 
 __all__ = ["Part", "State", "load", "run"]
