@@ -49,31 +49,40 @@ class Variable(NamedTuple):
 
     name: str
     node: bytes  # a plain object, as CBOR
-    leaves: List[Any]  # arrays and tensors
-    size: int  # bytes of these, each at a multiple of _LINE
+    leaves: List["_Placed"]
+    size: int  # bytes of the contents, which are those of the leaves
 
     def copy_to(self, memory: int) -> None:
         """Copies the leaves to memory: the address of the variable's contents in a commit."""
-        at = memory
-        for leaf in self.leaves:
-            _copy(_leaf(_describe(leaf) + [0], at), leaf)
-            at += _aligned(_size(leaf))
+        end = 0
+        for leaf, offset in self.leaves:
+            ctypes.memset(memory + end, 0, offset - end)  # Run compares these bytes, too, and they may be those of another commit
+            _copy(_leaf(_describe(leaf) + [offset], memory), leaf)
+            end = offset + _size(leaf)
 
 
-_LINE = 64  # bytes of a cache line, where the contents of each array and tensor begin
+class _Placed(NamedTuple):
+    """An array or a tensor of a variable, and where in its contents it is."""
+
+    leaf: Any
+    offset: int
 
 
-def _aligned(size: int) -> int:
-    return -(-size // _LINE) * _LINE
+_LINE = 64  # bytes of a cache line, where each array and tensor begins
+
+
+def _end(leaves: List[_Placed]) -> int:
+    """Returns how many bytes leaves take. The last one counts as it is: a slice of Go has no more."""
+    return leaves[-1].offset + _size(leaves[-1].leaf) if leaves else 0
 
 
 def flatten(name: str, value: Any) -> Variable:
     """Returns a variable as it goes into a commit, without a copy. Raises an ArgumentError if it cannot be kept."""
-    leaves: List[Any] = []
+    leaves: List[_Placed] = []
     node = {"value": value} if _is_plain(value) else _flatten(value, name, leaves)
     if _has_memory(value):
         node["leaf"] = node["leaf"][:2]  # as a slice of Go: which library an array is of is each rank's own
-    return Variable(name, _cbor.encode(node), leaves, sum(_aligned(_size(leaf)) for leaf in leaves))
+    return Variable(name, _cbor.encode(node), leaves, _end(leaves))
 
 
 def layout(value: Any) -> Tuple[str, bool]:
@@ -107,13 +116,13 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, float, str, bytes) or type(value) is int and value.bit_length() < 64
 
 
-def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
+def _flatten(value: Any, path: str, leaves: List[_Placed]) -> Any:
     """Describes a value by plain objects. An array or a tensor is a leaf: its type and shape, what it is, and where its contents begin."""
     if _has_memory(value):
         value = _local(value)
         _check(value, path)
-        offset = sum(_aligned(_size(leaf)) for leaf in leaves)
-        leaves.append(value)
+        offset = -(-_end(leaves) // _LINE) * _LINE
+        leaves.append(_Placed(value, offset))
         return {"leaf": _describe(value) + [offset]}
     if _is_scalar(value):
         import numpy
