@@ -1,4 +1,15 @@
-"""How a variable is kept in a commit: a node, which is a plain object that says what there is, and the contents of arrays and tensors."""
+"""How a variable is kept in a commit: a tree, which says what there is, and the contents of its leaves, which are arrays and tensors.
+
+A node of the tree is a plain object {kind: what}. The kinds are:
+
+    value                 what CBOR has as it is
+    int                   one that CBOR does not have, as text
+    leaf                  [type, shape, library, where in the contents it begins]; a variable that is a leaf has only the first two
+    scalar                a scalar of numpy, as a leaf
+    state                 the node of what state_dict has returned
+    list, tuple           the nodes of the items
+    dict and other dicts  [key, node] for each item
+"""
 
 import collections
 import ctypes
@@ -48,7 +59,7 @@ class Variable(NamedTuple):
     """A variable as it goes into a commit."""
 
     name: str
-    node: bytes  # a plain object, as CBOR
+    tree: bytes  # as CBOR
     leaves: List["_Placed"]
     size: int  # bytes of the contents, which are those of the leaves
 
@@ -93,9 +104,9 @@ def layout(value: Any) -> Tuple[str, bool]:
     return " × ".join([dtype] + list(map(str, shape))), True
 
 
-def restore(name: str, value: Any, node: bytes, memory: int) -> Any:
+def restore(name: str, value: Any, tree: bytes, memory: int) -> Any:
     """Returns the value that a commit has: the old one, set in place, where that can be, since the program may have other names for it."""
-    of = _cbor.decode(node)
+    of = _cbor.decode(tree)
     (kind, what), = of.items()
     if kind == "value" and isinstance(what, (list, dict)):
         of = _flatten(what, name, [])

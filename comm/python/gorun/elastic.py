@@ -134,8 +134,8 @@ class State:
             entries = self._checkpoints.entries(part, len(names))
             if entries is None:
                 raise ArgumentError("gorun.elastic: restore: there is no commit")
-            for name, (node, memory) in zip(names, entries):
-                self._variables[name] = restore(name, self._variables[name], node, memory)
+            for name, (tree, memory) in zip(names, entries):
+                self._variables[name] = restore(name, self._variables[name], tree, memory)
 
     def _contents(self, *parts: str) -> Dict[str, List[Variable]]:
         return {part: [flatten(name, self._variables[name]) for name in self._parts[part]] for part in parts}
