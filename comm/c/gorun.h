@@ -258,8 +258,8 @@ int gorun_store_delete(gorun_store store, const char *key, int *was_set);
 /* A state that outlives ranks: package elastic of Go, whose ranks can be in the same job. It has contents that are the same on all
  * ranks, and parts, each of which belongs to one rank. A part has a name that no other one has; what is shared has the part name "".
  *
- * A commit is a copy of them. To make one, call gorun_state_take for what is shared and for each part, fill in the memory of their
- * entries, and call gorun_state_commit, on all ranks at the same point of the program. Then parts are sent to another rank; the next
+ * A commit is a copy of them. To make one, call gorun_state_take for what is shared and for each part, fill in all bytes of their
+ * entries' memory, and call gorun_state_commit, on all ranks at the same point of the program. Then parts are sent to another rank; the next
  * gorun_state_take, and gorun_state_wait, wait until they have arrived. gorun_state_sync brings the ranks of a new world to the newest
  * commit of which everything is still there, and gorun_state_entries returns it. Before its first world, a rank takes its parts, and
  * rank 0 what is shared, and does not commit: if no rank has a commit, gorun_state_sync makes the first one of that. run says which

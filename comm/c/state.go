@@ -71,8 +71,8 @@ func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.
 			if e.node == nil && e.node_length > 0 || !fits[byte](unsafe.Pointer(e.node), int(e.node_length)) || int64(e.size) < 0 {
 				return refuse("State", "%s is longer than there can be", C.GoString(e.name))
 			}
-			node := slice[byte](unsafe.Pointer(e.node), int(e.node_length))
-			taken = append(taken, checkpoint.Entry{Name: C.GoString(e.name), Node: node, Size: int(e.size)})
+			tree := slice[byte](unsafe.Pointer(e.node), int(e.node_length))
+			taken = append(taken, checkpoint.Entry{Name: C.GoString(e.name), Tree: tree, Size: int(e.size)})
 		}
 		taken, err := s.checkpoints.Take(ctx, C.GoString(part), taken)
 		for i, e := range taken {
@@ -119,12 +119,12 @@ func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room 
 		for i, e := range got[:min(len(got), len(list))] {
 			name := append([]byte(e.Name), 0)
 			s.pinned.Pin(unsafe.SliceData(name))
-			if len(e.Node) > 0 {
-				s.pinned.Pin(unsafe.SliceData(e.Node))
+			if len(e.Tree) > 0 {
+				s.pinned.Pin(unsafe.SliceData(e.Tree))
 			}
 			list[i] = C.gorun_entry{
 				name: (*C.char)(unsafe.Pointer(unsafe.SliceData(name))),
-				node: unsafe.Pointer(unsafe.SliceData(e.Node)), node_length: C.size_t(len(e.Node)),
+				node: unsafe.Pointer(unsafe.SliceData(e.Tree)), node_length: C.size_t(len(e.Tree)),
 				memory: unsafe.Pointer(unsafe.SliceData(e.Bytes)), size: C.size_t(e.Size),
 			}
 		}

@@ -291,3 +291,29 @@ func TestTheFunctionReturnsEarlierOnOneRank(t *testing.T) {
 		t.Errorf("rank 0: %v", errs[0])
 	}
 }
+
+// TestCommitsDuringRun: another goroutine may ask for the number of commits while Run brings all ranks to one. The race detector sees whether it may.
+func TestCommitsDuringRun(t *testing.T) {
+	wantNoErrors(t, runJob(t, "shm", 2, func(run runFunc) error {
+		s, _ := newCounter(t)
+		var stop atomic.Bool
+		var work sync.WaitGroup
+		work.Go(func() {
+			for !stop.Load() {
+				s.Commits()
+				runtime.Gosched()
+			}
+		})
+		defer work.Wait()
+		defer stop.Store(true)
+		return run(s, func(context.Context, *comm.Group) error {
+			if n := s.Commits(); n != 1 {
+				return fmt.Errorf("%w: %d commits at the beginning", errOwn, n)
+			}
+			if err := s.Commit(); err != nil || s.Commits() != 2 {
+				return fmt.Errorf("%w: %d commits after one more: %w", errOwn, s.Commits(), err)
+			}
+			return nil
+		})
+	}))
+}

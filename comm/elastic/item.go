@@ -18,7 +18,7 @@ type Item struct {
 	typ   string        // what has to be the same on all ranks, unless it is a Part
 	value reflect.Value // a pointer to the variable of a Value; otherwise none
 	bytes []byte        // the memory of a Slice, or a Part
-	node  sliceNode     // describes bytes
+	tree  sliceTree     // describes bytes
 	part  bool
 }
 
@@ -32,8 +32,8 @@ func Value[T any](name string, p *T) Item {
 // since append may return other memory. s is not memory of [comm.Alloc]: Alloc takes a world, and there is none before Run.
 func Slice[T comm.Element](name string, s []T) Item {
 	element := elementName(reflect.TypeFor[T]())
-	node := sliceNode{Leaf: leaf{Element: element, Shape: []int{len(s)}}}
-	return Item{name: name, typ: fmt.Sprintf("%s × %d", element, len(s)), bytes: reduce.Bytes(s), node: node}
+	tree := sliceTree{Leaf: leaf{Element: element, Shape: []int{len(s)}}}
+	return Item{name: name, typ: fmt.Sprintf("%s × %d", element, len(s)), bytes: reduce.Bytes(s), tree: tree}
 }
 
 // Part is an item for elements that belong to this rank alone, such as its shard of a model. No other rank has a Part of the same name. After

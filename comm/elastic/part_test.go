@@ -130,7 +130,7 @@ func TestPartOfAnotherType(t *testing.T) {
 		t.Fatal(err)
 	}
 	python := e
-	if python.Node, err = codec.Marshal(map[string]any{"leaf": []any{"float32", []int{3, 1}, "numpy", 0}}); err != nil {
+	if python.Tree, err = codec.Marshal(map[string]any{"leaf": []any{"float32", []int{3, 1}, "numpy", 0}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []checkpoint.Entry{e, python} {

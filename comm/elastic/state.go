@@ -21,8 +21,9 @@ type State struct {
 
 	mu          sync.Mutex
 	phase       phase
-	world       *comm.Group // of the function of Run, while that runs
-	checkpoints *checkpoint.Checkpoints
+	world       *comm.Group             // of the function of Run, while that runs
+	checkpoints *checkpoint.Checkpoints // while syncing, Run uses them without the mutex
+	commits     uint64                  // the number of the last commit
 }
 
 // A phase says who may change the variables of a State.
@@ -61,6 +62,7 @@ func NewState(items ...Item) (*State, error) {
 
 // forget forgets all commits.
 func (s *State) forget() (err error) {
+	s.commits = 0
 	s.checkpoints, err = checkpoint.New(slices.Collect(maps.Keys(s.parts()))...)
 	return err
 }
@@ -109,7 +111,9 @@ func (s *State) Commit() error {
 	if err := s.take(true); err != nil {
 		return err
 	}
-	return s.checkpoints.Commit()
+	err := s.checkpoints.Commit()
+	s.commits = s.checkpoints.Number()
+	return err
 }
 
 // Restore sets the variables to the last commit. It is local. Before Run calls the function, it does the same.
@@ -119,7 +123,7 @@ func (s *State) Restore() error {
 	switch {
 	case s.phase == syncing:
 		return errors.New("elastic: Restore: the function of Run has returned")
-	case s.checkpoints.Number() == 0:
+	case s.commits == 0:
 		return &comm.ArgumentError{Op: "elastic.Restore", Err: errors.New("there is no commit")}
 	}
 	if err := s.checkWorks("elastic.Restore"); err != nil {
@@ -141,7 +145,7 @@ func (s *State) checkWorks(op string) error {
 func (s *State) Commits() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.checkpoints.Number()
+	return s.commits
 }
 
 // take copies the variables for the next commit: the parts, and what is shared if that is wanted. If a value cannot be encoded, it changes nothing.
@@ -258,6 +262,9 @@ func (s *State) sync(ctx context.Context, world *comm.Group, round uint64, run i
 	if err := s.checkpoints.Sync(ctx, world, round, layout); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.commits = s.checkpoints.Number()
+	s.mu.Unlock()
 	err := s.restore()
 	if err != nil {
 		world.Abort(err)

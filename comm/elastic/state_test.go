@@ -170,12 +170,12 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(e.Node)
-	f.Add(e.Node[:len(e.Node)-1])
+	f.Add(e.Tree)
+	f.Add(e.Tree[:len(e.Tree)-1])
 	f.Add([]byte{})
 	f.Add([]byte{0xa1, 0x65, 'v', 'a', 'l', 'u', 'e', 0xf6})
-	f.Fuzz(func(t *testing.T, node []byte) {
-		value, err := item.decode(checkpoint.Entry{Node: node})
+	f.Fuzz(func(t *testing.T, tree []byte) {
+		value, err := item.decode(checkpoint.Entry{Tree: tree})
 		if value.IsValid() == (err != nil) {
 			t.Fatalf("a value: %v, error %v", value.IsValid(), err)
 		}

@@ -47,7 +47,7 @@ func elasticRank() error {
 	var (
 		step    int
 		notes   []int
-		weights = make([]float64, 1000)
+		weights = make([]float64, 1001)
 		shard   = make([]int32, 10)
 	)
 	state, err := elastic.NewState(elastic.Value("step", &step), elastic.Value("notes", &notes), elastic.Slice("weights", weights), elastic.Part("shard 1", shard))
@@ -79,7 +79,7 @@ func elasticRank() error {
 	}); err != nil {
 		return err
 	}
-	if step != 20 || len(notes) != 20 || notes[19] != 20 || weights[0] != 630 || weights[999] != 630 || shard[0] != 20 {
+	if step != 20 || len(notes) != 20 || notes[19] != 20 || weights[0] != 630 || weights[1000] != 630 || shard[0] != 20 {
 		return errors.New(fmt.Sprint("it ends with ", step, notes, weights[0], shard))
 	}
 	return nil

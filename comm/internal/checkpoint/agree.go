@@ -14,11 +14,11 @@ import (
 type report struct {
 	Layout  uint64 // its checksum
 	Parts   []string
-	Had     int // parts that all ranks had in its last world
+	Had     int // how many parts all ranks had in its last world
 	Copies  []copyReport
 	Begun   bool   // it has been in a world that has begun
-	Streams int    // from how many sources it can receive at the same time
-	Node    string // of gorun: ranks with other ones do not fail together
+	Sources int    // from how many ranks it can receive at the same time
+	Node    string // ranks on different nodes do not fail together
 }
 
 // A copyReport is what a rank says of one copy. With the zero ID, it is of the rank's own variables before there was a commit.
@@ -36,7 +36,7 @@ type agreement struct {
 	initial   bool   // there was no commit: the first one is made of the first rank's variables, and of all parts
 	holders   []int  // ranks that have what is shared, in order: one at least
 	receivers []int  // the other ranks, in order
-	streams   int    // from how many sources each receiver can receive at the same time
+	mostFrom  int    // from how many ranks each receiver can receive at the same time
 
 	owners     map[string]int // the rank that each part belongs to
 	toOwners   []move         // parts of the commit that are sent at first
@@ -92,14 +92,14 @@ func ownersOf(all []report) (map[string]int, error) {
 	return owners, nil
 }
 
-// commitsIn returns the commits that ranks have copies of, the newest first. What counts is the last round in which a commit was made, or with
-// which a round has begun: so it is newer than those of a rank that was cut off before.
+// commitsIn returns the commits that ranks have copies of, the newest first. The age of a commit is the last round in which it
+// was made, or that has begun with it. So what the others have gone on with is newer than what a rank has made that was cut off.
 func commitsIn(all []report) (newestFirst []ID, rounds map[ID]uint64) {
 	rounds = make(map[ID]uint64) // the last one of each
 	for _, r := range all {
-		for _, h := range r.Copies {
-			if h.ID != (ID{}) {
-				rounds[h.ID] = max(rounds[h.ID], h.ID.Round, h.Agreed)
+		for _, c := range r.Copies {
+			if c.ID != (ID{}) {
+				rounds[c.ID] = max(rounds[c.ID], c.ID.Round, c.Agreed)
 			}
 		}
 	}
@@ -113,12 +113,12 @@ func commitsIn(all []report) (newestFirst []ID, rounds map[ID]uint64) {
 func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
 	has := make(map[string][]int) // the ranks with a copy, by name
 	for rank, r := range all {
-		for _, h := range r.Copies {
-			if _, wanted := owners[h.Name]; h.ID == id && h.Name != Shared && !wanted {
-				return agreement{}, argument("part %q is in the State of no rank any more: rank %d has a copy of it", h.Name, rank)
+		for _, c := range r.Copies {
+			if _, wanted := owners[c.Name]; c.ID == id && c.Name != Shared && !wanted {
+				return agreement{}, argument("part %q is in the State of no rank any more: rank %d has a copy of it", c.Name, rank)
 			}
-			if h.ID == id && (id != ID{} || h.Name == Shared || owners[h.Name] == rank) { // only its owner has a part before there is a commit
-				has[h.Name] = append(has[h.Name], rank)
+			if c.ID == id && (id != ID{} || c.Name == Shared || owners[c.Name] == rank) { // only its owner has a part before there is a commit
+				has[c.Name] = append(has[c.Name], rank)
 			}
 		}
 	}
@@ -132,8 +132,8 @@ func agreeOn(all []report, owners map[string]int, id ID) (agreement, error) {
 	for rank, r := range all {
 		if !slices.Contains(a.holders, rank) {
 			a.receivers = append(a.receivers, rank)
-			if a.streams == 0 || r.Streams < a.streams {
-				a.streams = r.Streams
+			if a.mostFrom == 0 || r.Sources < a.mostFrom {
+				a.mostFrom = r.Sources
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type modelCopy struct {
 }
 
 func (m *modelRank) report() report {
-	r := report{Begun: m.begun, Node: m.node, Streams: 1}
+	r := report{Begun: m.begun, Node: m.node, Sources: 1}
 	if m.part != "" {
 		r.Parts = []string{m.part}
 	}

@@ -15,8 +15,8 @@ func TestAgree(t *testing.T) {
 		return report{Begun: true, Copies: []copyReport{{ID: ID{round, number}, Agreed: agreed}}}
 	}
 	newcomer, first, torn := report{}, report{Copies: []copyReport{{}}}, report{Begun: true}
-	streams := func(r report, n int) report {
-		r.Streams = n
+	sources := func(r report, n int) report {
+		r.Sources = n
 		return r
 	}
 	for name, c := range map[string]struct {
@@ -24,7 +24,7 @@ func TestAgree(t *testing.T) {
 		id        ID
 		holders   []int
 		receivers []int
-		streams   int
+		mostFrom  int
 	}{
 		"alone":                    {[]report{first}, ID{9, 1}, []int{0}, nil, 0},
 		"the first world":          {[]report{first, newcomer, newcomer}, ID{9, 1}, []int{0}, []int{1, 2}, 0},
@@ -35,12 +35,12 @@ func TestAgree(t *testing.T) {
 		"the round counts first":   {[]report{has(3, 5), has(2, 50), has(1, 500)}, ID{3, 5}, []int{0}, []int{1, 2}, 0},
 		"a world has begun with":   {[]report{has(3, 50), begunWith(2, 8, 4), newcomer}, ID{2, 8}, []int{1}, []int{0, 2}, 0},
 		"and gone on":              {[]report{begunWith(2, 8, 4), has(4, 9)}, ID{4, 9}, []int{1}, []int{0}, 0},
-		"receivers' streams":       {[]report{streams(first, 1), streams(newcomer, 4), streams(newcomer, 3)}, ID{9, 1}, []int{0}, []int{1, 2}, 3},
+		"receivers' sources":       {[]report{sources(first, 1), sources(newcomer, 4), sources(newcomer, 3)}, ID{9, 1}, []int{0}, []int{1, 2}, 3},
 		"unsigned":                 {[]report{has(1, 1<<63), has(1, 1<<63+1)}, ID{1, 1<<63 + 1}, []int{1}, []int{0}, 0},
 		"a commit was interrupted": {[]report{torn, has(1, 7)}, ID{1, 7}, []int{1}, []int{0}, 0},
 	} {
 		a, err := agree(c.all, 9)
-		same := a.id == c.id && slices.Equal(a.holders, c.holders) && slices.Equal(a.receivers, c.receivers) && a.streams == c.streams
+		same := a.id == c.id && slices.Equal(a.holders, c.holders) && slices.Equal(a.receivers, c.receivers) && a.mostFrom == c.mostFrom
 		if err != nil || !same || len(a.eachCommit) > 0 {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}

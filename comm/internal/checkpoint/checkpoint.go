@@ -46,7 +46,7 @@ type Checkpoints struct {
 	begun  bool              // a world has begun: the program has changed its variables since it made the State
 
 	round   uint64      // of the world
-	had     int         // parts that all its ranks have
+	had     int         // how many parts all its ranks have
 	keepTwo bool        // parts are sent, so all keep the commit before the last one
 	group   *comm.Group // for parts, if there are any
 	moves   []move      // of parts to partners, after each commit
@@ -128,7 +128,8 @@ func (c *Checkpoints) Reserve(name string, sizes ...int) ([]byte, error) {
 }
 
 // Take makes room for the next commit of what has this name, once the parts of the last one have arrived. The caller fills in the Bytes of the
-// entries that it gets. If it is called again before Commit, that counts. Where ranks keep one commit, that of this rank is lost now.
+// entries that it gets. If it is called again before Commit, the last call counts. Where ranks keep one commit, its memory is used again:
+// until Commit, this rank has none.
 func (c *Checkpoints) Take(ctx context.Context, name string, entries []Entry) ([]Entry, error) {
 	if name != Shared && !slices.Contains(c.parts, name) {
 		return nil, &comm.ArgumentError{Op: "elastic.Commit", Err: fmt.Errorf("this State has no part %q", name)}

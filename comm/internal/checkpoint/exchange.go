@@ -18,7 +18,7 @@ type exchange struct {
 	moves  []move // the same on all ranks; the tag of each is its index
 	shares bool   // receivers on the sender's machine get its memory instead of a copy
 	id     ID
-	shared uint32              // checksum of the values in what is shared, which are the same on all ranks
+	shared uint32              // checksum of the Trees of what is shared, which are the same on all ranks; that of the Bytes would take long
 	sends  map[string]*version // what this rank sends, by name
 	spares map[string]*memory  // for what it receives, by name
 

@@ -25,7 +25,7 @@ func Round() uint64 {
 // Before its first world has begun, a rank takes its parts before it calls Sync, and rank 0 takes what is shared. It does not commit that: if no
 // rank has a commit, Sync makes the first one of it.
 //
-// If Sync fails, all copies of commits are as they were, or newer. An [comm.ArgumentError] says that ranks do not fit together, or that nobody has
+// If Sync fails, all copies of commits are as they were, or newer. A [comm.ArgumentError] says that ranks do not fit together, or that nobody has
 // some part any more.
 func (c *Checkpoints) Sync(ctx context.Context, world *comm.Group, round uint64, layout Layout) error {
 	c.beginSync()
@@ -71,7 +71,7 @@ func (c *Checkpoints) beginSync() {
 	}
 }
 
-// putInitial makes what has been taken the first commit, of the ranks that all others get it from.
+// putInitial makes what this rank has taken its copy of the first commit, as far as the others get that from this rank.
 func (c *Checkpoints) putInitial(world *comm.Group, a agreement) {
 	for name, chain := range c.chains {
 		v := chain.initial
@@ -121,7 +121,7 @@ func (c *chain) keep(id ID, two bool) {
 // report says what this rank has.
 func (c *Checkpoints) report(layout Layout) report {
 	place, _ := machine.Here() // without it, ranks count as on one node, or on those that GROUP_RANK tells apart
-	r := report{Layout: layout.checksum(), Parts: c.parts, Had: c.had, Begun: c.begun, Streams: streamsOf(runtime.GOMAXPROCS(0)),
+	r := report{Layout: layout.checksum(), Parts: c.parts, Had: c.had, Begun: c.begun, Sources: sourcesFor(runtime.GOMAXPROCS(0)),
 		Node: place.Kernel + "/" + os.Getenv("GROUP_RANK")} // several nodes may be on one machine
 	for name, chain := range c.chains {
 		for _, v := range chain.copies() {

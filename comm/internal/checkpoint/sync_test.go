@@ -72,7 +72,7 @@ var pattern = sync.OnceValue(func() []byte {
 // fill takes contents that n tells: a value, a short slice, a long one and an empty one.
 func fill(t testing.TB, c *Checkpoints, name string, n, size int) {
 	entries, err := c.Take(t.Context(), name, []Entry{
-		{Name: "empty"}, {Name: "large", Size: size}, {Name: "small", Size: 3}, {Name: "value", Node: []byte(fmt.Sprint("value ", n))},
+		{Name: "empty"}, {Name: "large", Size: size}, {Name: "small", Size: 3}, {Name: "value", Tree: []byte(fmt.Sprint("value ", n))},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func has(c *Checkpoints, name string, n int) error {
 	if len(entries) != 4 {
 		return fmt.Errorf("%q has %d entries", name, len(entries))
 	}
-	if got, want := string(entries[3].Node), fmt.Sprint("value ", n); got != want {
+	if got, want := string(entries[3].Tree), fmt.Sprint("value ", n); got != want {
 		return fmt.Errorf("the value of %q is %q, want %q", name, got, want)
 	}
 	if !bytes.Equal(entries[1].Bytes, pattern()[n:][:entries[1].Size]) || !bytes.Equal(entries[2].Bytes, pattern()[n+1:][:3]) {
@@ -172,7 +172,7 @@ func TestSync(t *testing.T) {
 // older commit keeps it.
 func TestCommitsThatDiffer(t *testing.T) {
 	for name, change := range map[string]func(entries []Entry){
-		"value": func(entries []Entry) { entries[3].Node = []byte("another value") },
+		"value": func(entries []Entry) { entries[3].Tree = []byte("another value") },
 		"small": func(entries []Entry) { entries[2].Bytes[2]++ },
 		"large": func(entries []Entry) { entries[1].Bytes[entries[1].Size-1]++ },
 	} {

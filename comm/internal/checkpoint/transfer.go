@@ -18,13 +18,13 @@ const (
 	minShare   = 2 << 20
 )
 
-// streamsOf returns from how many sources a rank with so many processors can receive at the same time.
-func streamsOf(processors int) int { return max(processors/2, 1) }
+// sourcesFor returns from how many sources a rank with so many processors can receive at the same time.
+func sourcesFor(processors int) int { return max(processors/2, 1) }
 
 // sources returns the holders that send a commit of so many bytes. They are as far apart as possible, because neighbors are often on one
 // machine.
 func (a agreement) sources(bytes int) []int {
-	n := max(min(len(a.holders), maxSources, a.streams, bytes/minShare), 1)
+	n := max(min(len(a.holders), maxSources, a.mostFrom, bytes/minShare), 1)
 	list := make([]int, n)
 	for i := range list {
 		list[i] = a.holders[i*len(a.holders)/n]

@@ -23,20 +23,20 @@ func TestBounds(t *testing.T) {
 }
 
 func TestSources(t *testing.T) {
-	ten := agreement{holders: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, streams: 8}
+	ten := agreement{holders: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, mostFrom: 8}
 	two, one := ten, ten
-	two.streams, one.streams = 2, 1
+	two.mostFrom, one.mostFrom = 2, 1
 	for _, c := range []struct {
 		a     agreement
 		bytes int
 		want  []int
 	}{
-		{agreement{holders: []int{3}, streams: 8}, 1 << 30, []int{3}},
+		{agreement{holders: []int{3}, mostFrom: 8}, 1 << 30, []int{3}},
 		{ten, 1000, []int{0}},
 		{ten, 2*minShare - 1, []int{0}},
 		{ten, 2 * minShare, []int{0, 5}},
 		{ten, 1 << 30, []int{0, 2, 5, 7}},
-		{agreement{holders: []int{1, 4}, streams: 8}, 1 << 30, []int{1, 4}},
+		{agreement{holders: []int{1, 4}, mostFrom: 8}, 1 << 30, []int{1, 4}},
 		{two, 1 << 30, []int{0, 5}},
 		{one, 1 << 30, []int{0}},
 	} {

@@ -11,20 +11,20 @@ import (
 // An Entry is a variable of a commit.
 type Entry struct {
 	Name  string
-	Node  []byte // of a tree, not of gorun: what the program needs to know besides Bytes, in an encoding of its own
+	Tree  []byte // what there is besides Bytes, in an encoding of the program's own: those of Go and Python are trees, with leaves in Bytes
 	Size  int    // of Bytes
 	Bytes []byte `cbor:"-"`
 }
 
-// canonical is the Node, if it is CBOR, with the same bytes for the same values: Python's dicts are in any order, and its floats long.
+// canonical is the Tree. If that is CBOR, equal values have equal bytes: Python's dicts are in any order, and its floats long.
 func (e Entry) canonical() []byte {
-	var node any
-	if codec.Unmarshal(e.Node, &node) == nil {
-		if b, err := codec.Marshal(node); err == nil {
+	var tree any
+	if codec.Unmarshal(e.Tree, &tree) == nil {
+		if b, err := codec.Marshal(tree); err == nil {
 			return b
 		}
 	}
-	return e.Node
+	return e.Tree
 }
 
 // A version is a copy, of one commit, of what has one name.

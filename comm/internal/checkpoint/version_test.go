@@ -7,7 +7,7 @@ import (
 
 // What another rank sends as the entries of a commit is anything.
 func FuzzEntries(f *testing.F) {
-	good, err := encode([]Entry{{Name: "a", Node: []byte{1}, Size: 100}, {Name: "b", Size: 3}})
+	good, err := encode([]Entry{{Name: "a", Tree: []byte{1}, Size: 100}, {Name: "b", Size: 3}})
 	if err != nil {
 		f.Fatal(err)
 	}

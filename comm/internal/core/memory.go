@@ -8,7 +8,7 @@ import (
 	"github.com/gorun/gorun/comm/internal/shm"
 )
 
-// local is what backends have of the members on this machine.
+// local is what self, memory and stages have in common: the team of the members on this machine.
 type local struct {
 	g    *Group
 	team *shm.Team // nil: there is only this one
@@ -74,7 +74,7 @@ func (m *memory) takesAsIs(a *Args) bool {
 func (m *memory) runAsIs(ctx context.Context, c *Collective, a *Args) {
 	returned := false
 	defer func() {
-		if !returned { // a buffer is no memory
+		if !returned { // it panics: a buffer is no memory
 			c.call, c.elem = a.packed(), a.Type.Size()
 			c.endBroken(m, recover(), true)
 		}

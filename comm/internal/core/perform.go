@@ -14,7 +14,7 @@ const (
 	CloseNotifyTimeout = time.Second
 )
 
-// begin records the beginning of c, whose parts are messages.
+// begin records that c begins. It fails if the group has, or if another member is known to have made other calls.
 func (c *Collective) begin() error { return c.g.Comm.Begin(c.seq, c.call.Call(), c.begun.Before()) }
 
 // perform carries c out. An error leaves the group failed. mine says that this is the goroutine of the call.

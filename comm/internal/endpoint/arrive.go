@@ -47,7 +47,7 @@ func (e *state) receive(p *peer, h wire.Header, payload []byte) error {
 		e.receiveAsk(p, h)
 	case wire.Answer:
 		return e.receiveAnswer(p, h, payload)
-	case wire.Eager, wire.Data: // see Endpoint.filled
+	case wire.Eager, wire.Data: // filled acts on these
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ type state struct {
 	retired   []retired                      // closed communicators, oldest first
 	stalls    []*stall                       // oldest first
 	parked    int                            // goroutines that wait for operations without polling
-	sends     map[uint64]*operation          // rendezvous sends that wait for clear to send
+	sends     map[uint64]*operation          // announced sends that wait for a CTS
 	nextID    uint64
 	closed    bool
 	revoked   *diagnosis.Failure // by Revoke

@@ -140,7 +140,7 @@ func (e *state) claim(p *peer, h wire.Header) *operation {
 	return op
 }
 
-// release takes op's buffer out of use. An eager message that is coming becomes an unexpected one; the rest of a rendezvous message is
+// release takes op's buffer out of use. An eager message that is coming becomes an unexpected one; the rest of an announced one is
 // thrown away.
 func (in *inbox) release(op *operation) {
 	if in.op != op {

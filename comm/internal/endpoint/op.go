@@ -30,12 +30,12 @@ type operation struct {
 	// Guarded by the mutex until ended is set, then constant.
 	started  bool   // by Start
 	attended bool   // somebody has waited for it since
-	at       int    // where it is in Communicator.ops
-	id       uint64 // rendezvous sends: key in Endpoint.sends
+	at       int    // where it is in communicator.ops
+	id       uint64 // of a message that has been announced: the key in state.sends, or in peer.inbound
 	source   int    // receives: who sent
 	gotTag   int32  // receives: its tag
 	n        int    // receives: bytes of the message
-	come     int    // rendezvous receives: how many of them have come, or are coming
+	come     int    // receives of announced messages: how many of them have come, or are coming
 	err      error
 
 	progress.Request

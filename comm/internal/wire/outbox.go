@@ -32,7 +32,7 @@ func (f *Frame[O]) next() (Header, []byte) {
 // isLast reports whether next returns all that is left.
 func (f *Frame[O]) isLast() bool { return f.len() == HeaderSize+len(f.Payload) }
 
-// ends reports whether the frame says that nothing more follows, in a group or at all. So it follows all that is before it.
+// ends reports whether the frame says that nothing more follows, in a group or at all. So it stays behind all that was before it.
 func (f *Frame[O]) ends() bool { return f.Kind == Leave || f.Kind == Goodbye }
 
 func (f *Frame[O]) len() int {
@@ -168,7 +168,7 @@ func (o *Outbox[O]) IsWriting(op O) bool { return o.isWriting(o.index(op)) }
 
 func (o *Outbox[O]) isWriting(i int) bool { return i >= 0 && i < o.writing || i == 0 && o.written > 0 }
 
-// ReleaseFunc is Release for all operations for which is returns true; that of no operation is not one.
+// ReleaseFunc is Release for all operations for which is returns true. It calls is for frames without an operation, too: for the zero O, is returns false.
 func (o *Outbox[O]) ReleaseFunc(is func(op O) bool) {
 	for i := range o.frames.All() {
 		if f := &o.frames.All()[i]; !o.isWriting(i) {

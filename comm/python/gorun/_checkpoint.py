@@ -3,9 +3,9 @@
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p, string_at
 from typing import Any, Dict, List, Optional, Tuple
 
-from ._elastic import Variable
 from ._group import Group
 from ._library import library
+from ._variables import Variable
 
 
 class Entry(Structure):
@@ -34,7 +34,7 @@ class Checkpoints:
             entries = (Entry * len(variables))()
             for entry, variable in zip(entries, variables):
                 entry.name, entry.size = variable.name.encode(), variable.size
-                entry.node, entry.node_length = _address(variable.node), len(variable.node)
+                entry.node, entry.node_length = _address(variable.tree), len(variable.tree)
             library().state_take(self._handle, part.encode(), entries, len(variables))
             for entry, variable in zip(entries, variables):
                 variable.copy_to(entry.memory or 0)
@@ -57,7 +57,7 @@ class Checkpoints:
         library().state_sync(self._handle, world._handle, number, made, len(fields))
 
     def entries(self, part: str, count: int) -> Optional[List[Tuple[bytes, int]]]:
-        """Returns the node of each variable of a part in the last commit, and the address of its contents.
+        """Returns the tree of each variable of a part in the last commit, and the address of its contents.
 
         It returns None if the commit does not have so many variables, or there is none.
         """

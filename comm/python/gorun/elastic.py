@@ -27,9 +27,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 import gorun
 
 from ._checkpoint import Checkpoints
-from ._elastic import Variable, assignable, flatten, layout, load, restore
 from ._errors import AbortError, ArgumentError, Error, MissingRanksError, NoRejoinError, PeerError, RoundOverError
 from ._group import Group
+from ._variables import Variable, assignable, flatten, layout, load, restore
 from ._work import _kept as _under_way
 
 __all__ = ["Part", "State", "load", "run"]
@@ -134,8 +134,8 @@ class State:
             entries = self._checkpoints.entries(part, len(names))
             if entries is None:
                 raise ArgumentError("gorun.elastic: restore: there is no commit")
-            for name, (node, memory) in zip(names, entries):
-                self._variables[name] = restore(name, self._variables[name], node, memory)
+            for name, (tree, memory) in zip(names, entries):
+                self._variables[name] = restore(name, self._variables[name], tree, memory)
 
     def _contents(self, *parts: str) -> Dict[str, List[Variable]]:
         return {part: [flatten(name, self._variables[name]) for name in self._parts[part]] for part in parts}

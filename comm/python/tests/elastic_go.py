@@ -9,7 +9,7 @@ import gorun.elastic
 rank, deaths = int(os.environ["RANK"]), [(0, 5), (1, 9)]
 if rank == 1:
     os.execve(os.environ["GO_RANK"], ["rank"], dict(os.environ, ELASTIC_RANK="1"))
-weights, shard = numpy.zeros(1000), numpy.zeros(10, numpy.int32)
+weights, shard = numpy.zeros(1001), numpy.zeros(10, numpy.int32)
 state = gorun.elastic.State(step=0, notes=[], weights=weights, shard=gorun.elastic.Part("shard %d" % rank, shard))
 
 

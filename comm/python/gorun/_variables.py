@@ -1,4 +1,15 @@
-"""How a variable is kept in a commit: a node, which is a plain object that says what there is, and the contents of arrays and tensors."""
+"""How a variable is kept in a commit: a tree, which says what there is, and the contents of its leaves, which are arrays and tensors.
+
+A node of the tree is a plain object {kind: what}. The kinds are:
+
+    value                 what CBOR has as it is
+    int                   one that CBOR does not have, as text
+    leaf                  [type, shape, library, where in the contents it begins]; a variable that is a leaf has only the first two
+    scalar                a scalar of numpy, as a leaf
+    state                 the node of what state_dict has returned
+    list, tuple           the nodes of the items
+    dict and other dicts  [key, node] for each item
+"""
 
 import collections
 import ctypes
@@ -48,32 +59,41 @@ class Variable(NamedTuple):
     """A variable as it goes into a commit."""
 
     name: str
-    node: bytes  # a plain object, as CBOR
-    leaves: List[Any]  # arrays and tensors
-    size: int  # bytes of these, each at a multiple of _LINE
+    tree: bytes  # as CBOR
+    leaves: List["_Placed"]
+    size: int  # bytes of the contents, which are those of the leaves
 
     def copy_to(self, memory: int) -> None:
         """Copies the leaves to memory: the address of the variable's contents in a commit."""
-        at = memory
-        for leaf in self.leaves:
-            _copy(_leaf(_describe(leaf) + [0], at), leaf)
-            at += _aligned(_size(leaf))
+        end = 0
+        for leaf, offset in self.leaves:
+            ctypes.memset(memory + end, 0, offset - end)  # Run compares these bytes, too, and they may be those of another commit
+            _copy(_leaf(_describe(leaf) + [offset], memory), leaf)
+            end = offset + _size(leaf)
 
 
-_LINE = 64  # bytes of a cache line, where the contents of each array and tensor begin
+class _Placed(NamedTuple):
+    """An array or a tensor of a variable, and where in its contents it is."""
+
+    leaf: Any
+    offset: int
 
 
-def _aligned(size: int) -> int:
-    return -(-size // _LINE) * _LINE
+_LINE = 64  # bytes of a cache line, where each array and tensor begins
+
+
+def _end(leaves: List[_Placed]) -> int:
+    """Returns how many bytes leaves take. The last one counts as it is: a slice of Go has no more."""
+    return leaves[-1].offset + _size(leaves[-1].leaf) if leaves else 0
 
 
 def flatten(name: str, value: Any) -> Variable:
     """Returns a variable as it goes into a commit, without a copy. Raises an ArgumentError if it cannot be kept."""
-    leaves: List[Any] = []
+    leaves: List[_Placed] = []
     node = {"value": value} if _is_plain(value) else _flatten(value, name, leaves)
     if _has_memory(value):
         node["leaf"] = node["leaf"][:2]  # as a slice of Go: which library an array is of is each rank's own
-    return Variable(name, _cbor.encode(node), leaves, sum(_aligned(_size(leaf)) for leaf in leaves))
+    return Variable(name, _cbor.encode(node), leaves, _end(leaves))
 
 
 def layout(value: Any) -> Tuple[str, bool]:
@@ -84,9 +104,9 @@ def layout(value: Any) -> Tuple[str, bool]:
     return " × ".join([dtype] + list(map(str, shape))), True
 
 
-def restore(name: str, value: Any, node: bytes, memory: int) -> Any:
+def restore(name: str, value: Any, tree: bytes, memory: int) -> Any:
     """Returns the value that a commit has: the old one, set in place, where that can be, since the program may have other names for it."""
-    of = _cbor.decode(node)
+    of = _cbor.decode(tree)
     (kind, what), = of.items()
     if kind == "value" and isinstance(what, (list, dict)):
         of = _flatten(what, name, [])
@@ -107,13 +127,13 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, float, str, bytes) or type(value) is int and value.bit_length() < 64
 
 
-def _flatten(value: Any, path: str, leaves: List[Any]) -> Any:
+def _flatten(value: Any, path: str, leaves: List[_Placed]) -> Any:
     """Describes a value by plain objects. An array or a tensor is a leaf: its type and shape, what it is, and where its contents begin."""
     if _has_memory(value):
         value = _local(value)
         _check(value, path)
-        offset = sum(_aligned(_size(leaf)) for leaf in leaves)
-        leaves.append(value)
+        offset = -(-_end(leaves) // _LINE) * _LINE
+        leaves.append(_Placed(value, offset))
         return {"leaf": _describe(value) + [offset]}
     if _is_scalar(value):
         import numpy

@@ -18,13 +18,13 @@ var codec comm.Codec = cborcodec.New()
 // maxValue is how many bytes a value may take.
 const maxValue = comm.DefaultObjectLimit
 
-// A valueNode is the CBOR of a value in a commit, and a sliceNode says what the bytes of a slice are. Ranks in Python have the same, and more
-// kinds of nodes, which _elastic.py describes: a variable there is a tree of them.
+// A valueTree is the Tree of a Value in a commit, and a sliceTree that of a Slice or a Part. For a variable of these kinds, Python has the same. Its
+// others are trees of several nodes: see _variables.py.
 type (
-	valueNode struct {
+	valueTree struct {
 		Value cbor.RawMessage `cbor:"value"`
 	}
-	sliceNode struct {
+	sliceTree struct {
 		Leaf leaf `cbor:"leaf"`
 	}
 	leaf struct {
@@ -37,7 +37,7 @@ type (
 // entry encodes an item, but for the bytes of a slice. It returns a [comm.ArgumentError] if a value cannot be encoded.
 func (i Item) entry() (checkpoint.Entry, error) {
 	e := checkpoint.Entry{Name: i.name, Size: len(i.bytes)}
-	var node any = i.node
+	var tree any = i.tree
 	if i.isValue() {
 		encoded, err := codec.Marshal(i.value.Interface())
 		if err == nil && len(encoded) > maxValue {
@@ -46,10 +46,10 @@ func (i Item) entry() (checkpoint.Entry, error) {
 		if err != nil {
 			return e, &comm.ArgumentError{Op: "elastic.Commit", Err: fmt.Errorf("%v cannot be encoded: %w", i, err)}
 		}
-		node = valueNode{encoded}
+		tree = valueTree{encoded}
 	}
 	var err error
-	e.Node, err = cbor.Marshal(node)
+	e.Tree, err = cbor.Marshal(tree)
 	return e, err
 }
 
@@ -62,27 +62,27 @@ func (i Item) decode(e checkpoint.Entry) (value reflect.Value, err error) {
 		if e.Size != len(i.bytes) {
 			return value, refuse(fmt.Errorf("it has %d bytes, and %d in the commit", len(i.bytes), e.Size))
 		}
-		var node struct{ Leaf []any }
-		if err := codec.Unmarshal(e.Node, &node); err != nil {
+		var tree struct{ Leaf []any }
+		if err := codec.Unmarshal(e.Tree, &tree); err != nil {
 			return value, refuse(err)
 		}
-		if len(node.Leaf) == 0 {
+		if len(tree.Leaf) == 0 {
 			return value, refuse(errors.New("it is no array in the commit"))
 		}
-		if of := node.Leaf[0]; of != i.node.Leaf.Element { // the layouts that ranks compare do not have Parts
+		if of := tree.Leaf[0]; of != i.tree.Leaf.Element { // the layouts that ranks compare do not have Parts
 			return value, refuse(fmt.Errorf("it is of %v in the commit", of))
 		}
 		return value, nil
 	}
-	var node valueNode
-	if err := codec.Unmarshal(e.Node, &node); err != nil {
+	var tree valueTree
+	if err := codec.Unmarshal(e.Tree, &tree); err != nil {
 		return value, refuse(err)
 	}
-	if node.Value == nil {
+	if tree.Value == nil {
 		return value, refuse(errors.New("it is a state of Python"))
 	}
 	value = reflect.New(i.value.Type().Elem()) // a codec may merge into a value that is there
-	if err := codec.Unmarshal(node.Value, value.Interface()); err != nil {
+	if err := codec.Unmarshal(tree.Value, value.Interface()); err != nil {
 		return value, refuse(err)
 	}
 	return value, nil
