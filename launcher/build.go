@@ -45,6 +45,9 @@ func (p *Program) Build(ctx context.Context, dir string, output io.Writer) error
 	if dir, err = filepath.Abs(dir); err != nil { // the go command runs in another
 		return &BuildError{Target: p.Source, Reason: err.Error()}
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &BuildError{Target: p.Source, Reason: err.Error()}
+	}
 	if isNoexec(dir) {
 		return &BuildError{Target: p.Source, Reason: "the file system of " + dir + " is mounted with noexec, so that the program could not run from there: " +
 			"set TMPDIR to a directory on another one"}
@@ -65,6 +68,9 @@ func goBuild(ctx context.Context, dir, pkg, binary string, output io.Writer) err
 	// -C takes the module, workspace and toolchain of dir, and must come first.
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", dir, "-o", binary, pkg)
 	cmd.Stdout, cmd.Stderr = output, output
+	if os.Getenv("GOTMPDIR") == "" { // until it compiles, a signal ends it, and it removes nothing
+		cmd.Env = append(os.Environ(), "GOTMPDIR="+filepath.Dir(binary))
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // lets it remove its own files
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = dieWithUs(syscall.SIGINT)

@@ -170,3 +170,31 @@ func TestResolveGoFailures(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
+
+// A go command that a signal ends leaves its files where they are removed with the binary, but for a directory that the user has chosen.
+func TestKilledBuildLeavesNothingElsewhere(t *testing.T) {
+	dir := tree(t, map[string]string{"x.go": "package main\n", "bin/go": "#!/bin/sh\nmkdir ${GOTMPDIR:-$TMPDIR}/left && kill -INT $$\n"})
+	temp, chosen := filepath.Join(dir, "tmp"), filepath.Join(dir, "chosen")
+	if err := errors.Join(os.Mkdir(temp, 0o755), os.Mkdir(chosen, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	t.Setenv("TMPDIR", temp)
+	for _, where := range []string{"", chosen} {
+		t.Setenv("GOTMPDIR", where)
+		to := filepath.Join(t.TempDir(), "bin")
+		err := mustResolve(t, "./x.go").Build(t.Context(), to, nil)
+		if err == nil || !strings.Contains(err.Error(), "signal: interrupt") {
+			t.Fatal(err)
+		}
+		if where == "" {
+			where = to
+		}
+		if _, err := os.Stat(filepath.Join(where, "left")); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

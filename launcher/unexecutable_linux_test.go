@@ -83,7 +83,7 @@ func TestNoexec(t *testing.T) {
 		if _, err := Start(t.Context(), s); err == nil || !strings.Contains(err.Error(), "so its interpreter \""+program+"\", which its first line names, cannot: its file system") {
 			t.Error(err)
 		}
-		err := source("./x.go", nil).Build(t.Context(), dir, io.Discard)
+		err := source("./x.go", nil).Build(t.Context(), filepath.Join(dir, "new"), io.Discard)
 		if _, ok := errors.AsType[*BuildError](err); !ok || !strings.Contains(err.Error(), "mounted with noexec") || !strings.Contains(err.Error(), "set TMPDIR") {
 			t.Error(err)
 		}

@@ -169,13 +169,14 @@ def run(function: Callable[[State], T], state: State, **options: Any) -> T:
     every backend.
     """
     with _alone(state._running, "run: another run of this State"):
+        with _alone(state._copying, "run: a commit or restore of this State"):
+            state._forget()
         return _run(function, state, **options)
 
 
 def _run(function: Callable[[State], T], state: State, **options: Any) -> T:
     world, failure = None, None
     number = next(_runs)
-    state._forget()
     try:
         while True:
             try:

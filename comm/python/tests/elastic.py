@@ -43,17 +43,17 @@ def bad_states():
     assert s.a == 1
 
 
-class Committing:
-    """Calls commit while its state is restored, as another thread or a signal handler may."""
+class Interrupting:
+    """Calls commit or run while its state is restored, as another thread or a signal handler may."""
 
-    def __init__(self):
-        self.state = gorun.elastic.State(of=self)
+    def __init__(self, call):
+        self.state, self.call = gorun.elastic.State(of=self), call
 
     def state_dict(self):
         return {}
 
     def load_state_dict(self, state):
-        self.state.commit()
+        self.call(self.state)
 
 
 class Counter:
@@ -86,9 +86,10 @@ def other_names():
     s.restore()
     assert scalar == s.scalar == 1 and arrays[0][0] == s.arrays[0][0] == s.pair[0][0] == 2 and by_name["w"][1] == 3 and counters[0].n == 4
     assert past == s.past == [5] and counts == {"x": 6} and s.counts is counts
-    alone = Committing().state
-    alone.commit()
-    refused("a commit or restore of this State is under way", alone.restore)
+    for call in gorun.elastic.State.commit, lambda s: gorun.elastic.run(refused, s):
+        alone = Interrupting(call).state
+        alone.commit()
+        refused("a commit or restore of this State is under way", alone.restore)
     counters.clear()
     refused("counters.0 has a NoneType here, and a state there", s.restore)
 
