@@ -230,15 +230,16 @@ func (l *launcher) start(host int) {
 	if job.Stdin {
 		l.input = flow.NewCredit()
 		go func() {
-			flow.Pump(l.Stdin, l.input, l.passStdin)
-			l.passStdin(nil)
+			flow.Pump(l.Stdin, l.input, func(b []byte) { l.post(read{b}) })
+			l.post(read{nil})
 		}()
 	}
 }
 
-func (l *launcher) passStdin(data []byte) {
+// post gives an event to the loop, unless that has ended.
+func (l *launcher) post(e any) {
 	select {
-	case l.events <- read{data}:
+	case l.events <- e:
 	case <-l.over:
 	}
 }
