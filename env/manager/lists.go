@@ -16,10 +16,11 @@ const (
 	MaxSlots = 65536   // of a host
 )
 
-// A Host is one of a job's, and how many workers the job may have there.
+// A Host is one on which workers run.
 type Host struct {
-	Name  string
-	Slots int
+	Name  string // one that CheckHostName accepts, or an IP address, without brackets
+	User  string // who logs in there, or empty if nobody says. It does not begin with a hyphen
+	Slots int    // how many workers there are to be, at least 1; or 0 if nobody says
 }
 
 // A hostList is a variable that has the hosts of a job, or that names a file with them.
@@ -124,7 +125,7 @@ func (s *sum) add(name, slots string) error {
 		return ErrTooMany
 	case !known:
 		s.at[key] = len(s.hosts)
-		s.hosts = append(s.hosts, Host{name, more})
+		s.hosts = append(s.hosts, Host{Name: name, Slots: more})
 	case s.hosts[at].Slots+more > MaxSlots:
 		return fmt.Errorf("host %s has more than %d slots", name, MaxSlots)
 	default:

@@ -28,11 +28,11 @@ func TestHostsOfJob(t *testing.T) {
 		variable, text string
 		want           []Host
 	}{
-		{"PBS_NODEFILE", "n1.example.com\nn1.example.com\nn2.example.com\n", []Host{{"n1.example.com", 2}, {"n2.example.com", 1}}},
-		{"PBS_NODEFILE", "n1\nn2\nn1\nn2", []Host{{"n1", 2}, {"n2", 2}}},
-		{"LSB_MCPU_HOSTS", "n1 8 n2 4", []Host{{"n1", 8}, {"n2", 4}}},
-		{"LSB_MCPU_HOSTS", " n1 8  n2 4 n1 2 ", []Host{{"n1", 10}, {"n2", 4}}},
-		{"PE_HOSTFILE", "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 long.q@n1.x 0,0:0,1\n", []Host{{"n1.x", 5}, {"n2.x", 2}}},
+		{"PBS_NODEFILE", "n1.example.com\nn1.example.com\nn2.example.com\n", []Host{{"n1.example.com", "", 2}, {"n2.example.com", "", 1}}},
+		{"PBS_NODEFILE", "n1\nn2\nn1\nn2", []Host{{"n1", "", 2}, {"n2", "", 2}}},
+		{"LSB_MCPU_HOSTS", "n1 8 n2 4", []Host{{"n1", "", 8}, {"n2", "", 4}}},
+		{"LSB_MCPU_HOSTS", " n1 8  n2 4 n1 2 ", []Host{{"n1", "", 10}, {"n2", "", 4}}},
+		{"PE_HOSTFILE", "n1.x 4 all.q@n1.x UNDEFINED\nn2.x 2 all.q@n2.x <NULL>\nn1.x 1 long.q@n1.x 0,0:0,1\n", []Host{{"n1.x", "", 5}, {"n2.x", "", 2}}},
 	} {
 		if got, err := list(c.variable, c.text); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.variable, got, err, c.want)

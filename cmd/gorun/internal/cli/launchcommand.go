@@ -14,6 +14,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/hostfile"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 const aboutLaunch = "gorun launch starts gorun on every host over ssh, with the flags that make one job of them, and carries output, stdin, signals and the " +
@@ -101,7 +102,7 @@ func atLeastASecond(text string) (time.Duration, error) {
 }
 
 // findHosts returns the hosts, and where they come from.
-func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfile.Host, source string, err error) {
+func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []manager.Host, source string, err error) {
 	switch {
 	case f.hosts != "" && f.hostfile != "":
 		return nil, "", usagef("--hosts and --hostfile: leave out one of them")
@@ -112,11 +113,9 @@ func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfi
 		source = "--hostfile=" + quote(f.hostfile)
 		list, err = readHosts(f.hostfile)
 	default:
-		found, variable, value, failed := manager.HostsOfJob(lookup)
-		for _, h := range found {
-			list = append(list, hostfile.Host{Name: h.Name, Slots: h.Slots})
-		}
-		source, err = variable+"="+quote(value), failed
+		var variable, value string
+		list, variable, value, err = manager.HostsOfJob(lookup)
+		source = variable + "=" + quote(value)
 		if variable == "" {
 			return nil, "", usagef("no hosts: name them, as in --hosts a:8,b:8 or --hostfile FILE")
 		}
@@ -127,7 +126,7 @@ func findHosts(f launchFlags, lookup func(string) (string, bool)) (list []hostfi
 	return list, source, nil
 }
 
-func readHosts(name string) ([]hostfile.Host, error) {
+func readHosts(name string) ([]manager.Host, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read it: %w", agent.Bare(err))
@@ -146,7 +145,7 @@ func runLaunch(ctx context.Context, c launch.Config, l *launchPlan, stdout, stde
 	c.Interrupts, c.Signals = s.interrupts.Passed, s.forwarded
 	c.Warn = func(text string) { s.logger.Warn(text) }
 	removeRecord := func() {}
-	c.Begin = func(endpoints []launch.Endpoint) {
+	c.Begin = func(endpoints []rendezvous.Endpoint) {
 		if remove, err := l.leaveRecord(c.IsSelf, endpoints); err != nil {
 			s.logger.Warn("gorun status on this machine will not find this job: it has no record", "error", err)
 		} else {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // A launchDocument is what --dry-run --json prints.
@@ -26,9 +27,9 @@ func (l *launchPlan) document() (d launchDocument, err error) {
 	if err != nil {
 		return d, err
 	}
-	endpoints := []launch.Endpoint(nil)
+	var endpoints []rendezvous.Endpoint
 	if l.meets {
-		endpoints = []launch.Endpoint{{Addr: later}}
+		endpoints = []rendezvous.Endpoint{{Host: later}}
 	}
 	d = launchDocument{RunID: l.runID, Dir: l.dir}
 	for i, h := range c.Hosts {

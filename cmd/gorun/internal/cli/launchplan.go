@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gorun/gorun/cmd/gorun/internal/hostfile"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/rendezvous"
 )
 
 // A launchPlan is a job that is to be launched.
 type launchPlan struct {
 	flags   launchFlags
-	hosts   []hostfile.Host
+	hosts   []manager.Host
 	options *options // of a node, as far as they are known here
 	given   []string // flags that all nodes get as the user gave them
 	nproc   string   // of a host without slots; empty: not given
@@ -152,7 +152,7 @@ func withToken(lookup func(string) (string, bool), token string) func(string) (s
 }
 
 // nodeArgs returns gorun's arguments on a host. endpoints are where the nodes meet.
-func (l *launchPlan) nodeArgs(i int, endpoints []launch.Endpoint) []string {
+func (l *launchPlan) nodeArgs(i int, endpoints []rendezvous.Endpoint) []string {
 	args := []string{"--nnodes=" + l.nnodes()}
 	if nproc := l.nprocOf(i); nproc != "" {
 		args = append(args, "--nproc-per-node="+nproc)
@@ -163,11 +163,11 @@ func (l *launchPlan) nodeArgs(i int, endpoints []launch.Endpoint) []string {
 	switch {
 	case len(endpoints) == 0:
 	case l.backend == backendStatic:
-		args = append(args, "--master-addr="+endpoints[0].Addr, "--master-port="+strconv.Itoa(endpoints[0].Port))
+		args = append(args, "--master-addr="+endpoints[0].Host, "--master-port="+strconv.Itoa(endpoints[0].Port))
 	default:
 		var list []string
 		for _, e := range endpoints {
-			list = append(list, rendezvous.Endpoint{Host: e.Addr, Port: e.Port}.String())
+			list = append(list, e.String())
 		}
 		args = append(args, "--rdzv-endpoint="+strings.Join(list, ","), "--rdzv-conf=after_end=result") // no other job meets there
 	}
@@ -192,7 +192,7 @@ func (l *launchPlan) nprocOf(i int) string {
 }
 
 // job is what a host gets.
-func (l *launchPlan) job(i int, endpoints []launch.Endpoint) frame.Job {
+func (l *launchPlan) job(i int, endpoints []rendezvous.Endpoint) frame.Job {
 	job := frame.Job{Dir: []byte(l.dir)}
 	for _, arg := range append([]string{l.hosts[i].Name}, l.nodeArgs(i, endpoints)...) {
 		job.Args = append(job.Args, []byte(arg))
@@ -215,7 +215,7 @@ func (l *launchPlan) config() (launch.Config, error) {
 	o := l.options
 	c := launch.Config{
 		Rules: launch.Rules{
-			Least: o.minNodes, Meets: l.meets, Shared: l.backend != backendStatic,
+			Hosts: l.hosts, Least: o.minNodes, Meets: l.meets, Shared: l.backend != backendStatic,
 			Connect: l.flags.connect, Silence: l.flags.heartbeat, Grace: o.grace,
 		},
 		Shell: launch.Shell{Words: strings.Fields(l.flags.rsh), Connect: l.flags.connect},
@@ -229,7 +229,7 @@ func (l *launchPlan) config() (launch.Config, error) {
 	for _, h := range l.hosts {
 		isSelf := l.flags.rsh == defaultShell && h.User == "" && slices.Contains([]string{"localhost", "127.0.0.1", "::1", name}, h.Name)
 		remote = remote || !isSelf
-		c.Hosts, c.IsSelf = append(c.Hosts, launch.Host{Name: h.Name, User: h.User}), append(c.IsSelf, isSelf)
+		c.IsSelf = append(c.IsSelf, isSelf)
 	}
 	if !remote {
 		return c, nil

@@ -9,7 +9,6 @@ import (
 	"github.com/gorun/gorun/agent/status"
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/jobs"
-	"github.com/gorun/gorun/cmd/gorun/internal/launch"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -19,16 +18,13 @@ var confFiles = []string{"ca_cert", "ssl_cert", "ssl_cert_key", "password_file"}
 // record returns how the job's agents can be reached from here. It returns nil if the job needs no record: static nodes do not meet, and agents
 // on this machine have sockets. isSelf says, by host, which of them are on this machine. endpoints are where the nodes meet; nil: where the
 // user has said.
-func (l *launchPlan) record(isSelf []bool, endpoints []launch.Endpoint) (*control.Record, error) {
+func (l *launchPlan) record(isSelf []bool, endpoints []rendezvous.Endpoint) (*control.Record, error) {
 	o := *l.options
 	if !o.elastic() || !slices.Contains(isSelf, false) {
 		return nil, nil
 	}
 	if endpoints != nil { // the options have a placeholder
-		o.endpoints = nil
-	}
-	for _, e := range endpoints {
-		o.endpoints = append(o.endpoints, rendezvous.Endpoint{Host: e.Addr, Port: e.Port})
+		o.endpoints = endpoints
 	}
 	r := &control.Record{Job: l.runID, Backend: o.backend, Endpoint: o.meetingPoint(), Conf: maps.Clone(o.conf)}
 	var err error
@@ -48,7 +44,7 @@ func (l *launchPlan) record(isSelf []bool, endpoints []launch.Endpoint) (*contro
 }
 
 // leaveRecord writes the record of a job, if it needs one, for commands on this machine. remove removes it.
-func (l *launchPlan) leaveRecord(isSelf []bool, endpoints []launch.Endpoint) (remove func(), err error) {
+func (l *launchPlan) leaveRecord(isSelf []bool, endpoints []rendezvous.Endpoint) (remove func(), err error) {
 	r, err := l.record(isSelf, endpoints)
 	if r == nil || err != nil {
 		return func() {}, err

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
-	"github.com/gorun/gorun/cmd/gorun/internal/launch"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestLaunchRecord: a record has what the nodes get, and nothing more; jobs that do not need one have none.
@@ -21,7 +21,7 @@ func TestLaunchRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen := []launch.Endpoint{{Addr: "10.0.0.1", Port: 30000}, {Addr: "fd00::1", Port: 30001}}
+	chosen := []rendezvous.Endpoint{{Host: "10.0.0.1", Port: 30000}, {Host: "fd00::1", Port: 30001}}
 	for name, c := range map[string]struct {
 		hosts string
 		flags map[string]string
@@ -56,7 +56,7 @@ func TestLaunchRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var endpoints []launch.Endpoint
+		var endpoints []rendezvous.Endpoint
 		if l.meets {
 			endpoints = chosen
 		}

@@ -339,7 +339,7 @@ func TestUnusable(t *testing.T) {
 		{[]string{filepath.Join(own, "gorun"), filepath.Join(open, "jobs")}, ""}, // agents use the first
 		{[]string{filepath.Join(own, "none", "jobs")}, ""},
 	} {
-		list, err := filesIn(c.dirs, isSocketName)
+		list, err := filesIn(c.dirs, suffix)
 		if len(list) > 0 || (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: %q, %v, want %q", c.dirs, list, err, c.want)
 		}
@@ -353,7 +353,7 @@ func TestNextRemoves(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	left := filepath.Join(filepath.Dir(path), socketName(ended.Process.Pid, "left"))
+	left := filepath.Join(filepath.Dir(path), fileName(ended.Process.Pid, "left", suffix))
 	l, err := listenAt(left)
 	if err != nil {
 		t.Fatal(err)

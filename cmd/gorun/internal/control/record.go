@@ -88,7 +88,7 @@ func Records() (list []string) {
 	for _, dir := range directories() {
 		removeStale(dir)
 	}
-	list, _ = filesIn(directories(), isRecordName) // Sockets says which directories cannot be used
+	list, _ = filesIn(directories(), recordSuffix) // Sockets says which directories cannot be used
 	return list
 }
 
@@ -138,5 +138,3 @@ func parseRecord(text []byte) (r Record, err error) {
 	}
 	return r, nil
 }
-
-func isRecordName(name string) bool { return isFileName(name, recordSuffix) }

@@ -46,7 +46,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	removeDead()
-	if sockets, err := filesIn([]string{dir}, isSocketName); err != nil || len(sockets) > 0 {
+	if sockets, err := filesIn([]string{dir}, suffix); err != nil || len(sockets) > 0 {
 		t.Errorf("sockets: %q, %v", sockets, err)
 	}
 	remove()

@@ -50,7 +50,7 @@ type Server struct {
 	mu      sync.Mutex
 	node    *status.Node    // the newest snapshot; nil: none
 	waiting *status.Waiting // nil: for nothing
-	remove  func()          // removes the socket's file; nil: there is none
+	remove  func()          // ends Listen, and removes the socket's file; nil: there is none
 	closed  bool
 
 	asking sync.Mutex
@@ -79,6 +79,7 @@ func New(c Config) *Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	s.http.SetKeepAlivesEnabled(false) // a client that has its answer must not keep its slot
+	s.all.Go(func() { _ = s.http.Serve(&s.streams) })
 	return s
 }
 
@@ -129,8 +130,18 @@ func (s *Server) Listen(job string) error {
 		remove()
 		return nil
 	}
-	s.remove = remove
-	s.all.Go(func() { _ = s.http.Serve(&listener{admission.Listen(l, admission.Config{Allow: allowUser}), s}) })
+	admitted := admission.Listen(l, admission.Config{Allow: allowUser})
+	s.remove = func() {
+		remove()
+		_ = admitted.Close()
+	}
+	s.all.Go(func() {
+		admitted.Serve(&s.all, func(c *admission.Conn) {
+			if c.Admit() { // the kernel has said who it is
+				s.ServeConn(c.NetConn())
+			}
+		})
+	})
 	go removeDead() // which may have to wait for an agent that is stopped
 	s.mu.Unlock()
 	return nil
@@ -140,7 +151,6 @@ func (s *Server) Listen(job string) error {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	s.streams.end()
 	if s.remove != nil {
 		s.remove()
 	}
@@ -157,16 +167,15 @@ func (s *Server) Close() {
 // ServeConn serves one connection, of somebody who may steer the job. If there are too many, the connection waits, and
 // is closed in the end.
 func (s *Server) ServeConn(conn net.Conn) {
-	slot, ok := s.slot(conn)
-	if !ok {
+	ctx, cancel := context.WithTimeout(s.ctx, slotTimeout)
+	defer cancel()
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		_ = conn.Close()
 		return
 	}
-	s.mu.Lock()
-	if !s.closed && !s.streams.served {
-		s.streams.served = true
-		s.all.Go(func() { _ = s.http.Serve(&s.streams) })
-	}
-	s.mu.Unlock()
+	slot := &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-s.slots })}
 	select {
 	case s.streams.conns <- slot:
 	case <-s.streams.done:

@@ -57,8 +57,6 @@ const (
 	maxName = 40 // bytes of a job's name in that of a socket: the path of a socket may have 107
 )
 
-func socketName(pid int, job string) string { return fileName(pid, job, suffix) }
-
 // fileName names a socket or a record: the pid of its process, and the job.
 func fileName(pid int, job, suffix string) string {
 	safe := strings.Map(func(r rune) rune {
@@ -78,7 +76,7 @@ func listen(job string) (l *net.UnixListener, remove func(), err error) {
 			errs = append(errs, err)
 			continue
 		}
-		path := filepath.Join(dir, socketName(os.Getpid(), job))
+		path := filepath.Join(dir, fileName(os.Getpid(), job, suffix))
 		if l, err = listenAt(path); err == nil {
 			return l, func() { _ = os.Remove(path) }, nil // it may have been removed
 		}
@@ -104,10 +102,10 @@ func listenAt(path string) (*net.UnixListener, error) {
 
 // Sockets returns the sockets of this user's agents on this machine. Some may have ended. The error says why agents cannot have sockets
 // here.
-func Sockets() ([]string, error) { return filesIn(directories(), isSocketName) }
+func Sockets() ([]string, error) { return filesIn(directories(), suffix) }
 
-// filesIn returns the files in directories whose names isName accepts. The error says why none of the directories can be used.
-func filesIn(dirs []string, isName func(string) bool) (list []string, err error) {
+// filesIn returns the files in directories that fileName has named, with this suffix. The error says why none of the directories can be used.
+func filesIn(dirs []string, suffix string) (list []string, err error) {
 	unusable := 0
 	for _, dir := range dirs {
 		entries, problem := read(dir)
@@ -116,7 +114,7 @@ func filesIn(dirs []string, isName func(string) bool) (list []string, err error)
 			err = cmp.Or(err, problem)
 		}
 		for _, e := range entries {
-			if isName(e.Name()) {
+			if _, named := PidIn(e.Name()); named && strings.HasSuffix(e.Name(), suffix) {
 				list = append(list, filepath.Join(dir, e.Name()))
 			}
 		}
@@ -143,17 +141,15 @@ func read(dir string) ([]fs.DirEntry, error) {
 // MayBeOf reports whether the socket or the record at path may be that of a job. Its name has only the first bytes of the job's name, so other
 // jobs may have the same.
 func MayBeOf(path, job string) bool {
-	pid, _, _ := strings.Cut(filepath.Base(path), "-")
-	number, err := strconv.Atoi(pid)
-	return err == nil && filepath.Base(path) == fileName(number, job, filepath.Ext(path))
+	pid, named := PidIn(path)
+	return named && filepath.Base(path) == fileName(pid, job, filepath.Ext(path))
 }
 
-func isSocketName(name string) bool { return isFileName(name, suffix) }
-
-func isFileName(name, suffix string) bool {
-	pid, _, found := strings.Cut(name, "-")
-	_, err := strconv.Atoi(pid)
-	return found && err == nil && strings.HasSuffix(name, suffix)
+// PidIn returns the pid in the name of a socket or a record; false: it is another file.
+func PidIn(path string) (pid int, named bool) {
+	text, _, found := strings.Cut(filepath.Base(path), "-")
+	pid, err := strconv.Atoi(text)
+	return pid, found && err == nil
 }
 
 // removeDead removes the sockets of agents that have ended. It asks only those whose process is not to be seen: it may be in another
@@ -161,8 +157,7 @@ func isFileName(name, suffix string) bool {
 func removeDead() {
 	paths, _ := Sockets() // where agents cannot have any, none is left
 	for _, path := range paths {
-		pid, _, _ := strings.Cut(filepath.Base(path), "-")
-		if number, err := strconv.Atoi(pid); err == nil && errors.Is(syscall.Kill(number, 0), syscall.ESRCH) {
+		if pid, _ := PidIn(path); errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			RemoveIfDead(path)
 		}
 	}

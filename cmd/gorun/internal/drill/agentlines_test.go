@@ -25,8 +25,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := rootCause{1, 1, "rank 1 on vm: exit code 1"}
-	if list := s.seen.causes["node1"]; !p.announced || p.failure != ": the disk is full" || len(list) != 1 || list[0] != want {
-		t.Errorf("read is %+v, %+v", p, list)
+	if got := s.seen.causes; !p.announced || p.failure != ": the disk is full" || len(got) != 1 || got[1] != want {
+		t.Errorf("read is %+v, %+v", p, got)
 	}
 	if want := []string{"/tmp/a job/attempt_0/1/error.json"}; !slices.Equal(s.errors, want) {
 		t.Errorf("the error files are %q, want %q", s.errors, want)

@@ -22,7 +22,7 @@ const maxWorkerLog = 16 << 20
 
 // An agentLog takes what an agent writes to stderr: lines of its own, and those of its workers.
 type agentLog struct {
-	own     io.Writer         // gets all of the agent's lines
+	own     io.Writer         // gets all of the agent's lines. Neither it nor workers fails
 	workers io.Writer         // gets the lines of the workers
 	line    func(line []byte) // is called for each of the agent's lines
 	rest    []byte            // of a line that has begun
@@ -38,28 +38,25 @@ func (l *agentLog) Write(p []byte) (int, error) {
 		l.rest = append(l.rest, rest[:n]...)
 		rest = rest[n:]
 		if l.rest[len(l.rest)-1] == '\n' || len(l.rest) > maxLine {
-			if err := l.flush(); err != nil {
-				return 0, err
-			}
+			l.flush()
 		}
 	}
 	return len(p), nil
 }
 
 // flush passes on what there is of a line.
-func (l *agentLog) flush() error {
+func (l *agentLog) flush() {
 	line := l.rest
 	l.rest = l.rest[:0]
 	ended := bytes.HasSuffix(line, []byte("\n"))
 	isPart := l.long || !ended
 	l.long = !ended
 	if isPart || bytes.HasPrefix(line, []byte(workerPrefix)) { // an agent writes no lines as long as that
-		_, err := l.workers.Write(line)
-		return err
+		_, _ = l.workers.Write(line)
+		return
 	}
 	l.line(line)
-	_, err := l.own.Write(line)
-	return err
+	_, _ = l.own.Write(line)
 }
 
 // A logFile never fails a write, which would end the process that writes to it. It calls fail instead.
@@ -78,21 +75,15 @@ func (l *logFile) Write(p []byte) (int, error) {
 
 // A boundedLog passes on the first bytes that are written to it, and then says that the rest is left out.
 type boundedLog struct {
-	to   io.Writer
-	left int // bytes that may still be written
+	to   io.Writer // which does not fail
+	left int       // bytes that may still be written
 }
 
 func (l *boundedLog) Write(p []byte) (int, error) {
-	if l.left <= 0 {
-		return len(p), nil
-	}
-	part := p[:min(len(p), l.left)]
-	if _, err := l.to.Write(part); err != nil {
-		return 0, err
-	}
-	if l.left -= len(part); l.left <= 0 {
-		if _, err := fmt.Fprintln(l.to, "\n(the rest of the output is left out)"); err != nil {
-			return 0, err
+	if l.left > 0 {
+		_, _ = l.to.Write(p[:min(len(p), l.left)])
+		if l.left -= len(p); l.left <= 0 {
+			_, _ = fmt.Fprintln(l.to, "\n(the rest of the output is left out)")
 		}
 	}
 	return len(p), nil

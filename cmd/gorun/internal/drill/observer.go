@@ -12,7 +12,7 @@ type observer struct {
 	replace  bool // with --on-failure=replace
 	timeline timeline
 	fault    fault
-	causes   rootCauses
+	causes   map[int]rootCause // of each restart
 
 	// memoryWasShort reports whether the kernel has ended any process of this machine for want of memory since the drill began. All that
 	// gorun knows is their number, so that it takes a worker that is killed meanwhile for one of them.
@@ -23,7 +23,7 @@ type observer struct {
 }
 
 func newObserver(nproc int, p Policy) *observer {
-	return &observer{world: world{nproc: nproc, alive: (*worker).isAlive}, replace: p == Replace, causes: make(rootCauses), memoryWasShort: func() bool { return false }}
+	return &observer{world: world{nproc: nproc, alive: (*worker).isAlive}, replace: p == Replace, causes: make(map[int]rootCause), memoryWasShort: func() bool { return false }}
 }
 
 // fail records the first error.
@@ -78,9 +78,6 @@ func (o *observer) react(at time.Time, k *worker) {
 		o.fault.react(at, k)
 	}
 }
-
-// explain records why the job has used a restart, as an agent says.
-func (o *observer) explain(agent string, c rootCause) { o.causes[agent] = append(o.causes[agent], c) }
 
 // states are what workers do after they have sent a message; empty: it changes nothing.
 var states = map[kind]State{started: Joining, rejoined: Joining, computed: Computing, stuck: Waiting, stopping: Stopping}

@@ -97,7 +97,8 @@ func (s *testbed) start(name string, host int, args []string) (*process, error) 
 	p.become(time.Now(), Running)
 	s.others.Go(func() {
 		_ = p.cmd.Wait() // cmd.ProcessState says how it has ended
-		_, _ = stderr.flush(), log.Close()
+		stderr.flush()
+		_ = log.Close()
 		s.post(func(at time.Time) { s.end(at, p) })
 	})
 	return p, nil

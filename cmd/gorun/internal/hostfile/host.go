@@ -10,7 +10,7 @@ import (
 )
 
 // parseLine returns the hosts of a line of a hostfile, which is not blank: what parseHosts accepts, then keys with values.
-func parseLine(line string) ([]Host, error) {
+func parseLine(line string) ([]manager.Host, error) {
 	sides := strings.Split(line, "=")
 	for i := range sides {
 		sides[i] = strings.TrimSpace(sides[i]) // Open MPI allows blanks around the equals sign
@@ -25,7 +25,7 @@ func parseLine(line string) ([]Host, error) {
 	}
 	host, most := hosts[0], 0
 	for _, field := range fields[1:] {
-		if err := host.parseKey(field, &most); err != nil {
+		if err := parseKey(&host, field, &most); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +42,7 @@ func parseLine(line string) ([]Host, error) {
 }
 
 // parseKey parses a key and its value. Since there are never more workers than slots, max_slots is only for a check.
-func (h *Host) parseKey(field string, maxSlots *int) (err error) {
+func parseKey(h *manager.Host, field string, maxSlots *int) (err error) {
 	key, text, _ := strings.Cut(field, "=")
 	switch key {
 	case "slots":
@@ -69,8 +69,8 @@ func (h *Host) parseKey(field string, maxSlots *int) (err error) {
 
 // parseHosts parses a host, or a range of them, with a user before it and slots behind it if there are any: me@n[01-04]:8. It returns
 // at least one.
-func parseHosts(text string) ([]Host, error) {
-	var host Host
+func parseHosts(text string) ([]manager.Host, error) {
+	var host manager.Host
 	rest := text
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		host.User, rest = rest[:i], rest[i+1:]
@@ -89,9 +89,9 @@ func parseHosts(text string) ([]Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts := make([]Host, len(names))
+	hosts := make([]manager.Host, len(names))
 	for i, name := range names {
-		hosts[i] = Host{Name: name, User: host.User, Slots: host.Slots}
+		hosts[i] = manager.Host{Name: name, User: host.User, Slots: host.Slots}
 	}
 	return hosts, nil
 }

@@ -12,13 +12,6 @@ import (
 	"github.com/gorun/gorun/env/manager"
 )
 
-// A Host is one on which workers run.
-type Host struct {
-	Name  string // as in the list: a name that manager.CheckHostName accepts, or an IP address, without brackets
-	User  string // who logs in there, or empty if the list does not say. It does not begin with a hyphen
-	Slots int    // how many workers there are to be, at least 1; or 0 if the list does not say
-}
-
 // Parse reads a hostfile. A line names a host, with what one of these launchers knows about it:
 //
 //	n1 slots=8 max_slots=8   # Open MPI; DeepSpeed and Horovod: slots only
@@ -31,7 +24,7 @@ type Host struct {
 //
 // It is an error if a host occurs twice, or if there is none. The error begins with file, which is the name of the file, and with the
 // number of the line, as in hosts.txt:3.
-func Parse(file string, r io.Reader) ([]Host, error) {
+func Parse(file string, r io.Reader) ([]manager.Host, error) {
 	list := newDistinct()
 	err := eachLine(file, r, func(number int, line string) error {
 		hosts, err := parseLine(line)
@@ -51,7 +44,7 @@ func Parse(file string, r io.Reader) ([]Host, error) {
 
 // ParseList reads the value of --hosts: hosts as in a hostfile, without keys such as slots=, and separated by commas, such as
 // a:8,me@b:8,n[01-04]:8,[2001:db8::1]:8. It is an error if a host occurs twice.
-func ParseList(list string) ([]Host, error) {
+func ParseList(list string) ([]manager.Host, error) {
 	if len(list) > manager.MaxList {
 		return nil, fmt.Errorf("the list of hosts has %d bytes; at most %d are allowed", len(list), manager.MaxList)
 	}
@@ -88,14 +81,14 @@ func splitOutside(list string) (items []string) {
 
 // A distinct is a list in which no host may occur twice.
 type distinct struct {
-	hosts []Host
+	hosts []manager.Host
 	seen  map[string]string // where each host is, by key
 }
 
 func newDistinct() *distinct { return &distinct{seen: make(map[string]string)} }
 
 // add adds hosts. The text says where they are.
-func (d *distinct) add(hosts []Host, where string) error {
+func (d *distinct) add(hosts []manager.Host, where string) error {
 	if len(d.hosts)+len(hosts) > manager.MaxHosts {
 		return manager.ErrTooMany
 	}

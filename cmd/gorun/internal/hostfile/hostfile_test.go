@@ -18,17 +18,17 @@ import (
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		want       []Host
+		want       []manager.Host
 	}{
-		{"Open MPI", "# the cluster\nn1 slots=8 max_slots=8 # fast\nme@n2 slots = 4\t// slow\n\n /* n3 slots=1\nn4 */ n5 max-slots=9 slots= 9\r\nn6\n", []Host{
-			{"n1", "", 8}, {"n2", "me", 4}, {"n5", "", 9}, {"n6", "", 0}}},
-		{"MPICH", "n1:2 binding=user:0,1\nn2:4 user=me\nn3", []Host{{"n1", "", 2}, {"n2", "me", 4}, {"n3", "", 0}}},
-		{"DeepSpeed and Horovod", "worker-1 slots=4\nworker-2 slots=4", []Host{{"worker-1", "", 4}, {"worker-2", "", 4}}},
-		{"ranges", "n[01-02]:8\nme@r[1-2]-ib slots=4", []Host{{"n01", "", 8}, {"n02", "", 8}, {"r1-ib", "me", 4}, {"r2-ib", "me", 4}}},
-		{"addresses", "10.0.0.[1-2]:3\n[2001:db8::1]:8\n[fe80::1%eth0] slots=2\nme@[::1]", []Host{
-			{"10.0.0.1", "", 3}, {"10.0.0.2", "", 3}, {"2001:db8::1", "", 8}, {"fe80::1%eth0", "", 2}, {"::1", "me", 0}}},
-		{"users", "me@example.com@n1\nn2 username=DOMAIN\\me\n", []Host{{"n1", "me@example.com", 0}, {"n2", `DOMAIN\me`, 0}}},
-		{"comments", "/**/n1/*#*//*//\n*/\n//\n#\nn2#:8\nn3//:8", []Host{{"n1", "", 0}, {"n2", "", 0}, {"n3", "", 0}}},
+		{"Open MPI", "# the cluster\nn1 slots=8 max_slots=8 # fast\nme@n2 slots = 4\t// slow\n\n /* n3 slots=1\nn4 */ n5 max-slots=9 slots= 9\r\nn6\n", []manager.Host{
+			{Name: "n1", Slots: 8}, {Name: "n2", User: "me", Slots: 4}, {Name: "n5", Slots: 9}, {Name: "n6"}}},
+		{"MPICH", "n1:2 binding=user:0,1\nn2:4 user=me\nn3", []manager.Host{{Name: "n1", Slots: 2}, {Name: "n2", User: "me", Slots: 4}, {Name: "n3"}}},
+		{"DeepSpeed and Horovod", "worker-1 slots=4\nworker-2 slots=4", []manager.Host{{Name: "worker-1", Slots: 4}, {Name: "worker-2", Slots: 4}}},
+		{"ranges", "n[01-02]:8\nme@r[1-2]-ib slots=4", []manager.Host{{Name: "n01", Slots: 8}, {Name: "n02", Slots: 8}, {Name: "r1-ib", User: "me", Slots: 4}, {Name: "r2-ib", User: "me", Slots: 4}}},
+		{"addresses", "10.0.0.[1-2]:3\n[2001:db8::1]:8\n[fe80::1%eth0] slots=2\nme@[::1]", []manager.Host{
+			{Name: "10.0.0.1", Slots: 3}, {Name: "10.0.0.2", Slots: 3}, {Name: "2001:db8::1", Slots: 8}, {Name: "fe80::1%eth0", Slots: 2}, {Name: "::1", User: "me"}}},
+		{"users", "me@example.com@n1\nn2 username=DOMAIN\\me\n", []manager.Host{{Name: "n1", User: "me@example.com"}, {Name: "n2", User: `DOMAIN\me`}}},
+		{"comments", "/**/n1/*#*//*//\n*/\n//\n#\nn2#:8\nn3//:8", []manager.Host{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}},
 	} {
 		got, err := Parse("hosts", strings.NewReader(c.text))
 		if err != nil || !slices.Equal(got, c.want) {
@@ -44,7 +44,7 @@ func TestParseFileToCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Parse("hosts", bytes.NewReader(text))
-	want := []Host{{"node01", "", 8}, {"node02", "", 8}, {"node03", "", 8}, {"node04", "me", 4}, {"node05", "", 0}}
+	want := []manager.Host{{Name: "node01", Slots: 8}, {Name: "node02", Slots: 8}, {Name: "node03", Slots: 8}, {Name: "node04", User: "me", Slots: 4}, {Name: "node05"}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
@@ -110,11 +110,11 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestParseList(t *testing.T) {
-	for text, want := range map[string][]Host{
-		"a:8,b:8,n[01-02]:4":        {{"a", "", 8}, {"b", "", 8}, {"n01", "", 4}, {"n02", "", 4}},
-		"a":                         {{"a", "", 0}},
-		"me@n[1,3-4],[2001:db8::1]": {{"n1", "me", 0}, {"n3", "me", 0}, {"n4", "me", 0}, {"2001:db8::1", "", 0}},
-		"[::1]:2,[::2]:3":           {{"::1", "", 2}, {"::2", "", 3}},
+	for text, want := range map[string][]manager.Host{
+		"a:8,b:8,n[01-02]:4":        {{Name: "a", Slots: 8}, {Name: "b", Slots: 8}, {Name: "n01", Slots: 4}, {Name: "n02", Slots: 4}},
+		"a":                         {{Name: "a"}},
+		"me@n[1,3-4],[2001:db8::1]": {{Name: "n1", User: "me"}, {Name: "n3", User: "me"}, {Name: "n4", User: "me"}, {Name: "2001:db8::1"}},
+		"[::1]:2,[::2]:3":           {{Name: "::1", Slots: 2}, {Name: "::2", Slots: 3}},
 	} {
 		if got, err := ParseList(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
@@ -143,9 +143,9 @@ func TestParseList(t *testing.T) {
 func TestParseGenerated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text strings.Builder
-		var want []Host
+		var want []manager.Host
 		for i := range rapid.IntRange(1, 8).Draw(t, "lines") {
-			h := Host{
+			h := manager.Host{
 				Name:  fmt.Sprintf("%s%d", rapid.StringMatching(`[a-z][a-z.-]{0,3}`).Draw(t, "name"), i),
 				User:  rapid.SampledFrom([]string{"", "me"}).Draw(t, "user"),
 				Slots: rapid.IntRange(0, manager.MaxSlots).Draw(t, "slots"),
@@ -173,7 +173,7 @@ func TestParseGenerated(t *testing.T) {
 }
 
 // check fails if hosts are not what Parse and the others promise.
-func check(t *testing.T, hosts []Host, err error) {
+func check(t *testing.T, hosts []manager.Host, err error) {
 	t.Helper()
 	if (err == nil) != (len(hosts) > 0) || len(hosts) > manager.MaxHosts {
 		t.Fatalf("%d hosts, %v", len(hosts), err)

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +26,7 @@ type Agent struct {
 	Node   status.Node     // what it says, or, with a Problem, what is known of it otherwise
 	Record *control.Record // of a gorun launch; nil: it is an agent
 	path   string          // of its socket or record; empty: it is on another machine
+	dead   bool            // it has not answered, and has ended
 }
 
 // Local asks all agents of this user on this machine, and finds each gorun launch of this user. It removes the sockets of agents that have
@@ -37,32 +36,26 @@ func Local(ctx context.Context) ([]Agent, error) {
 	if err != nil {
 		return nil, &NoJobError{"jobs on this machine cannot be found: " + err.Error()}
 	}
-	found := make([]*Agent, len(paths))
+	found := make([]Agent, len(paths))
 	var asking sync.WaitGroup
 	for i, path := range paths {
 		asking.Go(func() {
-			a := Ask(ctx, control.At(path), status.Node{Host: "this machine", Pid: pidIn(path)})
-			if a.dead && control.RemoveIfDead(path) {
-				return
-			}
-			a.path = path
-			found[i] = &a.Agent
+			pid, _ := control.PidIn(path)
+			a := &found[i]
+			*a = Ask(ctx, control.At(path), status.Node{Host: "this machine", Pid: pid})
+			a.path, a.dead = path, a.dead && control.RemoveIfDead(path)
 		})
 	}
 	asking.Wait()
-	var list []Agent
-	for _, a := range found {
-		if a != nil {
-			list = append(list, *a)
-		}
-	}
-	return append(list, launchers()...), nil
+	found = slices.DeleteFunc(found, func(a Agent) bool { return a.dead })
+	return append(found, launchers()...), nil
 }
 
 // launchers returns each gorun launch of this user that runs on this machine.
 func launchers() (list []Agent) {
 	for _, path := range control.Records() {
-		a := Agent{Node: status.Node{Host: "this machine", Pid: pidIn(path)}, path: path}
+		pid, _ := control.PidIn(path)
+		a := Agent{Node: status.Node{Host: "this machine", Pid: pid}, path: path}
 		r, err := control.ReadRecord(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it has just ended
@@ -113,29 +106,16 @@ func (a Agent) isOf(job *status.Job) bool {
 	return a.Node.Job == job.ID && a.Node.Endpoint == job.Endpoint
 }
 
-// pidIn returns the pid in the name of a socket or a record.
-func pidIn(path string) int {
-	text, _, _ := strings.Cut(filepath.Base(path), "-")
-	pid, _ := strconv.Atoi(text) // it is a number, or nobody knows the pid
-	return pid
-}
-
-// An asked agent has answered, or not.
-type asked struct {
-	Agent
-	dead bool // it has ended
-}
-
 // Ask asks one agent, of which something is known.
-func Ask(ctx context.Context, c *control.Client, known status.Node) asked {
+func Ask(ctx context.Context, c *control.Client, known status.Node) Agent {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("it does not answer within %v", answerTimeout))
 	defer cancel()
 	n, err := c.Status(ctx)
 	if err != nil {
 		known.Problem = cmp.Or(err.Error(), "it does not answer")
-		return asked{Agent{Client: c, Node: known}, control.HasEnded(err)}
+		return Agent{Client: c, Node: known, dead: control.HasEnded(err)}
 	}
-	return asked{Agent: Agent{Client: c, Node: *n}}
+	return Agent{Client: c, Node: *n}
 }
 
 // Nodes returns what agents say.

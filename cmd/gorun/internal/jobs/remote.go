@@ -27,7 +27,7 @@ func Remote(ctx context.Context, contacts rendezvous.Contacts, runID, endpoint s
 		asking.Go(func() {
 			defer func() { <-slots }()
 			client := control.NewClient(func(ctx context.Context) (net.Conn, error) { return contacts.Dial(ctx, c) })
-			all[i] = Ask(ctx, client, status.Node{ID: c.Node.ID, Host: c.Node.Host, Addr: c.Node.Addr}).Agent
+			all[i] = Ask(ctx, client, status.Node{ID: c.Node.ID, Host: c.Node.Host, Addr: c.Node.Addr})
 			all[i].Node.Job, all[i].Node.Endpoint = runID, endpoint // as the user calls them
 		})
 	}

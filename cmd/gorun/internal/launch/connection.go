@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,36 +21,29 @@ type connection struct {
 	stdin  *spool.Writer
 	to     *spool.Source // of stdin
 	stdout *os.File
-	stderr *tail
+	stderr tail // complete when it has ended
 }
 
 // connect starts a remote shell.
 func connect(starter *starter, argv []string) (*connection, error) {
 	c := &connection{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{})}
-	theirStdin, ourStdin, err1 := os.Pipe()
-	ourStdout, theirStdout, err2 := os.Pipe()
-	ourStderr, theirStderr, err3 := os.Pipe()
-	theirs := []*os.File{theirStdin, theirStdout, theirStderr}
-	ours := []*os.File{ourStdin, ourStdout, ourStderr}
-	err := errors.Join(err1, err2, err3)
+	c.cmd.SysProcAttr, c.cmd.Stderr, c.cmd.WaitDelay = attributes(), &c.stderr, restTimeout
+	theirStdin, stdin, err1 := os.Pipe()
+	stdout, theirStdout, err2 := os.Pipe()
+	err := errors.Join(err1, err2)
 	if err == nil {
-		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirStdin, theirStdout, theirStderr
-		c.cmd.SysProcAttr = attributes()
+		c.cmd.Stdin, c.cmd.Stdout = theirStdin, theirStdout
 		err = starter.start(c.cmd)
 	}
-	for _, f := range theirs {
-		_ = f.Close() // they may be nil
-	}
+	_, _ = theirStdin.Close(), theirStdout.Close() // they may be nil
 	if err != nil {
-		for _, f := range ours {
-			_ = f.Close()
-		}
+		_, _ = stdin.Close(), stdout.Close()
 		return nil, err
 	}
 	c.stdin = spool.New().Open(spool.File{
-		Open: func() (io.WriteCloser, error) { return ourStdin, nil }, Failed: func(error) {}, Unclosed: func(error) {},
+		Open: func() (io.WriteCloser, error) { return stdin, nil }, Failed: func(error) {}, Unclosed: func(error) {},
 	})
-	c.to, c.stdout, c.stderr = c.stdin.Source(nil), ourStdout, newTail(ourStderr)
+	c.to, c.stdout = c.stdin.Source(nil), stdout
 	go func() {
 		_ = c.cmd.Wait() // ProcessState says how
 		close(c.exited)
@@ -108,7 +100,7 @@ func (c *connection) receive(onHello func(frame.Hello) bool, onFrame func(frame.
 	}
 	c.stdin.Close()
 	c.awaitExit()
-	e.stderr = c.stderr.close()
+	e.stderr = c.stderr.String()
 	_ = c.stdout.Close()
 	e.code = c.cmd.ProcessState.ExitCode()
 	return e
@@ -125,44 +117,17 @@ func (c *connection) awaitExit() {
 }
 
 // A tail keeps the end of a stream.
-type tail struct {
-	file *os.File
-	done chan struct{}
-
-	mu   sync.Mutex
-	text []byte
-}
+type tail []byte
 
 const maxTail = 8 << 10
 
-func newTail(file *os.File) *tail {
-	t := &tail{file: file, done: make(chan struct{})}
-	go func() {
-		defer close(t.done)
-		buf := make([]byte, 4<<10)
-		for {
-			n, err := file.Read(buf)
-			t.mu.Lock()
-			t.text = append(t.text, buf[:n]...)
-			t.text = append([]byte(nil), t.text[max(0, len(t.text)-maxTail):]...)
-			t.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return t
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	*t = bytes.Clone((*t)[max(0, len(*t)-maxTail):])
+	return len(p), nil
 }
+
+func (t tail) String() string { return string(bytes.ToValidUTF8(t, []byte("\uFFFD"))) }
 
 // restTimeout is how long stderr may stay open after the process: a process of ssh that goes on in the background has it too.
 const restTimeout = 100 * time.Millisecond
-
-// close returns the end of the stream. Its process has ended.
-func (t *tail) close() string {
-	_ = t.file.SetReadDeadline(time.Now().Add(restTimeout))
-	<-t.done
-	_ = t.file.Close()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.ToValidUTF8(t.text, []byte("\uFFFD")))
-}

@@ -124,7 +124,7 @@ func (s *session) copy(ctx context.Context) *Failure {
 		}
 	}
 	_ = conn.stdout.Close()
-	u.code, u.stderr = conn.cmd.ProcessState.ExitCode(), conn.stderr.close()
+	u.code, u.stderr = conn.cmd.ProcessState.ExitCode(), conn.stderr.String()
 	if u.err == nil {
 		return nil
 	}

@@ -7,28 +7,23 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/env/network"
+	"github.com/gorun/gorun/rendezvous"
 )
-
-// An Endpoint is where nodes meet: an address of a host, and a port on which nobody listens there.
-type Endpoint struct {
-	Addr string // a name or an IP address
-	Port int
-}
 
 // lookupTimeout limits what finds the address of this machine: the name server may not answer.
 const lookupTimeout = 2 * time.Second
 
 // meetingPoints returns the endpoints of the hosts that the state machine has chosen.
-func (l *launcher) meetingPoints() (list []Endpoint) {
+func (l *launcher) meetingPoints() (list []rendezvous.Endpoint) {
 	own := "" // the address of this machine; empty: all hosts are this machine
 	if i := slices.IndexFunc(l.machine.nodes, isElsewhere); i >= 0 {
 		own = ownAddr(l.machine.nodes[i].hello.Addr)
 	}
 	for _, i := range l.machine.endpoints {
 		hello := &l.machine.nodes[i].hello
-		e := Endpoint{Addr: hello.Addr, Port: hello.Port}
-		if own != "" && network.IsLoopback(e.Addr) {
-			e.Addr = own
+		e := rendezvous.Endpoint{Host: hello.Addr, Port: hello.Port}
+		if own != "" && e.IsLoopback() {
+			e.Host = own
 		}
 		list = append(list, e)
 	}
@@ -55,7 +50,7 @@ func (l *launcher) addrOf(host int, text string) string {
 	case l.IsSelf[host]:
 		return "127.0.0.1"
 	case a == "":
-		return l.Names[host]
+		return l.Hosts[host].Name
 	default:
 		return a
 	}

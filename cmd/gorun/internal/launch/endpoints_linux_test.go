@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/env/testing/hosttest"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // TestMeetingPoints: nodes meet where all of them can.
@@ -27,14 +29,16 @@ func TestMeetingPoints(t *testing.T) {
 		{[]string{"a", "b"}, []string{"fe80::1", "10.79.0.9"}, "a"},
 	} {
 		l := &launcher{hosts: make([]remoteHost, len(k.names))}
-		l.machine = newStateMachine(Rules{Names: k.names, Least: len(k.names), Meets: true}, time.Now())
-		for i, name := range k.names {
-			l.Names, l.IsSelf = append(l.Names, name), append(l.IsSelf, name == "localhost")
+		for _, name := range k.names {
+			l.Hosts, l.IsSelf = append(l.Hosts, manager.Host{Name: name}), append(l.IsSelf, name == "localhost")
+		}
+		l.machine = newStateMachine(Rules{Hosts: l.Hosts, Least: len(k.names), Meets: true}, time.Now())
+		for i := range k.names {
 			l.machine.Step(said{i, frame.Hello{Addr: l.addrOf(i, k.addrs[i]), Port: 20000}}, time.Now())
 		}
-		var got []Endpoint
+		var got []rendezvous.Endpoint
 		host.Do(func() { got = l.meetingPoints() })
-		if want := []Endpoint{{k.want, 20000}}; !slices.Equal(got, want) {
+		if want := []rendezvous.Endpoint{{Host: k.want, Port: 20000}}; !slices.Equal(got, want) {
 			t.Errorf("%v at %v meet at %v, want %v", k.names, k.addrs, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/manager"
 )
 
 // An ending is how a connection ended without an outcome.
@@ -54,7 +55,7 @@ var advice = []struct {
 }
 
 // failure says in one line why there is no outcome.
-func (e ending) failure(h Host, path string) *Failure {
+func (e ending) failure(h manager.Host, path string) *Failure {
 	said := lastLine(e.stderr)
 	if e.hello {
 		text := "the host is lost: the connection has ended"
@@ -120,7 +121,7 @@ type failedCopy struct {
 }
 
 // failure says in one line why gorun is not there.
-func (u failedCopy) failure(h Host, path string) *Failure {
+func (u failedCopy) failure(h manager.Host, path string) *Failure {
 	const megabyte = 1_000_000
 	said := lastLine(u.stderr)
 	extent := fmt.Sprintf("%d of %d MB", u.sent/megabyte, (u.size+megabyte-1)/megabyte)

@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/manager"
 )
 
 func TestFailureOfConnection(t *testing.T) {
-	h := Host{Name: "n1"}
+	h := manager.Host{Name: "n1"}
 	for _, c := range []struct {
 		e    ending
 		code int
@@ -90,7 +91,7 @@ func TestFailureOfCopy(t *testing.T) {
 		{failedCopy{begun: true, err: answer}, 2, "host n1: copying gorun: ~/.cache/gorun/1-2/gorun: the host has not answered as expected: EOF"},
 	} {
 		c.u.size, c.u.stall = 46_800_000, 20*time.Second
-		if got := c.u.failure(Host{Name: "n1"}, "~/.cache/gorun/1-2/gorun"); got.Error() != c.want || got.Code != c.code {
+		if got := c.u.failure(manager.Host{Name: "n1"}, "~/.cache/gorun/1-2/gorun"); got.Error() != c.want || got.Code != c.code {
 			t.Errorf("%+v:\n got %d %s\nwant %d %s", c.u, got.Code, got, c.code, c.want)
 		}
 	}
@@ -116,10 +117,10 @@ func TestNeedsCopy(t *testing.T) {
 func TestShell(t *testing.T) {
 	ssh := Shell{Words: []string{"/usr/bin/ssh", "-F", "config"}, Connect: 90 * time.Second}
 	want := []string{"/usr/bin/ssh", "-F", "config", "-T", "-oBatchMode=yes", "-oConnectTimeout=90", "-oServerAliveInterval=5", "-oServerAliveCountMax=3", "-l", "me", "n1", "exec gorun agent"}
-	if got := ssh.Argv(Host{Name: "n1", User: "me"}, ProxyCommand("gorun")); !slices.Equal(got, want) {
+	if got := ssh.Argv(manager.Host{Name: "n1", User: "me"}, ProxyCommand("gorun")); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-	if got := (Shell{Words: []string{"oarsh"}}).Argv(Host{Name: "n1"}, "x"); !slices.Equal(got, []string{"oarsh", "n1", "x"}) {
+	if got := (Shell{Words: []string{"oarsh"}}).Argv(manager.Host{Name: "n1"}, "x"); !slices.Equal(got, []string{"oarsh", "n1", "x"}) {
 		t.Errorf("got %q", got)
 	}
 	for path, want := range map[string]bool{

@@ -14,12 +14,12 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/flow"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 	"github.com/gorun/gorun/launcher/spool"
+	"github.com/gorun/gorun/rendezvous"
 )
 
 // A Config describes a launched job.
 type Config struct {
 	Rules
-	Hosts   []Host
 	Shell   Shell
 	Path    string // of gorun on the hosts
 	Copy    *Copy  // to the hosts that have no gorun at Path; nil: none
@@ -27,9 +27,9 @@ type Config struct {
 	Self    string // gorun's file here, for hosts that are this machine
 	IsSelf  []bool // by host: it is this machine, which needs no remote shell
 
-	Job   func(host int, endpoints []Endpoint) frame.Job // endpoints: where the nodes meet, if Meets
-	Begin func(endpoints []Endpoint)                     // is called once, before the first host gets its job; nil: nothing is called
-	Stdin *os.File                                       // goes to the first host; nil: none
+	Job   func(host int, endpoints []rendezvous.Endpoint) frame.Job // endpoints: where the nodes meet, if Meets
+	Begin func(endpoints []rendezvous.Endpoint)                     // is called once, before the first host gets its job; nil: nothing is called
+	Stdin *os.File                                                  // goes to the first host; nil: none
 
 	Stdout, Stderr      *spool.Writer
 	Interrupts, Signals <-chan os.Signal // that end the job; that are for the workers
@@ -46,9 +46,6 @@ func (c *Config) Check() error {
 
 // Run runs the job. It returns when it has ended, and nothing of it is left here.
 func Run(ctx context.Context, c Config) Result {
-	for i := range c.Hosts {
-		c.Names = append(c.Names, c.Hosts[i].Name)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := &launcher{Config: c, events: make(chan any), over: make(chan struct{}), hosts: make([]remoteHost, len(c.Hosts))}
@@ -76,8 +73,8 @@ type launcher struct {
 	events  chan any
 	over    chan struct{} // closed when the loop has ended
 
-	addresses []Endpoint // where the nodes meet, once that is known
-	begun     bool       // a host has got its job
+	addresses []rendezvous.Endpoint // where the nodes meet, once that is known
+	begun     bool                  // a host has got its job
 	input     *flow.Credit
 	timer     *time.Timer
 }
@@ -193,7 +190,7 @@ func (l *launcher) refuse(e said) *Failure {
 	if there == here { // between two releases, the version is the same
 		there, here = fmt.Sprintf("%s (protocol %d)", there, e.hello.Protocol), fmt.Sprintf("%s (protocol %d)", here, frame.Protocol)
 	}
-	return &Failure{l.Names[e.host], "starting gorun", fmt.Sprintf(
+	return &Failure{l.Hosts[e.host].Name, "starting gorun", fmt.Sprintf(
 		"%s there is gorun %s, and this is %s: install the same version, name another one with --remote-path, or let --copy copy this one",
 		l.Path, there, here), codeCorrect}
 }
@@ -233,15 +230,16 @@ func (l *launcher) start(host int) {
 	if job.Stdin {
 		l.input = flow.NewCredit()
 		go func() {
-			flow.Pump(l.Stdin, l.input, l.passStdin)
-			l.passStdin(nil)
+			flow.Pump(l.Stdin, l.input, func(b []byte) { l.post(read{b}) })
+			l.post(read{nil})
 		}()
 	}
 }
 
-func (l *launcher) passStdin(data []byte) {
+// post gives an event to the loop, unless that has ended.
+func (l *launcher) post(e any) {
 	select {
-	case l.events <- read{data}:
+	case l.events <- e:
 	case <-l.over:
 	}
 }
@@ -286,5 +284,5 @@ func (l *launcher) onFrame(e received) {
 }
 
 func (l *launcher) onBadFrame(host int, what string) {
-	l.step(lost{host, &Failure{l.Names[host], "running the job", "gorun there has sent " + what, codeLost}})
+	l.step(lost{host, &Failure{l.Hosts[host].Name, "running the job", "gorun there has sent " + what, codeLost}})
 }

@@ -46,19 +46,7 @@ func (l *launcher) returned(host, stream, taken int, room <-chan struct{}) {
 	if taken > 0 && !h.closed {
 		h.connection.to.Put(frame.AppendTaken(nil, h.output[stream].kind, taken))
 	}
-	if room != nil {
-		go func() {
-			select {
-			case <-room:
-			case <-l.over:
-				return
-			}
-			select {
-			case l.events <- hasRoom{host, stream}:
-			case <-l.over:
-			}
-		}()
-	}
+	flow.Await(room, l.over, func() { l.post(hasRoom{host, stream}) })
 }
 
 func (l *launcher) finishLine(o *outputStream) {

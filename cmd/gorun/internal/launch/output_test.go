@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/flow"
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/manager"
 	"github.com/gorun/gorun/launcher/spool"
 )
 
@@ -21,7 +22,7 @@ func TestTooMuchOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
-	l := &launcher{Config: Config{Rules: Rules{Names: []string{"n1"}, Least: 1, Silence: time.Minute}}, hosts: make([]remoteHost, 1), over: make(chan struct{})}
+	l := &launcher{Config: Config{Rules: Rules{Hosts: []manager.Host{{Name: "n1"}}, Least: 1, Silence: time.Minute}}, hosts: make([]remoteHost, 1), over: make(chan struct{})}
 	defer close(l.over)
 	h := &l.hosts[0]
 	h.cancel = func() {}

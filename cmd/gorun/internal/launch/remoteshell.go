@@ -8,13 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// A Host is where a node of a job is to run.
-type Host struct {
-	Name string // as the user has written it: a name that ssh knows, or an address. It does not begin with a hyphen
-	User string // empty: ssh's choice
-}
+	"github.com/gorun/gorun/env/manager"
+)
 
 // A Shell is the command with which a host is reached, such as ssh. It runs a command there, and carries its stdin, stdout and stderr.
 type Shell struct {
@@ -26,7 +22,7 @@ type Shell struct {
 func (s Shell) isSSH() bool { return filepath.Base(s.Words[0]) == "ssh" }
 
 // Argv returns the command line that runs command on a host. The user's words come first: ssh believes the first value of an option.
-func (s Shell) Argv(h Host, command string) []string {
+func (s Shell) Argv(h manager.Host, command string) []string {
 	argv := append([]string(nil), s.Words...)
 	if s.isSSH() {
 		seconds := max(1, int(s.Connect.Seconds()))

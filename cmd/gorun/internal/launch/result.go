@@ -71,7 +71,7 @@ func (m *stateMachine) own(i int) Result {
 	if o.Failed() {
 		return Result{Code: o.Code, Summary: o.Text}
 	}
-	text := "host " + m.rules.Names[i] + ": " + o.Text
+	text := "host " + m.rules.Hosts[i].Name + ": " + o.Text
 	if n := m.same(i); n > 0 {
 		text += fmt.Sprintf(" (number of other hosts that say the same: %d)", n)
 	}

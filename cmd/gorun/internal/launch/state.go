@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/manager"
 )
 
 // Rules are what a launcher decides by.
 type Rules struct {
-	Names  []string // of the hosts, as the user has written them
-	Least  int      // how many hosts the job needs at first; fewer than there are if hosts may fail
-	Meets  bool     // the nodes meet over an etcd that one or three of them host, at endpoints that their proxies know
-	Shared bool     // the nodes learn from each other how the job ends
+	Hosts  []manager.Host // as the user has written them
+	Least  int            // how many hosts the job needs at first; fewer than there are if hosts may fail
+	Meets  bool           // the nodes meet over an etcd that one or three of them host, at endpoints that their proxies know
+	Shared bool           // the nodes learn from each other how the job ends
 
 	Connect time.Duration // from the start of a connection to the proxy's first word
 	Silence time.Duration // without any sign of life, after which a host is lost
@@ -135,7 +136,7 @@ func (f *Failure) Error() string { return fmt.Sprintf("host %s: %s: %s", f.Host,
 
 // newStateMachine returns the state when all connections have been begun.
 func newStateMachine(rules Rules, now time.Time) *stateMachine {
-	m := &stateMachine{rules: rules, least: rules.Least, nodes: make([]node, len(rules.Names))}
+	m := &stateMachine{rules: rules, least: rules.Least, nodes: make([]node, len(rules.Hosts))}
 	for i := range m.nodes {
 		m.nodes[i].lastSeen = now
 	}

@@ -146,7 +146,7 @@ func (m *stateMachine) goOnWithout(i int) warn {
 	if n.outcome.Cause == frame.Drained {
 		how = "after gorun drain"
 	}
-	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Names[i], how, m.outlook())}
+	return warn{fmt.Sprintf("host %s has left the job %s%s", m.rules.Hosts[i].Name, how, m.outlook())}
 }
 
 // enough reports whether the job can do without the hosts that have ended. Those that have succeeded count.
@@ -204,7 +204,7 @@ func (m *stateMachine) onLost(i int, why *Failure, now time.Time) []action {
 func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
 	isDue := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
 	for i := range m.nodes {
-		n, name := &m.nodes[i], m.rules.Names[i]
+		n, name := &m.nodes[i], m.rules.Hosts[i].Name
 		switch {
 		case n.phase == connecting && isDue(n.lastSeen.Add(m.rules.Connect)):
 			why := &Failure{name, "connecting",
@@ -224,7 +224,7 @@ func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
 	if isDue(m.killAt) {
 		for i := range m.nodes {
 			if m.nodes[i].phase == running {
-				actions = append(actions, warn{fmt.Sprintf("host %s: the job has not ended there in time: gorun kills it", m.rules.Names[i])})
+				actions = append(actions, warn{fmt.Sprintf("host %s: the job has not ended there in time: gorun kills it", m.rules.Hosts[i].Name)})
 			}
 		}
 		actions = append(actions, m.killAll(now)...)
@@ -236,7 +236,7 @@ func (m *stateMachine) onElapsed(now time.Time) (actions []action) {
 				continue
 			}
 			m.nodes[i].phase = ended
-			actions = append(actions, drop{i}, warn{fmt.Sprintf("host %s: does not answer: look there for what is left of the job", m.rules.Names[i])})
+			actions = append(actions, drop{i}, warn{fmt.Sprintf("host %s: does not answer: look there for what is left of the job", m.rules.Hosts[i].Name)})
 		}
 	}
 	return actions

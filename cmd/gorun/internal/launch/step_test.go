@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
+	"github.com/gorun/gorun/env/manager"
 )
 
 var began = time.Unix(1000, 0)
@@ -24,7 +25,7 @@ type bed struct {
 func newBed(hosts, least int, change ...func(*Rules)) *bed {
 	r := Rules{Least: least, Meets: hosts > 1, Shared: true, Connect: 30 * time.Second, Silence: 20 * time.Second, Grace: 10 * time.Second}
 	for i := range hosts {
-		r.Names = append(r.Names, string(rune('a'+i)))
+		r.Hosts = append(r.Hosts, manager.Host{Name: string(rune('a' + i))})
 	}
 	for _, f := range change {
 		f(&r)
@@ -55,7 +56,7 @@ func (b *bed) do(e event) string {
 	return strings.Join(said, ", ")
 }
 
-func (b *bed) name(host int) string { return b.m.rules.Names[host] }
+func (b *bed) name(host int) string { return b.m.rules.Hosts[host].Name }
 
 // elapse goes to the next deadline, which is to be after so long.
 func (b *bed) elapse(t *testing.T, after time.Duration) string {

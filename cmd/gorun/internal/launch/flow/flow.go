@@ -132,5 +132,19 @@ func (s *Sink) Room() (taken int, room <-chan struct{}) {
 	}
 }
 
+// Await calls tell when room is closed, unless over is closed before. Without room, it does nothing.
+func Await(room, over <-chan struct{}, tell func()) {
+	if room == nil {
+		return
+	}
+	go func() {
+		select {
+		case <-room:
+			tell()
+		case <-over:
+		}
+	}()
+}
+
 // Woken is called when room was closed, before Room.
 func (s *Sink) Woken() { s.awaits = false }

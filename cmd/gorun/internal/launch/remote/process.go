@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -31,8 +32,10 @@ func start(job frame.Job, said func(report)) (*Process, error) {
 	if err := adopt(); err != nil {
 		return nil, err
 	}
-	argv := append([]string{"gorun", NodeCommand, job.Heartbeat.String()}, texts(job.Args)...)
-	attr := os.ProcAttr{Env: env.Merge(os.Environ(), texts(job.Env)), Dir: string(job.Dir), Sys: attributes()}
+	cmd := &exec.Cmd{
+		Path: exe, Args: append([]string{"gorun", NodeCommand, job.Heartbeat.String()}, texts(job.Args)...),
+		Env: env.Merge(os.Environ(), texts(job.Env)), Dir: string(job.Dir), SysProcAttr: attributes(),
+	}
 	var theirs, ours []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -44,41 +47,28 @@ func start(job frame.Job, said func(report)) (*Process, error) {
 			}
 		}
 	}()
-	for range 4 {
+	for range 3 {
 		r, w, pipeErr := os.Pipe()
 		if err = pipeErr; err != nil {
 			return nil, err
 		}
 		theirs, ours = append(theirs, w), append(ours, r)
 	}
-	stdin := 3 // the other way round
-	ours[stdin], theirs[stdin] = theirs[stdin], ours[stdin]
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = theirs[0], theirs[1], theirs[2:] // the last one is ReportFD
 	p := &Process{Stdout: ours[0], Stderr: ours[1]}
 	if job.Stdin {
-		p.Stdin = ours[stdin]
-	} else {
-		_ = ours[stdin].Close()
-		_ = theirs[stdin].Close()
-		if theirs[stdin], err = os.Open(os.DevNull); err != nil {
+		if p.Stdin, err = cmd.StdinPipe(); err != nil {
 			return nil, err
 		}
 	}
-	attr.Files = []*os.File{theirs[stdin], theirs[0], theirs[1], theirs[2]} // the last one is ReportFD
 	// The parent-death signal comes when the thread that has started the process ends.
-	type end struct {
-		state *os.ProcessState
-		err   error
-	}
-	started, ended := make(chan error), make(chan end, 1)
-	var process *os.Process
+	started, ended := make(chan error), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		var err error
-		process, err = os.StartProcess(exe, argv, &attr)
+		err := cmd.Start()
 		started <- err
 		if err == nil {
-			state, err := process.Wait()
-			ended <- end{state, err}
+			ended <- cmd.Wait()
 		}
 	}()
 	if err = <-started; err != nil {
@@ -86,9 +76,9 @@ func start(job frame.Job, said func(report)) (*Process, error) {
 	}
 	p.Signal = func(sig syscall.Signal) {
 		if sig == syscall.SIGKILL { // what it has started itself, such as a build, is in its process group; workers are not
-			_ = syscall.Kill(-process.Pid, sig)
+			_ = syscall.Kill(-cmd.Process.Pid, sig)
 		}
-		_ = process.Signal(sig) // it may have ended
+		_ = cmd.Process.Signal(sig) // it may have ended
 	}
 	last := make(chan []byte, 1)
 	go func() {
@@ -96,9 +86,9 @@ func start(job frame.Job, said func(report)) (*Process, error) {
 		_ = ours[2].Close() // if it has said something else, it does not wait until that is read
 	}()
 	p.Wait = func() frame.Outcome {
-		e := <-ended
+		err := <-ended
 		_ = ours[2].SetReadDeadline(time.Now().Add(restTimeout)) // nobody else has the other end
-		o := outcome(<-last, e.state, e.err)
+		o := outcome(<-last, cmd.ProcessState, err)
 		if o.Cause == frame.Died {
 			endLeft()
 		}

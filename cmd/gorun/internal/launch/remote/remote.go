@@ -53,8 +53,7 @@ func Run(in io.Reader, out io.Writer, c Config) error {
 	queue := spool.New()
 	a := &proxy{
 		config: c, to: queue.To(out, "the launcher").Source(nil),
-		frames: make(chan message), output: make(chan piece), room: make(chan struct{}), ended: make(chan frame.Outcome, 1),
-		reports: make(chan report), over: make(chan struct{}),
+		events: make(chan any), over: make(chan struct{}),
 		silence: time.NewTimer(startTimeout), heartbeat: time.NewTicker(time.Hour), end: time.NewTimer(time.Hour),
 	}
 	defer close(a.over)
@@ -70,32 +69,32 @@ func Run(in io.Reader, out io.Writer, c Config) error {
 	return err
 }
 
-// A message is what the launcher has sent; an error says that no more comes.
-type message struct {
-	kind    frame.Kind
-	payload []byte
-	err     error
-}
-
-// A piece is what the job has written; nil: the stream has ended.
-type piece struct {
-	stream int // index in streams
-	data   []byte
-}
+// What other goroutines tell the loop, in addition to a report, and to the frame.Outcome of the job.
+type (
+	// A message is what the launcher has sent; an error says that no more comes.
+	message struct {
+		kind    frame.Kind
+		payload []byte
+		err     error
+	}
+	// A piece is what the job has written; nil: the stream has ended.
+	piece struct {
+		stream int // index in streams
+		data   []byte
+	}
+	// hasRoom: stdin has room again.
+	hasRoom struct{}
+)
 
 // streams are those that the job writes.
 var streams = [...]frame.Kind{frame.Stdout, frame.Stderr}
 
 // proxy is the state of a proxy. loop owns it.
 type proxy struct {
-	config  Config
-	to      *spool.Source
-	frames  chan message
-	output  chan piece
-	room    chan struct{} // stdin has room
-	ended   chan frame.Outcome
-	reports chan report
-	over    chan struct{} // closed when the loop has ended
+	config Config
+	to     *spool.Source
+	events chan any
+	over   chan struct{} // closed when the loop has ended
 
 	job     frame.Job
 	process *Process // nil: not yet
@@ -117,16 +116,21 @@ type proxy struct {
 	err       error
 }
 
+// post gives an event to the loop, and returns when the loop has it. It returns false if the loop has ended.
+func (a *proxy) post(event any) bool {
+	select {
+	case a.events <- event:
+		return true
+	case <-a.over:
+		return false
+	}
+}
+
 func (a *proxy) receive(in io.Reader) {
 	buffered := bufio.NewReader(in)
 	for {
 		kind, payload, err := frame.Read(buffered)
-		select {
-		case a.frames <- message{kind, payload, err}:
-		case <-a.over:
-			return
-		}
-		if err != nil {
+		if !a.post(message{kind, payload, err}) || err != nil {
 			return
 		}
 	}
@@ -135,17 +139,8 @@ func (a *proxy) receive(in io.Reader) {
 func (a *proxy) loop() error {
 	for !a.done {
 		select {
-		case m := <-a.frames:
-			a.onMessage(m)
-		case p := <-a.output:
-			a.onOutput(p)
-		case <-a.room:
-			a.sink.Woken()
-			a.returnStdin(a.sink.Room())
-		case r := <-a.reports:
-			a.onReport(r)
-		case o := <-a.ended:
-			a.onEnded(o)
+		case e := <-a.events:
+			a.take(e)
 		case sig := <-a.config.Signals:
 			a.onSignal(sig.(syscall.Signal))
 		case <-a.heartbeat.C:
@@ -159,6 +154,22 @@ func (a *proxy) loop() error {
 		}
 	}
 	return a.err
+}
+
+func (a *proxy) take(event any) {
+	switch e := event.(type) {
+	case message:
+		a.onMessage(e)
+	case piece:
+		a.onOutput(e)
+	case hasRoom:
+		a.sink.Woken()
+		a.returnStdin(a.sink.Room())
+	case report:
+		a.onReport(e)
+	case frame.Outcome:
+		a.onEnded(e)
+	}
 }
 
 func (a *proxy) send(kind frame.Kind, payload []byte) { a.to.Put(frame.Append(nil, kind, payload)) }
@@ -216,7 +227,7 @@ func (a *proxy) start(payload []byte) {
 	a.job = job
 	a.silence.Reset(job.Silence)
 	a.heartbeat.Reset(job.Heartbeat)
-	if a.process, err = a.config.Start(job, a.passReport); err != nil {
+	if a.process, err = a.config.Start(job, func(r report) { a.post(r) }); err != nil {
 		a.process = &Process{}
 		a.onEnded(frame.Outcome{Code: 2, Cause: frame.Other, Text: err.Error()})
 		return
@@ -233,19 +244,11 @@ func (a *proxy) start(payload []byte) {
 		a.credits[i] = credit
 		a.open++
 		go func() {
-			flow.Pump(r, credit, func(b []byte) { a.pass(piece{i, b}) })
-			a.pass(piece{i, nil})
+			flow.Pump(r, credit, func(b []byte) { a.post(piece{i, b}) })
+			a.post(piece{i, nil})
 		}()
 	}
-	go func() { a.ended <- a.process.Wait() }()
-}
-
-// pass gives a piece to the loop.
-func (a *proxy) pass(p piece) {
-	select {
-	case a.output <- p:
-	case <-a.over:
-	}
+	go func() { a.post(a.process.Wait()) }()
 }
 
 func (a *proxy) onStdin(data []byte) {
@@ -264,19 +267,7 @@ func (a *proxy) returnStdin(taken int, room <-chan struct{}) {
 	if taken > 0 {
 		a.to.Put(frame.AppendTaken(nil, frame.Stdin, taken))
 	}
-	if room != nil {
-		go func() {
-			select {
-			case <-room:
-			case <-a.over:
-				return
-			}
-			select {
-			case a.room <- struct{}{}:
-			case <-a.over:
-			}
-		}()
-	}
+	flow.Await(room, a.over, func() { a.post(hasRoom{}) })
 }
 
 func (a *proxy) onOutput(p piece) {

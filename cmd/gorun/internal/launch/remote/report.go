@@ -34,14 +34,6 @@ func follow(r io.Reader, said func(report)) []byte {
 	}
 }
 
-// passReport passes a report to the loop, and returns when the loop has it. So it comes before the outcome.
-func (a *proxy) passReport(r report) {
-	select {
-	case a.reports <- r:
-	case <-a.over:
-	}
-}
-
 func (a *proxy) onReport(r report) {
 	a.heard = time.Now()
 	switch {
