@@ -215,7 +215,8 @@ def _in_world(function: Callable[[State], T], state: State, world: Group, number
         state.__dict__["_world"] = None
         _destroy_process_groups()
     state._checkpoints.wait()  # it needs the world, which is closed when all have returned
-    returned = b"f has returned nil"  # a rank that is still in function makes another call, which is an error there and here
+    # As long as what a rank in Go sends. A rank that is still in function makes another call, which is an error there and here.
+    returned = b"f has returned nil"
     world.all_gather(returned, bytearray(len(returned) * world.size))
     return result
 
