@@ -83,7 +83,7 @@ func (t *Team) exportBuffer(buf []byte, p span) bool {
 
 // Abandon ends an operation that has failed. It revokes the export of this rank.
 func (t *Team) Abandon() {
-	if s := &t.ranks[t.me].export; cpu.LoadPlain(&s.op) == t.op {
+	if s := &t.ranks[t.me].export; t.op > 0 && cpu.LoadPlain(&s.op) == t.op { // it may fail before the first operation
 		cpu.Store(&s.op, t.op|revoked)
 		cpu.Fence()            // the stores of the caller come after it
 		t.heap.RetireRegions() // others may still write there

@@ -353,3 +353,12 @@ type wrongResult struct {
 func (w *wrongResult) Error() string {
 	return fmt.Sprintf("byte %d of %d is %d, want %d", w.at, w.of, w.got, w.want)
 }
+
+// TestAbandonBeforeTheFirstOperation: the first call of a group may fail before it begins an operation of the team.
+func TestAbandonBeforeTheFirstOperation(t *testing.T) {
+	teams := newTeams(t, 2)
+	teams[0].Abandon()
+	if s := teams[0].ranks[0].export.op; s != 0 {
+		t.Errorf("an export is revoked, and there was none: %#x", s)
+	}
+}
