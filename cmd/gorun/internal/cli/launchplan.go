@@ -236,8 +236,10 @@ func (l *launchPlan) config() (launch.Config, error) {
 	}
 	switch {
 	case l.flags.copies:
-		c.Copy = &launch.Copy{Version: version, File: self}
-		c.Path, err = c.Copy.Path()
+		if c.Copy, err = launch.NewCopy(version, self); err != nil {
+			return c, err
+		}
+		c.Path = c.Copy.Path
 	case c.Path == "":
 		c.Path = self
 		if launch.CheckPath(self) != nil {
