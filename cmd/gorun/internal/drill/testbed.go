@@ -24,11 +24,10 @@ type testbed struct {
 	dir       string // everything is in here
 	ports     []*network.Port
 	endpoints string
-	memory    *memoryGroup   // for a worker; nil: no worker's memory is bounded
-	network   *hosts.Network // nil: all are on the network of this process
-	agents    map[int]*process
+	memory    *memoryGroup     // for a worker; nil: no worker's memory is bounded
+	network   *hosts.Network   // nil: all are on the network of this process
+	agents    map[int]*process // by node, and the newcomer
 	etcds     map[int]*process
-	newcomer  *process // an agent that has no place in agents; nil: there is none
 	errors    []string // the error files that agents keep, since the summary of a failure names them
 }
 
