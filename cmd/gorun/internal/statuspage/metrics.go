@@ -65,12 +65,6 @@ func newMetrics(c Config) *metrics {
 	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[death.Cause]int)}
 }
 
-func (m *metrics) registry() *prometheus.Registry {
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(m)
-	return r
-}
-
 // observe takes a snapshot.
 func (m *metrics) observe(n *status.Node) {
 	m.mu.Lock()
