@@ -18,8 +18,12 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
+var descs []*prometheus.Desc // all of them
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("gorun_"+name, help, labels, nil)
+	d := prometheus.NewDesc("gorun_"+name, help, labels, nil)
+	descs = append(descs, d)
+	return d
 }
 
 // The metrics of a node.
@@ -89,10 +93,7 @@ func (m *metrics) count(e status.Entry) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descBuild, descJob, descStart, descState, descRound, descNodes, descRanks, descRestarts, descMax, descWorkers, descFailures, descRecovery,
-		descProgress, descCalls, descSent, descReceived, descOutput,
-	} {
+	for _, d := range descs {
 		to <- d
 	}
 }
