@@ -12,6 +12,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -221,13 +222,9 @@ func (l *launchPlan) config() (launch.Config, error) {
 		Shell: launch.Shell{Words: strings.Fields(l.flags.rsh), Connect: l.flags.connect},
 		Path:  l.flags.remotePath, Version: version, Self: self, Job: l.job,
 	}
-	name, err := os.Hostname()
-	if err != nil {
-		name = "localhost"
-	}
-	remote := false
+	names, remote := []string{"localhost", "127.0.0.1", "::1", network.Hostname()}, false
 	for _, h := range l.hosts {
-		isSelf := l.flags.rsh == defaultShell && h.User == "" && slices.Contains([]string{"localhost", "127.0.0.1", "::1", name}, h.Name)
+		isSelf := l.flags.rsh == defaultShell && h.User == "" && slices.Contains(names, h.Name)
 		remote = remote || !isSelf
 		c.IsSelf = append(c.IsSelf, isSelf)
 	}
