@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,15 @@ func IsLoopback(host string) bool {
 	}
 	name := strings.TrimSuffix(host, ".")
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// Hostname returns the name of this machine, or localhost if it has none.
+func Hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return name
 }
 
 // Loopback returns 127.0.0.1, or ::1 if this machine has only that.

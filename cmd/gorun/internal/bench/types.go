@@ -22,24 +22,24 @@ type newCaller func(ctx context.Context, g *comm.Group, e experiment, count int)
 type caller func(count int, inPlace bool) *call
 
 var dataTypes = []dataType{
-	{name: "int8", size: 1, caller: plain[int8]},
-	{name: "uint8", size: 1, caller: plain[uint8]},
-	{name: "int16", size: 2, caller: plain[int16]},
-	{name: "uint16", size: 2, caller: plain[uint16]},
-	{name: "int32", size: 4, caller: plain[int32]},
-	{name: "uint32", size: 4, caller: plain[uint32]},
-	{name: "int64", size: 8, caller: plain[int64]},
-	{name: "uint64", size: 8, caller: plain[uint64]},
+	{name: "int8", size: 1, caller: callerOf(as[int8])},
+	{name: "uint8", size: 1, caller: callerOf(as[uint8])},
+	{name: "int16", size: 2, caller: callerOf(as[int16])},
+	{name: "uint16", size: 2, caller: callerOf(as[uint16])},
+	{name: "int32", size: 4, caller: callerOf(as[int32])},
+	{name: "uint32", size: 4, caller: callerOf(as[uint32])},
+	{name: "int64", size: 8, caller: callerOf(as[int64])},
+	{name: "uint64", size: 8, caller: callerOf(as[uint64])},
 	{name: "half", size: 2, caller: callerOf(func(n int) comm.Float16 { return comm.NewFloat16(float32(n)) })},
-	{name: "float", size: 4, caller: plain[float32]},
-	{name: "double", size: 8, caller: plain[float64]},
+	{name: "float", size: 4, caller: callerOf(as[float32])},
+	{name: "double", size: 8, caller: callerOf(as[float64])},
 	{name: "bfloat16", size: 2, caller: callerOf(func(n int) comm.BFloat16 { return comm.NewBFloat16(float32(n)) })},
 	{name: "complex64", size: 8, unordered: true, caller: callerOf(func(n int) complex64 { return complex(float32(n), 0) })},
 	{name: "complex128", size: 16, unordered: true, caller: callerOf(func(n int) complex128 { return complex(float64(n), 0) })},
 }
 
 // noType is the type of operations that move no data.
-var noType = dataType{name: "none", size: 1, caller: plain[int8]}
+var noType = dataType{name: "none", size: 1, caller: callerOf(as[int8])}
 
 // Types are the names of the types.
 func Types() (names []string) {
@@ -60,9 +60,7 @@ func TypeNamed(name string) (string, bool) {
 	return name, name == All || slices.Contains(Types(), name)
 }
 
-// plain is for types that an int converts to.
-func plain[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64](
-	ctx context.Context, g *comm.Group, e experiment, count int,
-) (caller, func() error, error) {
-	return callerOf(func(n int) T { return T(n) })(ctx, g, e, count)
+// as converts an int.
+func as[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64](n int) T {
+	return T(n)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gorun/gorun/comm"
+	"github.com/gorun/gorun/env/network"
 )
 
 // WorkerCommand is the gorun command that runs a worker of a benchmark. Its argument is a Config in JSON.
@@ -43,11 +44,7 @@ func work(ctx context.Context, world *comm.Group, c *Config, config string, out 
 	if err := c.Check(world.Size()); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	members, err := comm.AllGatherObject(ctx, world, rankInfo{config, host, os.Getpid()})
+	members, err := comm.AllGatherObject(ctx, world, rankInfo{config, network.Hostname(), os.Getpid()})
 	if err != nil {
 		return err
 	}

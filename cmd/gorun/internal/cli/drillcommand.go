@@ -73,7 +73,7 @@ func drillCommand() *cobra.Command {
 	own("nodes", "", "N", "number of agents (default 3)", setTo(&o.Nodes, between(2, maxNodes)))
 	own("nproc-per-node", "", "N", "number of workers for each agent (default 2)", setTo(&o.Nproc, between(1, maxProcs)))
 	own("on-failure", "", "NAME", "restart, replace or both: the --on-failure of the jobs (default both)", setTo(&o.policies, parsePolicies))
-	own("worker", "", "NAME", "go or torch: in what the built-in program is written, Go or Python with PyTorch (default go)", setTo(&o.worker, parseDrillWorker))
+	own("worker", "", "NAME", "go or torch: in what the built-in program is written, Go or Python with PyTorch (default go)", setTo(&o.worker, choice([]string{"go", torchWorkers})))
 	own("preload", "", "", "with --worker=torch, give the jobs --preload=auto", setTo(&o.Preload, parseSwitch))
 	own("repeat", "", "N", "how often to run each scenario; the table then has the median and the worst times (default 1)", setTo(&o.Repeat, between(1, mostRepeats)))
 	own("timeout", "", "DURATION", "longest time that a scenario may take (default 1m)", setTo(&o.Timeout, positiveDuration))
@@ -160,13 +160,6 @@ func (o *drillFlags) scenarios(cmd *cobra.Command, names []string) ([]*drill.Sce
 
 // torchWorkers are in Python.
 const torchWorkers = "torch"
-
-func parseDrillWorker(text string) (string, error) {
-	if text != "go" && text != torchWorkers {
-		return "", errors.New("want go or torch")
-	}
-	return text, nil
-}
 
 // findTorch returns the path of a Python with torch and gorun.
 func findTorch(ctx context.Context) (string, error) {

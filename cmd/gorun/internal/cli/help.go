@@ -160,11 +160,7 @@ func commandHelp(cmd *cobra.Command) string {
 				fmt.Fprintf(&b, "\n%s:\n", group)
 				last = group
 			}
-			name := "    --" + f.Name
-			if f.Shorthand != "" {
-				name = "-" + f.Shorthand + ", --" + f.Name
-			}
-			entry(&b, strings.TrimRight(name+" "+f.Value.Type(), " "), f.Usage)
+			entry(&b, spelling(f.Name, f.Shorthand, f.Value.Type()), f.Usage)
 		})
 	}
 	return b.String()
@@ -173,15 +169,14 @@ func commandHelp(cmd *cobra.Command) string {
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // spelling is how the flag is written in the help.
-func (f *flag) spelling() string {
-	name := "    --" + f.name
-	if f.short != "" {
-		name = "-" + f.short + ", --" + f.name
+func (f *flag) spelling() string { return spelling(f.name, f.short, f.value) }
+
+func spelling(name, short, value string) string {
+	begin := "    --"
+	if short != "" {
+		begin = "-" + short + ", --"
 	}
-	if f.value != "" {
-		name += " " + f.value
-	}
-	return name
+	return strings.TrimRight(begin+name+" "+value, " ")
 }
 
 const (

@@ -12,6 +12,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/launch/frame"
 	"github.com/gorun/gorun/env/auth"
 	"github.com/gorun/gorun/env/manager"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/rendezvous"
 )
 
@@ -221,13 +222,9 @@ func (l *launchPlan) config() (launch.Config, error) {
 		Shell: launch.Shell{Words: strings.Fields(l.flags.rsh), Connect: l.flags.connect},
 		Path:  l.flags.remotePath, Version: version, Self: self, Job: l.job,
 	}
-	name, err := os.Hostname()
-	if err != nil {
-		name = "localhost"
-	}
-	remote := false
+	names, remote := []string{"localhost", "127.0.0.1", "::1", network.Hostname()}, false
 	for _, h := range l.hosts {
-		isSelf := l.flags.rsh == defaultShell && h.User == "" && slices.Contains([]string{"localhost", "127.0.0.1", "::1", name}, h.Name)
+		isSelf := l.flags.rsh == defaultShell && h.User == "" && slices.Contains(names, h.Name)
 		remote = remote || !isSelf
 		c.IsSelf = append(c.IsSelf, isSelf)
 	}
@@ -236,8 +233,10 @@ func (l *launchPlan) config() (launch.Config, error) {
 	}
 	switch {
 	case l.flags.copies:
-		c.Copy = &launch.Copy{Version: version, File: self}
-		c.Path, err = c.Copy.Path()
+		if c.Copy, err = launch.NewCopy(version, self); err != nil {
+			return c, err
+		}
+		c.Path = c.Copy.Path
 	case c.Path == "":
 		c.Path = self
 		if launch.CheckPath(self) != nil {

@@ -200,10 +200,7 @@ func (o *options) meetingPoint() string {
 }
 
 func (o *options) node() rendezvous.Node {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
+	host := network.Hostname()
 	id := fmt.Sprintf("%s/%d", host, os.Getpid())
 	if o.localAddr != "" && !o.elastic() {
 		host = o.localAddr

@@ -69,7 +69,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, errors.New("the job is just starting"))
 		return
 	}
-	write(w, n)
+	write(w, http.StatusOK, n)
 }
 
 // A Reply is the answer to a command.
@@ -116,7 +116,7 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, kind agent
 		if a.Err != nil {
 			reply.Error = oneLine(a.Err)
 		}
-		write(w, reply)
+		write(w, http.StatusOK, reply)
 	case <-time.After(answerTimeout):
 		refuse(w, http.StatusGatewayTimeout, fmt.Errorf("no answer within %v", answerTimeout))
 	case <-r.Context().Done():
@@ -155,14 +155,12 @@ func parseSwitch(r *http.Request, name string) (bool, error) {
 }
 
 func refuse(w http.ResponseWriter, code int, err error) {
+	write(w, code, Reply{Error: oneLine(err)})
+}
+
+func write(w http.ResponseWriter, code int, document any) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only if the client is gone
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(Reply{Error: oneLine(err)}) // the client may be gone
-}
-
-func write(w http.ResponseWriter, document any) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(document)
+	_ = json.NewEncoder(w).Encode(document) // the client may be gone
 }

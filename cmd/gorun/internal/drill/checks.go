@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -44,12 +45,7 @@ func (w *world) order() error {
 
 // checkRound checks what must hold when all workers of the newest round have computed together.
 func (w *world) checkRound() error {
-	for _, check := range []func() error{w.order, w.checkOld, w.checkState} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(w.order(), w.checkOld(), w.checkState())
 }
 
 // checkOld returns an error if a node of the newest round has workers of another round.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 )
 
 // mountShell is how a shell in a mount namespace of its own gets a small disk, in its first argument.
@@ -25,11 +27,11 @@ func (s *testbed) setDisk() error {
 	}
 	probe := exec.Command("sh", "-c", mountShell, "sh", s.logDir())
 	if err := setMounts(probe); err != nil {
-		return &unavailableError{err.Error()}
+		return &hosts.UnavailableError{Why: err.Error()}
 	}
 	out, err := probe.CombinedOutput()
 	if err != nil {
-		return &unavailableError{fmt.Sprintf("cannot mount a small disk (%v: %s): this needs root, or unshare --map-root-user", err, strings.TrimSpace(string(out)))}
+		return &hosts.UnavailableError{Why: fmt.Sprintf("cannot mount a small disk (%v: %s): this needs root, or unshare --map-root-user", err, strings.TrimSpace(string(out)))}
 	}
 	return nil
 }

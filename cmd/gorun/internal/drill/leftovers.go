@@ -30,9 +30,6 @@ func (s *testbed) clear(ctx context.Context) (left Leftovers) {
 	for _, p := range agents {
 		p.console.close() // nobody reads it any more
 	}
-	if s.newcomer != nil {
-		agents = append(agents, s.newcomer)
-	}
 	s.stop(ctx, agents)
 	s.stop(ctx, slices.Collect(maps.Values(s.etcds)))
 	list := s.processes()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gorun/gorun/cmd/gorun/internal/hosts"
 	"github.com/gorun/gorun/env/proc"
 )
 
@@ -46,7 +47,7 @@ func newMemoryGroup() (*memoryGroup, error) {
 			_ = os.Remove(m.dir)
 		}
 	}
-	return nil, &unavailableError{fmt.Sprintf("cannot bound the memory of a worker (%v): this needs root, and a cgroup", reason)}
+	return nil, &hosts.UnavailableError{Why: fmt.Sprintf("cannot bound the memory of a worker (%v): this needs root, and a cgroup", reason)}
 }
 
 // groupPrefix is what the names of memory groups begin with. The process ID of the drill follows.

@@ -2,11 +2,14 @@ package drill
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
+
+// newcomer is the key of an agent that is none of the nodes, although it has the number of one.
+const newcomer = math.MaxInt
 
 // flappingCall is last_call_timeout in flapping-node: the others wait for no longer before they let a node in.
 const flappingCall = time.Second
@@ -21,10 +24,10 @@ func newcomerWithRank(rank int) step {
 // newcomerFails waits until the newcomer has ended with an exit code, while all others compute.
 func newcomerFails(code int) step {
 	return undisturbedUntil(fmt.Sprintf("it ends with exit code %d", code), func(d *drill) (bool, error) {
-		if state := d.newcomer.cmd.ProcessState; d.newcomer.ended && state.ExitCode() != code {
+		if state := d.agents[newcomer].cmd.ProcessState; d.agents[newcomer].ended && state.ExitCode() != code {
 			return false, fmt.Errorf("it has ended: %v", state)
 		}
-		return d.newcomer.ended, nil
+		return d.agents[newcomer].ended, nil
 	})
 }
 
@@ -39,18 +42,14 @@ func brokenNewcomer() step {
 	})
 }
 
-func stopNewcomer() step {
-	return act("it gets SIGTERM", func(d *drill) error { return d.signal(d.newcomer, syscall.SIGTERM) })
-}
-
 func (s *testbed) startNewcomer(node int, program string) error {
 	p, err := s.startNode("newcomer", node, program)
 	if err == nil {
-		s.newcomer, p.mayEnd = p, true
+		s.agents[newcomer], p.mayEnd = p, true
 	}
 	return err
 }
 
 func newcomerEnds() step {
-	return until("it ends", func(d *drill) bool { return d.newcomer.ended })
+	return until("it ends", func(d *drill) bool { return d.agents[newcomer].ended })
 }

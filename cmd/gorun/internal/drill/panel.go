@@ -61,6 +61,7 @@ func (p *panel) drawAxis(out *picture, top, bottom int) {
 // drawTrack draws what one agent, one place for a worker, or one member of etcd did.
 func (p *panel) drawTrack(out *picture, t Track, y int) {
 	height, name := barHeight, t.label()
+	_, last := p.run.Timeline.bounds()
 	if t.Local == nil {
 		height = thinBar
 	}
@@ -70,7 +71,7 @@ func (p *panel) drawTrack(out *picture, t Track, y int) {
 			p.drawSpan(out, s, y+(rowHeight-height)/2, height)
 		}
 		isLast := i == len(t.Spans)-1
-		ended := isLast && s.To < p.lastTime() || !isLast && t.Spans[i+1].Pid != s.Pid
+		ended := isLast && s.To < last || !isLast && t.Spans[i+1].Pid != s.Pid
 		if ended && s.To >= p.from && s.To < p.to {
 			out.add(`<path d="%s" class="end"/>`, cross(p.at(s.To), float64(y)+rowHeight/2))
 		}
@@ -89,16 +90,6 @@ func (p *panel) drawSpan(out *picture, s Span, y, height int) {
 	if rank != "" && to-from >= leastLabel {
 		out.add(`<text x="%.1f" y="%d" class="inbar">%s</text>`, from+5, y+11, rank)
 	}
-}
-
-// lastTime is when the recording ended.
-func (p *panel) lastTime() (last float64) {
-	for _, t := range p.run.Timeline.Tracks {
-		for _, s := range t.Spans {
-			last = max(last, s.To)
-		}
-	}
-	return last
 }
 
 // label names the track for people.

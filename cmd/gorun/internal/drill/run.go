@@ -94,7 +94,7 @@ func run(ctx context.Context, o Options, sc *Scenario, r *Result, dir string) er
 	}
 	o.Nodes = max(o.Nodes, sc.job.hosts)
 	d, err := newDrill(o, sc, r.Policy, dir)
-	if isUnavailable(err) {
+	if _, ok := errors.AsType[*hosts.UnavailableError](err); ok { // this machine lacks something for the scenario
 		r.Skipped, r.Why = true, err.Error()
 		o.log("%s: skipped: %s", name, r.Why)
 		return os.RemoveAll(dir)
@@ -134,11 +134,4 @@ func (sc *Scenario) unsuited(o Options) string {
 		return "only the built-in program in Go does what this needs"
 	}
 	return ""
-}
-
-// isUnavailable reports whether err says that this machine lacks something for a scenario.
-func isUnavailable(err error) bool {
-	_, network := errors.AsType[*hosts.UnavailableError](err)
-	_, other := errors.AsType[*unavailableError](err)
-	return network || other
 }

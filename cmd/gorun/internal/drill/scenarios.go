@@ -213,7 +213,7 @@ var Scenarios = []*Scenario{
 		steps: func(n int) []step {
 			return []step{
 				breaks(nobody, brokenNewcomer().named("a new node fails")), newcomerEnds(), again(upTo(0, n-1)),
-				brokenNewcomer().named("it comes again, and is kept out"), undisturbed(5 * flappingCall), stopNewcomer(), newcomerEnds(),
+				brokenNewcomer().named("it comes again, and is kept out"), undisturbed(5 * flappingCall), signalAgent(syscall.SIGTERM, newcomer).named("it gets SIGTERM"), newcomerEnds(),
 			}
 		},
 	}, {

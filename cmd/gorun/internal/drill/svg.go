@@ -112,11 +112,8 @@ func axis(row []panel) (from, to float64) {
 	}
 	if to == 0 {
 		for _, p := range row {
-			for _, t := range p.run.Timeline.Tracks {
-				for _, s := range t.Spans {
-					from, to = min(from, s.From), max(to, s.To)
-				}
-			}
+			first, last := p.run.Timeline.bounds()
+			from, to = min(from, first), max(to, last)
 		}
 		return from, max(to, 1)
 	}

@@ -24,11 +24,10 @@ type testbed struct {
 	dir       string // everything is in here
 	ports     []*network.Port
 	endpoints string
-	memory    *memoryGroup   // for a worker; nil: no worker's memory is bounded
-	network   *hosts.Network // nil: all are on the network of this process
-	agents    map[int]*process
+	memory    *memoryGroup     // for a worker; nil: no worker's memory is bounded
+	network   *hosts.Network   // nil: all are on the network of this process
+	agents    map[int]*process // by node, and the newcomer
 	etcds     map[int]*process
-	newcomer  *process // an agent that has no place in agents; nil: there is none
 	errors    []string // the error files that agents keep, since the summary of a failure names them
 }
 
@@ -77,29 +76,36 @@ func (s *testbed) prepare() (err error) {
 		if err := os.WriteFile(s.tokenFile(), []byte(auth.NewSecret()), 0o600); err != nil {
 			return err
 		}
-		at := upTo(0, s.job.members())
-		for i := range s.job.etcd {
-			at[i] = etcdHost(i)
+		if s.network, err = hosts.New(); err != nil {
+			return err
 		}
-		var endpoints []string
-		for _, host := range at {
-			endpoints = append(endpoints, hosts.Addr(host)+":2379")
-		}
-		s.endpoints = strings.Join(endpoints, ",")
-		s.network, err = hosts.New()
-		return err
 	}
 	var endpoints []string
-	for range s.job.members() {
-		first, next, err := network.ReservePortPair("127.0.0.1")
+	for i := range s.job.members() {
+		at, err := s.reserve(i)
 		if err != nil {
 			return err
 		}
-		s.ports = append(s.ports, first, next)
-		endpoints = append(endpoints, fmt.Sprint("127.0.0.1:", first.Number()))
+		endpoints = append(endpoints, at)
 	}
 	s.endpoints = strings.Join(endpoints, ",")
 	return nil
+}
+
+// reserve returns where a member of etcd listens.
+func (s *testbed) reserve(member int) (string, error) {
+	switch {
+	case s.network != nil && s.job.etcd > 0:
+		return hosts.Addr(etcdHost(member)) + ":2379", nil
+	case s.network != nil:
+		return hosts.Addr(member) + ":2379", nil
+	}
+	first, next, err := network.ReservePortPair("127.0.0.1")
+	if err != nil {
+		return "", err
+	}
+	s.ports = append(s.ports, first, next)
+	return fmt.Sprint("127.0.0.1:", first.Number()), nil
 }
 
 // afterSignal is what an agent or an etcd is after a signal, unless that ends it.
@@ -127,8 +133,3 @@ func (s *testbed) mark(host int, state State) {
 		p.become(time.Now(), state)
 	}
 }
-
-// An unavailableError says what this machine lacks for a scenario.
-type unavailableError struct{ why string }
-
-func (e *unavailableError) Error() string { return e.why }

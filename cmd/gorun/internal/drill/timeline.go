@@ -11,6 +11,16 @@ type Timeline struct {
 	Tracks []Track `json:"tracks"`
 }
 
+// bounds are when the recording began, or the fault if that was before, and when it ended.
+func (t *Timeline) bounds() (from, to float64) {
+	for _, track := range t.Tracks {
+		for _, s := range track.Spans {
+			from, to = min(from, s.From), max(to, s.To)
+		}
+	}
+	return from, to
+}
+
 // A Track shows the agent of a node, one of its workers after the other, or a member of etcd.
 type Track struct {
 	Name  string `json:"name"`

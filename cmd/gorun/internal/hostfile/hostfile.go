@@ -25,19 +25,32 @@ import (
 // It is an error if a host occurs twice, or if there is none. The error begins with file, which is the name of the file, and with the
 // number of the line, as in hosts.txt:3.
 func Parse(file string, r io.Reader) ([]manager.Host, error) {
-	list := newDistinct()
-	err := eachLine(file, r, func(number int, line string) error {
-		hosts, err := parseLine(line)
-		if err != nil {
-			return err
-		}
-		return list.add(hosts, fmt.Sprintf("in line %d", number))
-	})
-	if err == nil && len(list.hosts) == 0 {
-		err = fmt.Errorf("%s: the file names no host", file)
-	}
+	read, err := io.ReadAll(io.LimitReader(r, manager.MaxFile+1))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot read %s: %w", file, err)
+	}
+	if len(read) > manager.MaxFile {
+		return nil, fmt.Errorf("%s: the file is longer than %d bytes", file, manager.MaxFile)
+	}
+	list, number := newDistinct(), 0
+	text, unended := withoutComments(string(read))
+	for line := range strings.Lines(text) {
+		if number++; strings.TrimSpace(line) == "" {
+			continue
+		}
+		hosts, err := parseLine(line)
+		if err == nil {
+			err = list.add(hosts, fmt.Sprintf("in line %d", number))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, number, err)
+		}
+	}
+	switch {
+	case unended != nil:
+		return nil, fmt.Errorf("%s:%d: %w", file, 1+strings.Count(text, "\n"), unended)
+	case len(list.hosts) == 0:
+		return nil, fmt.Errorf("%s: the file names no host", file)
 	}
 	return list.hosts, nil
 }
@@ -112,31 +125,6 @@ func key(name string) string {
 		return a.Unmap().String()
 	}
 	return strings.ToLower(strings.TrimSuffix(name, "."))
-}
-
-// eachLine calls do for every line of a file that has more than a comment, without the comment. Its error begins with file and line.
-func eachLine(file string, r io.Reader, do func(number int, line string) error) error {
-	read, err := io.ReadAll(io.LimitReader(r, manager.MaxFile+1))
-	if err != nil {
-		return fmt.Errorf("cannot read %s: %w", file, err)
-	}
-	if len(read) > manager.MaxFile {
-		return fmt.Errorf("%s: the file is longer than %d bytes", file, manager.MaxFile)
-	}
-	text, err := withoutComments(string(read))
-	number := 0
-	for line := range strings.Lines(text) {
-		if number++; strings.TrimSpace(line) == "" {
-			continue
-		}
-		if err := do(number, line); err != nil {
-			return fmt.Errorf("%s:%d: %w", file, number, err)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s:%d: %w", file, 1+strings.Count(text, "\n"), err)
-	}
-	return nil
 }
 
 // withoutComments returns text without comments: those from # or // to the end of the line, and those from /* to */, which may go

@@ -26,16 +26,18 @@ type Network struct {
 func Addr(host int) string { return fmt.Sprintf("10.77.0.%d", host+100) }
 
 // An UnavailableError says what this machine lacks.
-type UnavailableError struct{ err error }
+type UnavailableError struct{ Why string }
 
-func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("cannot create network namespaces (%v): this needs root, or unshare --map-root-user, and the command ip", e.err)
+func (e *UnavailableError) Error() string { return e.Why }
+
+func unavailable(err error) error {
+	return &UnavailableError{fmt.Sprintf("cannot create network namespaces (%v): this needs root, or unshare --map-root-user, and the command ip", err)}
 }
 
 // New makes the bridge.
 func New() (*Network, error) {
 	if _, err := exec.LookPath("ip"); err != nil {
-		return nil, &UnavailableError{err}
+		return nil, unavailable(err)
 	}
 	n := &Network{starts: make(map[int]int), isolated: make(map[int]bool), bridge: exec.Command("sh", "-c", `while read -r line; do eval "$line" 2>&1 | tr '\n' ' '; echo; done`)}
 	n.bridge.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET} // it ends with its input
@@ -49,11 +51,11 @@ func New() (*Network, error) {
 	}
 	n.answers = bufio.NewScanner(out)
 	if err := n.bridge.Start(); err != nil {
-		return nil, &UnavailableError{err}
+		return nil, unavailable(err)
 	}
 	if err := n.do("ip link add bridge type bridge && ip link set bridge up"); err != nil {
 		n.Close()
-		return nil, &UnavailableError{err}
+		return nil, unavailable(err)
 	}
 	return n, nil
 }

@@ -11,13 +11,13 @@ import (
 type Network struct{}
 
 // An UnavailableError says what this machine lacks.
-type UnavailableError struct{ err error }
+type UnavailableError struct{ Why string }
 
-func (e *UnavailableError) Error() string { return e.err.Error() }
+func (e *UnavailableError) Error() string { return e.Why }
 
 var errLinux = errors.New("network namespaces need Linux")
 
-func New() (*Network, error) { return nil, &UnavailableError{errLinux} }
+func New() (*Network, error) { return nil, &UnavailableError{errLinux.Error()} }
 
 func Addr(int) string                         { return "" }
 func (n *Network) Start(*exec.Cmd, int) error { return errLinux }

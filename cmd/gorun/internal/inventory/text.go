@@ -1,12 +1,15 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/gorun/gorun/agent"
 )
+
+const unknown = "not known"
 
 // Text returns the findings for people.
 func (f *Findings) Text() string {
@@ -15,16 +18,16 @@ func (f *Findings) Text() string {
 		fmt.Fprintf(&b, "%-15s %s\n", name, agent.Printable(fmt.Sprintf(format, args...)))
 	}
 	line("gorun", "%s, %s, %s/%s", f.Gorun.Version, f.Gorun.Go, f.Gorun.OS, f.Gorun.Arch)
-	line("host", "%s, kernel %s", f.Host, orUnknown(f.Kernel))
-	line("CPUs", "%d usable, of %s: %s, %s, %s", f.CPUs.Usable, orUnknown(f.CPUs.Allowed),
+	line("host", "%s, kernel %s", f.Host, cmp.Or(f.Kernel, unknown))
+	line("CPUs", "%d usable, of %s: %s, %s, %s", f.CPUs.Usable, cmp.Or(f.CPUs.Allowed, unknown),
 		counted(f.CPUs.Cores, "core"), counted(f.CPUs.Sockets, "socket"), counted(f.CPUs.NUMANodes, "NUMA node"))
 	line("GPUs", "%s", f.gpus())
 	line("memory", "%s, %s available%s", size64(f.Memory.Total), size64(f.Memory.Available), below("; the cgroup allows %s", f.Memory.Limit, size64))
 	line("/dev/shm", "%s, %s free", size64(f.Memory.Shared), size64(f.Memory.SharedFree))
-	line("huge pages", "%s", orUnknown(f.Memory.HugePages))
+	line("huge pages", "%s", cmp.Or(f.Memory.HugePages, unknown))
 	files := orUnlimited(f.Limits.OpenFiles, decimal)
 	if slices.ContainsFunc(f.Problems, func(p string) bool { return strings.HasPrefix(p, openFilesLimit+": ") }) {
-		files = orUnknown("")
+		files = unknown
 	}
 	line("open files", "%s%s", files, below(", at most %s", f.Limits.MostOpenFiles, decimal))
 	line("processes", "%s%s", orUnlimited(f.Limits.Processes, decimal), below("; the cgroup allows %s", f.Limits.CgroupProcesses, decimal))
@@ -65,14 +68,7 @@ func (f *Findings) gpus() string {
 	for i, v := range vendors {
 		vendors[i] = fmt.Sprintf("%d of %s", number[v], v)
 	}
-	return fmt.Sprintf("%s; workers see %d (%s)", orUnknown(strings.Join(vendors, ", ")), f.Visible.Count, orUnknown(f.Visible.Variable))
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "not known"
-	}
-	return text
+	return fmt.Sprintf("%s; workers see %d (%s)", cmp.Or(strings.Join(vendors, ", "), unknown), f.Visible.Count, cmp.Or(f.Visible.Variable, unknown))
 }
 
 func orUnlimited(n uint64, format func(uint64) string) string {
@@ -96,7 +92,7 @@ func decimal(n uint64) string { return fmt.Sprint(n) }
 func size64(n uint64) string {
 	switch {
 	case n == 0:
-		return "not known"
+		return unknown
 	case n < 1<<20:
 		return fmt.Sprintf("%d KiB", n>>10)
 	case n < 1<<30:

@@ -16,6 +16,7 @@ import (
 	"github.com/gorun/gorun/cmd/gorun/internal/control"
 	"github.com/gorun/gorun/cmd/gorun/internal/statuspage"
 	"github.com/gorun/gorun/env/auth"
+	"github.com/gorun/gorun/env/network"
 	"github.com/gorun/gorun/launcher"
 	"github.com/gorun/gorun/rendezvous"
 )
@@ -99,11 +100,7 @@ func pageHost(addr netip.AddrPort) string {
 	if !addr.Addr().IsUnspecified() {
 		return addr.String()
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return net.JoinHostPort(host, strconv.Itoa(int(addr.Port())))
+	return net.JoinHostPort(network.Hostname(), strconv.Itoa(int(addr.Port())))
 }
 
 // inProcess connects to a server of this process.

@@ -3,6 +3,7 @@ package launch
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -25,7 +26,7 @@ type connection struct {
 }
 
 // connect starts a remote shell.
-func connect(starter *starter, argv []string) (*connection, error) {
+func connect(ctx context.Context, starter starter, argv []string) (*connection, error) {
 	c := &connection{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{})}
 	c.cmd.SysProcAttr, c.cmd.Stderr, c.cmd.WaitDelay = attributes(), &c.stderr, restTimeout
 	theirStdin, stdin, err1 := os.Pipe()
@@ -33,7 +34,7 @@ func connect(starter *starter, argv []string) (*connection, error) {
 	err := errors.Join(err1, err2)
 	if err == nil {
 		c.cmd.Stdin, c.cmd.Stdout = theirStdin, theirStdout
-		err = starter.start(c.cmd)
+		err = starter.start(ctx, c.cmd)
 	}
 	_, _ = theirStdin.Close(), theirStdout.Close() // they may be nil
 	if err != nil {

@@ -19,8 +19,8 @@ func TestKilledConnectionEndsThoughAnotherKeepsIt(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			starter := newStarter()
-			t.Cleanup(func() { starter.close() })
-			c, err := connect(starter, []string{"sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & " + shell})
+			t.Cleanup(func() { close(starter) })
+			c, err := connect(t.Context(), starter, []string{"sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & " + shell})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,8 +54,8 @@ func TestKilledConnectionEndsThoughAnotherKeepsIt(t *testing.T) {
 func TestKilledConnectionEndsProxyElsewhere(t *testing.T) {
 	t.Parallel()
 	starter := newStarter()
-	t.Cleanup(func() { starter.close() })
-	c, err := connect(starter, []string{"setsid", "sh", "-c", "echo started; exec cat"}) // a shell has a session, so setsid forks
+	t.Cleanup(func() { close(starter) })
+	c, err := connect(t.Context(), starter, []string{"setsid", "sh", "-c", "echo started; exec cat"}) // a shell has a session, so setsid forks
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,57 +4,41 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 )
 
 // A Copy is gorun's own binary, which is copied to hosts that do not have it.
 type Copy struct {
-	Version string
-	File    string // of the binary
-
-	once sync.Once
-	hash string
+	Path string // on the hosts: a directory for each version and content, below the user's cache
+	file string
 	size int64
-	err  error
 }
 
-// read finds out what the binary is.
-func (c *Copy) read() error {
-	c.once.Do(func() {
-		f, err := os.Open(c.File)
-		if err != nil {
-			c.err = err
-			return
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		h := sha256.New()
-		if c.size, c.err = io.Copy(h, f); c.err == nil {
-			c.hash = hex.EncodeToString(h.Sum(nil)[:8])
-		}
-	})
-	return c.err
-}
-
-// Path returns where the binary is on the hosts: a directory for each version and content, below the user's cache.
-func (c *Copy) Path() (string, error) {
-	if err := c.read(); err != nil {
-		return "", err
+// NewCopy returns the Copy of a binary.
+func NewCopy(version, file string) (*Copy, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
 	}
-	version := strings.Map(func(r rune) rune {
+	defer func() { _ = f.Close() }() // it was only read
+	hash := sha256.New()
+	size, err := io.Copy(hash, f)
+	if err != nil {
+		return nil, err
+	}
+	version = strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._+-", r) {
 			return r
 		}
 		return '_'
-	}, c.Version)
-	return "~/.cache/gorun/" + version + "-" + c.hash + "/gorun", nil
+	}, version)
+	return &Copy{fmt.Sprintf("~/.cache/gorun/%s-%x/gorun", version, hash.Sum(nil)[:8]), file, size}, nil
 }
 
 const (
@@ -73,8 +57,8 @@ var errStalled = errors.New("the host has given the copy up")
 //     that, are on the disk.
 //   - cat, the process c, copies stdin to t. A watcher, the process w, kills it when t has not grown for so many seconds: nobody tells sh
 //     when the network fails. Then the exit code s is 143, or 271 in ksh.
-func (c *Copy) command(path string, stall time.Duration) string {
-	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(path, "~/"), "/gorun")
+func (c *Copy) command(stall time.Duration) string {
+	dir := "$HOME/" + strings.TrimSuffix(strings.TrimPrefix(c.Path, "~/"), "/gorun")
 	seconds := int(max(stall.Seconds(), 1))
 	return fmt.Sprintf(`exec sh -c 'umask 077; d="%s"; t="$d/gorun.$(uname -n).$$"; echo %s "$(uname -s)" "$(uname -m)"; `+
 		`find "$HOME/.cache/gorun" -type f -name "gorun.*" -mmin +60 -exec rm -f {} + 2>/dev/null; `+
@@ -105,7 +89,7 @@ func fits(system, machine string) error {
 func (s *session) copy(ctx context.Context) *Failure {
 	c, h := s.config.Copy, s.config.Hosts[s.host]
 	u := failedCopy{size: c.size, stall: s.config.Silence}
-	conn, err := s.connect(ctx, s.config.Shell.Argv(h, c.command(s.config.Path, u.stall)))
+	conn, err := connect(ctx, s.starter, s.config.Shell.Argv(h, c.command(u.stall)))
 	if err != nil {
 		return &Failure{h.Name, "copying gorun", err.Error(), codeCorrect}
 	}
@@ -176,7 +160,7 @@ const copyPiece = 256 << 10
 
 // sendFile sends the binary, and counts what it has sent. Each piece that the connection takes is a sign of life.
 func (s *session) sendFile(conn *connection, sent *int64) error {
-	f, err := os.Open(s.config.Copy.File)
+	f, err := os.Open(s.config.Copy.file)
 	if err != nil {
 		return err
 	}

@@ -18,12 +18,11 @@ func newCopy(t *testing.T) (c *Copy, path string) {
 	if err := os.WriteFile(file, []byte("binary"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c = &Copy{Version: "v1", File: file}
-	path, err := c.Path()
+	c, err := NewCopy("v1", file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, path
+	return c, c.Path
 }
 
 // TestCopyRemovesOldParts: the script removes the old partial files of copies that were interrupted, but not recent ones, which may be copies
@@ -53,7 +52,7 @@ func TestCopyRemovesOldParts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.Command(shell, "-c", c.command(path, time.Minute))
+		cmd := exec.Command(shell, "-c", c.command(time.Minute))
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 		cmd.Stdin = strings.NewReader("binary")
 		out, err := cmd.CombinedOutput()
@@ -80,7 +79,7 @@ func TestCopyStalls(t *testing.T) {
 	c, path := newCopy(t)
 	for sent, want := range map[string]string{"bin": "", "binary": "gorun"} {
 		home := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(path, 2*time.Second))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(2*time.Second))
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
@@ -124,7 +123,7 @@ func TestCopyPlace(t *testing.T) {
 	}
 	home := t.TempDir()
 	run := func() string {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(path, time.Minute))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.command(time.Minute))
 		cmd.Env, cmd.Stdin = []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH")}, strings.NewReader("binary")
 		out, _ := cmd.CombinedOutput() // the exit code says nothing
 		_, said, _ := strings.Cut(string(out), "\n")

@@ -158,14 +158,17 @@ func TestCopyCommand(t *testing.T) {
 			continue
 		}
 		home := t.TempDir()
-		c := &Copy{Version: "1.0+a b!", File: file}
-		path, err := c.Path()
-		if err != nil || !strings.HasPrefix(path, "~/.cache/gorun/1.0+a_b_-") || CheckPath(path) != nil {
-			t.Fatalf("path %s, %v", path, err)
+		c, err := NewCopy("1.0+a b!", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := c.Path
+		if !strings.HasPrefix(path, "~/.cache/gorun/1.0+a_b_-") || CheckPath(path) != nil {
+			t.Fatalf("path %s", path)
 		}
 		there := filepath.Join(home, strings.TrimPrefix(path, "~/"))
 		run := func(stdin string) string {
-			cmd := exec.Command(shell, "-c", c.command(path, time.Minute))
+			cmd := exec.Command(shell, "-c", c.command(time.Minute))
 			cmd.Env, cmd.Stdin = append(os.Environ(), "HOME="+home), strings.NewReader(stdin)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -178,7 +181,7 @@ func TestCopyCommand(t *testing.T) {
 			t.Errorf("%s: after a part of it: %v, %v; it says %s", shell, entries, err, said)
 		}
 		// A disk that is full: a limit of the file's length looks the same to cat.
-		if out, err := exec.Command("sh", "-c", `trap "" XFSZ; ulimit -f 1; head -c 4096 /dev/zero | HOME=$0 "$1" -c "$2"`, home, shell, c.command(path, time.Minute)).CombinedOutput(); strings.Contains(string(out), "done\n") {
+		if out, err := exec.Command("sh", "-c", `trap "" XFSZ; ulimit -f 1; head -c 4096 /dev/zero | HOME=$0 "$1" -c "$2"`, home, shell, c.command(time.Minute)).CombinedOutput(); strings.Contains(string(out), "done\n") {
 			t.Errorf("%s: %v: %s", shell, err, out)
 		}
 		if entries, err := os.ReadDir(filepath.Dir(there)); err != nil || len(entries) != 0 {

@@ -52,7 +52,7 @@ func Run(ctx context.Context, c Config) Result {
 	defer close(l.over)
 	l.machine = newStateMachine(c.Rules, time.Now())
 	starter := newStarter()
-	defer starter.close()
+	defer close(starter)
 	for i := range l.hosts {
 		h := &l.hosts[i]
 		h.output[0] = outputStream{kind: frame.Stdout, sink: flow.NewSink(c.Stdout.Source(nil))}

@@ -11,7 +11,7 @@ import (
 type session struct {
 	config  *Config
 	host    int
-	starter *starter
+	starter starter
 	events  chan<- any
 }
 
@@ -40,7 +40,7 @@ func (s *session) serve(ctx context.Context, path string) (ending, error) {
 	if c.IsSelf[s.host] {
 		argv = []string{c.Self, "agent"}
 	}
-	conn, err := s.connect(ctx, argv)
+	conn, err := connect(ctx, s.starter, argv)
 	if err != nil {
 		return ending{}, err
 	}
@@ -53,14 +53,4 @@ func (s *session) serve(ctx context.Context, path string) (ending, error) {
 		s.events <- received{s.host, kind, payload}
 		return kind != frame.Ended
 	}), nil
-}
-
-// connect starts a remote shell.
-func (s *session) connect(ctx context.Context, argv []string) (*connection, error) {
-	s.starter.Lock()
-	defer s.starter.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return connect(s.starter, argv)
 }

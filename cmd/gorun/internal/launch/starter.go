@@ -1,34 +1,34 @@
 package launch
 
 import (
+	"context"
 	"os/exec"
 	"runtime"
-	"sync"
 )
 
-// A starter starts all processes from one thread, which lives as long as they may: they are killed when it ends.
-type starter struct {
-	sync.Mutex // of start
-	commands   chan *exec.Cmd
-	errors     chan error
-}
+// A starter starts all processes from one thread, which lives as long as they may: they are killed when it ends, because the channel is closed.
+type starter chan func()
 
-func newStarter() *starter {
-	s := &starter{commands: make(chan *exec.Cmd), errors: make(chan error)}
+func newStarter() starter {
+	s := make(starter)
 	go func() {
 		runtime.LockOSThread()
-		for cmd := range s.commands {
-			s.errors <- cmd.Start()
+		for do := range s {
+			do()
 		}
 	}()
 	return s
 }
 
-// start starts a process. The mutex is held.
-func (s *starter) start(cmd *exec.Cmd) error {
-	s.commands <- cmd
-	return <-s.errors
+// start starts a process, unless ctx has ended.
+func (s starter) start(ctx context.Context, cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	s <- func() {
+		err := ctx.Err()
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+	}
+	return <-started
 }
-
-// close ends the thread, and so all processes that still run.
-func (s *starter) close() { close(s.commands) }

@@ -18,8 +18,12 @@ import (
 	"github.com/gorun/gorun/launcher"
 )
 
+var descs []*prometheus.Desc // all of them
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("gorun_"+name, help, labels, nil)
+	d := prometheus.NewDesc("gorun_"+name, help, labels, nil)
+	descs = append(descs, d)
+	return d
 }
 
 // The metrics of a node.
@@ -65,12 +69,6 @@ func newMetrics(c Config) *metrics {
 	return &metrics{version: c.Version, recent: c.Recent, own: c.Own, failures: make(map[death.Cause]int)}
 }
 
-func (m *metrics) registry() *prometheus.Registry {
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(m)
-	return r
-}
-
 // observe takes a snapshot.
 func (m *metrics) observe(n *status.Node) {
 	m.mu.Lock()
@@ -95,10 +93,7 @@ func (m *metrics) count(e status.Entry) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descBuild, descJob, descStart, descState, descRound, descNodes, descRanks, descRestarts, descMax, descWorkers, descFailures, descRecovery,
-		descProgress, descCalls, descSent, descReceived, descOutput,
-	} {
+	for _, d := range descs {
 		to <- d
 	}
 }

@@ -3,7 +3,6 @@ package statuspage
 import (
 	"context"
 	"embed"
-	"errors"
 	"io"
 	"log"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gorun/gorun/agent/status"
@@ -75,7 +75,9 @@ func New(c Config) *Server {
 	}
 	mux.HandleFunc("GET /events", s.serveEvents)
 	mux.HandleFunc("GET /logs", s.serveLogs)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry(), promhttp.HandlerOpts{MaxRequestsInFlight: 2, DisableCompression: true}))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(s.metrics)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, DisableCompression: true}))
 	s.http = &http.Server{
 		Handler: s.guarded(mux), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog:    log.New(io.Discard, "", 0), // clients that misbehave
@@ -212,5 +214,3 @@ func (c *conn) Close() error {
 	c.mu.Unlock()
 	return c.Conn.Close()
 }
-
-var errTooMany = errors.New("too many people look at this page")

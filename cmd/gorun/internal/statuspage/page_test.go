@@ -442,7 +442,7 @@ func TestMetrics(t *testing.T) {
 	b.node.Workers[1] = status.Worker{Rank: 1, LocalRank: 1, Pid: 102, State: status.WorkerRunning}
 	b.event(status.KindRoundFormed, nil, "round 2 begins")
 	b.publish()
-	problems, err := testutil.GatherAndLint(b.page.metrics.registry())
+	problems, err := testutil.CollectAndLint(b.page.metrics)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}

@@ -32,7 +32,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) (st *stream, end
 	select {
 	case s.streams <- struct{}{}:
 	default:
-		http.Error(w, errTooMany.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "too many people look at this page", http.StatusServiceUnavailable)
 		return nil, nil
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

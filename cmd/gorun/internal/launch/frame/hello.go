@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -35,7 +36,7 @@ func (e *NoiseError) Error() string { return e.Err.Error() }
 // Unwrap returns what ended the wait.
 func (e *NoiseError) Unwrap() error { return e.Err }
 
-// ReadHello skips what comes before a Hello, and reads it. If none comes, the error is a *NoiseError.
+// ReadHello skips what comes before a Hello, and reads it: in one piece, for which the buffer of r must have room. If none comes, the error is a *NoiseError.
 func ReadHello(r *bufio.Reader) (h Hello, err error) {
 	var noise []byte
 	fail := func(err error) (Hello, error) {
@@ -52,21 +53,14 @@ func ReadHello(r *bufio.Reader) (h Hello, err error) {
 		noise = append(noise, c)
 	}
 	noise = noise[:len(noise)-len(magic)]
-	var line []byte
-	for {
-		c, err := r.ReadByte()
-		switch {
-		case err == io.EOF:
-			return fail(io.ErrUnexpectedEOF)
-		case err != nil:
-			return fail(err)
-		case len(line) >= maxHello:
-			return fail(fmt.Errorf("its first line has more than %d bytes", maxHello))
-		}
-		if c == '\n' {
-			break
-		}
-		line = append(line, c)
+	line, err := r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull) || len(line) > maxHello:
+		return fail(fmt.Errorf("its first line has more than %d bytes", maxHello))
+	case err == io.EOF:
+		return fail(io.ErrUnexpectedEOF)
+	case err != nil:
+		return fail(err)
 	}
 	if err := json.Unmarshal(line, &h); err != nil {
 		return fail(fmt.Errorf("its first line: %w", err))
