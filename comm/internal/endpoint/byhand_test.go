@@ -55,6 +55,50 @@ func TestDeathInTheMiddleOfAMessage(t *testing.T) {
 	})
 }
 
+// A rank that has moved a part of a long message since somebody looked does not hang. Questions are no such moves.
+func TestAPartOfALongMessageMoves(t *testing.T) {
+	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
+		e := comm.ep.api()
+		moves := func(want bool, what string, do func()) {
+			t.Helper()
+			before := e.Moves()
+			do()
+			synctest.Wait()
+			if (e.Moves() != before) != want {
+				t.Errorf("%s: %d, and before %d", what, e.Moves(), before)
+			}
+		}
+		comm.Recv(0, 0, 0, call.Call{}, make([]byte, 3<<20))
+		write(t, conn, wire.Header{Kind: wire.RTS, Context: 1, ID: 5, Size: 3 << 20}, nil)
+		if _, err := readHeader(conn); err != nil {
+			t.Fatal(err)
+		}
+		moves(true, "bytes come", func() {
+			write(t, conn, wire.Header{Kind: wire.Data, ID: 5, Size: 1 << 20}, make([]byte, 100<<10))
+		})
+		more := func(n int) {
+			if _, err := conn.Write(make([]byte, n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moves(true, "more come", func() { more(100 << 10) })
+		comm.Send(0, 0, 0, call.Call{}, make([]byte, 3<<20))
+		rts, err := readHeader(conn)
+		if err != nil || rts.Kind != wire.RTS {
+			t.Fatal(rts, err)
+		}
+		moves(true, "the rest of a part comes", func() { more(1<<20 - 200<<10) })
+		moves(true, "bytes go", func() {
+			write(t, conn, wire.Header{Kind: wire.CTS, ID: rts.ID}, nil)
+			if _, err := io.ReadFull(conn, make([]byte, 2*connBuffer)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		moves(false, "nothing moves", func() { time.Sleep(minute) })
+		moves(false, "a question comes", func() { write(t, conn, wire.Header{Kind: wire.Ask, Context: 1}, nil) })
+	})
+}
+
 func TestAPeerThatStopsInTheMiddleOfAMessage(t *testing.T) {
 	byHand(t, func(t *testing.T, comm *Communicator, conn net.Conn) {
 		r := comm.Recv(0, 0, 0, call.Call{}, make([]byte, 1<<20))

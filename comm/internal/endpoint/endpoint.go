@@ -85,6 +85,7 @@ type state struct {
 	parked    int                            // goroutines that wait for operations without polling
 	sends     map[uint64]*operation          // rendezvous sends that wait for clear to send
 	nextID    uint64
+	moved     uint64 // a number that changes when bytes of a rendezvous message go or come, which may take long to be whole
 	closed    bool
 	revoked   *diagnosis.Failure // by Revoke
 	revoking  chan struct{}      // closed by Revoke

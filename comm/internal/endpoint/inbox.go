@@ -94,6 +94,9 @@ func (e *state) begin(p *peer) error {
 // filled counts n bytes of payload that have come, and acts on the frame once it is whole.
 func (e *state) filled(p *peer, n int) error {
 	in := &p.in
+	if n > 0 && in.op != nil && in.h.Kind == wire.Data {
+		e.moved++
+	}
 	in.rest -= n
 	if in.into != nil {
 		in.into = in.into[n:]

@@ -12,7 +12,7 @@ import (
 func (e *Endpoint) Moves() uint64 {
 	in := e.lock()
 	defer in.unlock()
-	sum := uint64(len(e.comms))
+	sum := uint64(len(e.comms)) + e.moved
 	for _, c := range e.comms {
 		sum += c.moves() + c.transfers.Moves()
 	}

@@ -141,6 +141,9 @@ func (e *state) allow(p *peer, n int) {
 
 // wrote counts n bytes that have been written, and ends the operations that they complete.
 func (e *state) wrote(p *peer, n int) {
+	if n > 0 && p.out.IsData() {
+		e.moved++
+	}
 	p.out.Wrote(n, func(f *frame) {
 		f.CloseSent()
 		if f.Op != nil {

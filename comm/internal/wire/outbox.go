@@ -78,6 +78,9 @@ func (o *Outbox[O]) HasOps() bool {
 	return slices.ContainsFunc(o.frames.All(), func(f Frame[O]) bool { return f.Op != none })
 }
 
+// IsData reports whether bytes of Data are written next.
+func (o *Outbox[O]) IsData() bool { return o.frames.Len() > 0 && o.frames.All()[0].Kind == Data }
+
 // Add adds f to what is to be written.
 func (o *Outbox[O]) Add(f Frame[O]) { o.frames.Push(f) }
 
