@@ -12,11 +12,7 @@ import (
 func (e *Endpoint) Moves() uint64 {
 	in := e.lock()
 	defer in.unlock()
-<<<<<<< HEAD
-	sum := uint64(len(e.comms)) 
-=======
 	sum := uint64(len(e.comms)) + e.moved
->>>>>>> 101aec9cead409c92ade2a813cd36dd18303a3a7
 	for _, c := range e.comms {
 		sum += c.moves() + c.transfers.Moves()
 	}
