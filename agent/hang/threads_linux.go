@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gorun/gorun/env/proc"
 )
 
 const (
@@ -114,14 +116,8 @@ func readThread(dir string) thread {
 		name: strings.TrimSpace(entry(dir, "comm")), waits: strings.TrimSpace(entry(dir, "wchan")),
 		syscall: strings.TrimSpace(entry(dir, "syscall")), stack: entry(dir, "stack"),
 	}
-	for line := range strings.Lines(entry(dir, "status")) {
-		switch name, value, _ := strings.Cut(line, ":"); name {
-		case "State":
-			t.state = strings.TrimSpace(value)
-		case "voluntary_ctxt_switches":
-			t.switches = strings.TrimSpace(value)
-		}
-	}
+	status := entry(dir, "status")
+	t.state, t.switches = proc.Field(status, "State:"), proc.Field(status, "voluntary_ctxt_switches:")
 	t.isStopped = strings.HasPrefix(t.state, "T") || strings.HasPrefix(t.state, "t")
 	return t
 }

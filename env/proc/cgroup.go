@@ -6,6 +6,16 @@ import (
 	"strings"
 )
 
+// Field returns what follows a name in the line of a text of the kernel that begins with it, without blanks around it; empty: there is none.
+func Field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
 // Cgroup is the cgroup of a process as one mount shows it.
 type Cgroup struct {
 	V1      bool     // of version 1, with the controller that was asked for; else version 2

@@ -170,11 +170,6 @@ func (p Process) Handles(sig syscall.Signal) bool { return p.has("SigCgt:", sig)
 // has reports whether a signal is in one of the sets of the process.
 func (p Process) has(set string, sig syscall.Signal) bool {
 	status, _ := os.ReadFile("/proc/" + strconv.Itoa(p.Pid) + "/status") // it may have ended
-	for line := range strings.Lines(string(status)) {
-		if text, ok := strings.CutPrefix(line, set); ok {
-			mask, err := strconv.ParseUint(strings.TrimSpace(text), 16, 64)
-			return err == nil && mask>>(sig-1)&1 == 1
-		}
-	}
-	return false
+	mask, err := strconv.ParseUint(Field(string(status), set), 16, 64)
+	return err == nil && mask>>(sig-1)&1 == 1
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 
 	"github.com/gorun/gorun/env/proc"
 )
@@ -94,13 +93,8 @@ func (c *oomCounter) count() (uint64, bool) {
 
 // parseOOMKills finds the count in memory.events, memory.oom_control or vmstat, which all use the same name for it.
 func parseOOMKills(text string) (uint64, bool) {
-	for line := range strings.Lines(text) {
-		if number, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
+	n, err := strconv.ParseUint(proc.Field(text, "oom_kill "), 10, 64)
+	return n, err == nil
 }
 
 // oomCounters returns the files that may contain the count of this process's memory cgroup, the best first. own

@@ -98,10 +98,5 @@ func (m *memoryGroup) remove() bool {
 // machineOOMKills returns what the kernel says of the processes of this machine that it has killed because memory was short; empty: nothing.
 func machineOOMKills() string {
 	text, _ := os.ReadFile("/proc/vmstat") // where there is none, it says nothing
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "oom_kill ") {
-			return line
-		}
-	}
-	return ""
+	return proc.Field(string(text), "oom_kill ")
 }

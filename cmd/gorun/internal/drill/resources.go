@@ -1,13 +1,14 @@
 package drill
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gorun/gorun/env/proc"
 )
 
 // resources are what a process has, which must not become more and more, in the order of limits.
@@ -42,19 +43,8 @@ func readResources(pid int) (r resources, err error) {
 	}
 	r[descriptors] = len(entries)
 	text, err := os.ReadFile(filepath.Join(dir, "status"))
-	for line := range bytes.Lines(text) {
-		fields := strings.Fields(string(line))
-		if len(fields) < 2 {
-			continue
-		}
-		n, _ := strconv.Atoi(fields[1]) // a number in the two lines that matter
-		switch fields[0] {
-		case "Threads:":
-			r[threads] = n
-		case "VmRSS:":
-			r[memory] = n
-		}
-	}
+	r[threads], _ = strconv.Atoi(proc.Field(string(text), "Threads:")) // a number
+	r[memory], _ = strconv.Atoi(strings.TrimSuffix(proc.Field(string(text), "VmRSS:"), " kB"))
 	return r, err
 }
 

@@ -154,19 +154,11 @@ func (f *Findings) findDevices(root fs.FS, lookup func(string) (string, bool)) {
 }
 
 func (f *Findings) findMemory(root fs.FS) {
-	for line := range strings.Lines(read(root, "proc/meminfo")) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseUint(fields[1], 10, 50)
-		switch fields[0] {
-		case "MemTotal:":
-			f.Memory.Total = kib << 10
-		case "MemAvailable:":
-			f.Memory.Available = kib << 10
-		}
+	bytesOf := func(name string) uint64 {
+		kib, _ := strconv.ParseUint(strings.TrimSuffix(proc.Field(read(root, "proc/meminfo"), name), " kB"), 10, 50)
+		return kib << 10
 	}
+	f.Memory.Total, f.Memory.Available = bytesOf("MemTotal:"), bytesOf("MemAvailable:")
 	f.Memory.Limit = cgroupLimit(root, "memory", "memory.limit_in_bytes", "memory.max")
 	if f.Memory.Limit >= f.Memory.Total { // version 1 has a huge number for no limit
 		f.Memory.Limit = 0

@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// A starter starts all processes from one thread, which lives as long as they may: they are killed when it ends, because the channel is closed.
+// A starter starts all processes from one thread, which lives until the channel is closed: its end kills them.
 type starter chan func()
 
 func newStarter() starter {
