@@ -30,11 +30,13 @@ func TestTorch(t *testing.T) {
 		{"torch_train.py", testkit.UnlessShort([]int{2, 3}, []int{2}), nil},
 		{"torch_train.py", testkit.UnlessShort([]int{3}, nil), []string{"--env=TORCH_DISTRIBUTED_DEBUG=DETAIL"}},
 		{"torch_rejoin.py", testkit.UnlessShort([]int{2, 3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
+		{"torch_rejoin.py meeting", testkit.UnlessShort([]int{3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {
+				program, mode, _ := strings.Cut(c.program, " ")
 				args := append(c.flags, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks), "--log-dir="+t.TempDir(),
-					filepath.Join("tests", c.program), filepath.Join(t.TempDir(), "store"))
+					filepath.Join("tests", program), filepath.Join(t.TempDir(), "store"), mode)
 				out, err := ofPackage(t, prefix, path, gorun, args...).CombinedOutput()
 				if n := bytes.Count(out, []byte("all of it")); err != nil || n != ranks {
 					t.Errorf("%v, %d of %d ranks have done all of it:\n%s", err, n, ranks, out)

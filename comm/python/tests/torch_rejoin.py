@@ -1,4 +1,4 @@
-"""Survivors go on in the same process when a rank ends, or hangs: gorun --on-failure=replace --max-restarts=1 torch_rejoin.py - [hangs]."""
+"""Survivors go on in the same process when a rank ends, or hangs: gorun --on-failure=replace --max-restarts=1 torch_rejoin.py - [hangs|meeting]."""
 
 import os
 import sys
@@ -10,7 +10,9 @@ import torch.distributed as dist
 import gorun.torch  # noqa: F401
 
 
-hangs = sys.argv[2:] == ["hangs"]
+hangs, meeting = sys.argv[2:] == ["hangs"], sys.argv[2:] == ["meeting"]
+if meeting and os.environ["GORUN_ROUND"] == "1" and os.environ["RANK"] == "1":  # it ends before torch has a process group
+    dist.distributed_c10d._store_based_barrier = lambda *_, **__: os._exit(9)
 
 
 def train():
@@ -18,7 +20,7 @@ def train():
     for step in range(20):
         t = torch.ones(3)
         dist.all_reduce(t)
-        if os.environ["GORUN_ROUND"] == "1" and dist.get_rank() == 1 and step == 5:
+        if os.environ["GORUN_ROUND"] == "1" and dist.get_rank() == 1 and (meeting or step == 5):
             if hangs:
                 threading.Event().wait()
             os._exit(9)
@@ -29,7 +31,8 @@ try:
     train()
 except gorun.PeerError as e:
     assert e.rank == 1 and (hangs or e.exit_code == 9), (e, e.exit_code)
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()
     gorun.rejoin()
     train()
 print("round %s: all of it" % os.environ["GORUN_ROUND"])

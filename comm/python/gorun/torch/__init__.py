@@ -42,6 +42,27 @@ def _register() -> None:
     dist.Backend.register_backend("gorun", _create, extended_api=True, **more)
     register_rendezvous_handler("gorun", _rendezvous)
     _allow_monitored_barrier()
+    _meet_in_the_world()
+
+
+def _meet_in_the_world() -> None:
+    """Makes ranks that have met by gorun:// wait for each other in their world, before those of torch before 2.1 do in its store.
+
+    A wait in the store does not end when the world does.
+    """
+    module = dist.distributed_c10d
+    theirs = getattr(module, "_store_based_barrier", None)
+    if theirs is None or list(inspect.signature(theirs).parameters) != ["rank", "store", "timeout"]:
+        return  # there is none, or only the members of a group call it
+
+    @functools.wraps(theirs)
+    def store_based_barrier(*args: Any, **keywords: Any) -> Any:
+        from ._meet import barrier
+
+        barrier()
+        return theirs(*args, **keywords)
+
+    module._store_based_barrier = store_based_barrier
 
 
 def _allow_monitored_barrier() -> None:

@@ -5,6 +5,7 @@ meet in torch's store. Its groups are made by their members alone.
 """
 
 import ctypes
+import datetime
 import json
 import os
 import secrets
@@ -215,20 +216,40 @@ def _round_world(seconds: float, store: Any = None) -> Tuple[Group, bool]:
 
 
 _met: Optional[Tuple[Group, bool]] = None  # the world of rendezvous, for the default group that follows
+_in: "Optional[weakref.ref[Group]]" = None  # the world of the last rendezvous
+
+_CONNECT = datetime.timedelta(seconds=10)  # rank 0 has a store by then, or has gone
+
+
+def barrier() -> None:
+    """Waits for all ranks of the world of the last rendezvous, if there is one that is still open."""
+    world = _in() if _in is not None else None
+    if world is not None:
+        try:
+            world.barrier()
+        except ClosedError:
+            pass
 
 
 def rendezvous(timeout: Any) -> Tuple[Any, int, int]:
     """Returns a store of torch for the ranks of the world, this rank, and how many there are."""
-    global _met
+    global _met, _in
     close_all()
     _met = world, _ = _round_world(timeout.total_seconds() if timeout else 0)
-    more: Any = {"timeout": timeout} if timeout else {}
+    _in = weakref.ref(world)
+    more: Any = {}
     if "use_libuv" in (dist.TCPStore.__init__.__doc__ or ""):
         more["use_libuv"] = False  # which not every build has
     host = os.environ.get("MASTER_ADDR", "127.0.0.1")
     if world.rank == 0:
-        store = dist.TCPStore(host, 0, None, True, wait_for_workers=False, **more)
+        store = dist.TCPStore(host, 0, None, True, wait_for_workers=False, timeout=_CONNECT, **more)
         world.broadcast_object(store.port)
     else:
-        store = dist.TCPStore(host, world.broadcast_object(), None, False, wait_for_workers=False, **more)
+        port = world.broadcast_object()
+        try:
+            store = dist.TCPStore(host, port, None, False, wait_for_workers=False, timeout=_CONNECT, **more)
+        except RuntimeError:
+            world.iprobe()  # raises what the world has failed with, if that is why
+            raise
+    store.set_timeout(timeout or datetime.timedelta(minutes=5))
     return store, world.rank, world.size
