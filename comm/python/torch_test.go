@@ -34,9 +34,11 @@ func TestTorch(t *testing.T) {
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {
-				program, mode, _ := strings.Cut(c.program, " ")
-				args := append(c.flags, "--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks), "--log-dir="+t.TempDir(),
-					filepath.Join("tests", program), filepath.Join(t.TempDir(), "store"), mode)
+				program := strings.Fields(c.program)
+				args := slices.Concat(c.flags, []string{
+					"--omp-num-threads=1", fmt.Sprint("--nproc-per-node=", ranks), "--log-dir=" + t.TempDir(),
+					filepath.Join("tests", program[0]), filepath.Join(t.TempDir(), "store"),
+				}, program[1:])
 				out, err := ofPackage(t, prefix, path, gorun, args...).CombinedOutput()
 				if n := bytes.Count(out, []byte("all of it")); err != nil || n != ranks {
 					t.Errorf("%v, %d of %d ranks have done all of it:\n%s", err, n, ranks, out)
