@@ -18,8 +18,8 @@ var codec comm.Codec = cborcodec.New()
 // maxValue is how many bytes a value may take.
 const maxValue = comm.DefaultObjectLimit
 
-// A valueTree is the Tree of a Value in a commit, and a sliceTree that of a Slice or a Part. For a variable of these kinds, Python has the same. Its
-// others are trees of several nodes: see _variables.py.
+// A valueTree is the Tree of a Value in a commit, and a sliceTree that of a Slice or a Part. Python has the same for
+// variables of these kinds. Its other variables are trees of several nodes: see _variables.py.
 type (
 	valueTree struct {
 		Value cbor.RawMessage `cbor:"value"`

@@ -93,7 +93,7 @@ func ownersOf(all []report) (map[string]int, error) {
 }
 
 // commitsIn returns the commits that ranks have copies of, the newest first. The age of a commit is the last round in which it
-// was made, or that has begun with it. So what the others have gone on with is newer than what a rank has made that was cut off.
+// was made, or that has begun with it. So a commit with which the others have gone on is newer than one of a rank that was cut off.
 func commitsIn(all []report) (newestFirst []ID, rounds map[ID]uint64) {
 	rounds = make(map[ID]uint64) // the last one of each
 	for _, r := range all {

@@ -1,8 +1,8 @@
 // Package checkpoint keeps commits of a job's state in the memory of its ranks.
 //
-// A state has contents that are the same on all ranks, and parts, each of which belongs to one rank. A commit is a copy of both. One more rank,
-// its partner, gets the copy of a part, on another node if there is one; on the same machine it maps that memory. When ranks have gone, Sync
-// brings all ranks of the next world to the newest commit of which everything is still there.
+// A state has contents that are the same on all ranks, and parts, each of which belongs to one rank. A commit is a copy of both. Each rank has
+// a partner, which is on another node if there is one. The partner receives a copy of the parts of the rank, or maps their memory if both are on
+// one machine. When ranks have gone, Sync brings all ranks of the next world to the newest commit of which everything is still there.
 //
 // A commit does not count until the partners have its parts, so until then ranks keep the commit before it as well. Where no rank has parts,
 // there is one copy.

@@ -16,7 +16,7 @@ type exchange struct {
 	ctx    context.Context
 	group  *comm.Group
 	moves  []move // the same on all ranks; the tag of each is its index
-	shares bool   // receivers on the sender's machine get its memory instead of a copy
+	maps   bool   // receivers on the sender's machine map its memory instead of receiving a copy
 	id     ID
 	shared uint32              // checksum of the Trees of what is shared, which are the same on all ranks; that of the Bytes would take long
 	sends  map[string]*version // what this rank sends, by name
@@ -28,8 +28,8 @@ type exchange struct {
 }
 
 // newExchange returns an exchange that has not begun. For what this rank will receive, it takes spare memory.
-func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID, shares bool) *exchange {
-	x := &exchange{ctx: ctx, group: c.group, moves: moves, shares: shares, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
+func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID, maps bool) *exchange {
+	x := &exchange{ctx: ctx, group: c.group, moves: moves, maps: maps, id: id, sends: make(map[string]*version), spares: make(map[string]*memory)}
 	if v := c.chain(Shared).find(id); v != nil {
 		for _, e := range v.entries {
 			x.shared = crc32.Update(x.shared, castagnoli, e.canonical())
@@ -117,7 +117,7 @@ func (x *exchange) send(m move, tag int) error {
 		return fmt.Errorf("elastic: this rank has committed nothing for part %q", m.name)
 	}
 	var at place
-	if x.shares {
+	if x.maps {
 		at = v.memory.place()
 	}
 	head := []uint64{v.id.Round, v.id.Number, uint64(x.shared), uint64(len(v.manifest)), uint64(len(v.contents)),
@@ -188,6 +188,6 @@ func (x *exchange) accept(m move, head []uint64) (manifest []byte, memory *memor
 		spare.free()
 		return manifest, memory, nil
 	}
-	memory, err = spare.orNew(size, !x.shares) // what this rank itself will send is mappable
+	memory, err = spare.orNew(size, !x.maps) // what this rank itself will send is mappable
 	return manifest, memory, err
 }

@@ -15,16 +15,16 @@ import (
 // A memory has room for the contents of a version, and of others after that. It is no memory of Go's, so that a program in C can have its
 // address. It is unmapped when nothing refers to it.
 //
-// That of a part is a segment, so that a partner on the same machine maps it instead of receiving a copy: it is still there when the rank has
-// died, and only the rank writes to it. It begins with a page that has a random number in it, by which the partner knows that it is the right one.
+// The memory of a part is a segment, which a partner on the same machine maps instead of receiving a copy. Only the rank writes to it, and it is
+// still there when the rank has died. Its first page has a random number, by which the partner knows that it is the right segment.
 type memory struct {
 	all     []byte // for contents
 	segment *segment.Segment
-	theirs  bool // it is the segment of another rank
+	theirs  bool // the segment is another rank's
 	unmap   runtime.Cleanup
 }
 
-// newMemory returns a memory of so many bytes, which other processes can map or not.
+// newMemory returns a memory of size bytes. If it is mappable, partners on this machine can map it.
 func newMemory(size int, mappable bool) (*memory, error) {
 	m := new(memory)
 	if size == 0 {
@@ -63,12 +63,14 @@ func (m *memory) orNew(size int, mappable bool) (*memory, error) {
 	return made, err
 }
 
+// own makes s the memory, which unmaps it in the end.
 func (m *memory) own(s *segment.Segment) {
 	m.segment, m.all = s, s.Bytes()[segment.PageSize:]
 	m.unmap = runtime.AddCleanup(m, func(s *segment.Segment) { _ = s.Close() }, s)
 }
 
-// free unmaps m at once: a state that grows with each commit would take many times its size until Go collects garbage, of which it makes little.
+// free unmaps m at once. Otherwise a state that grows with each commit would take many times its size: it makes little garbage, so Go rarely
+// collects that.
 func (m *memory) free() {
 	if m == nil || m.all == nil {
 		return

@@ -156,8 +156,14 @@ func (c *Checkpoints) syncParts(ctx context.Context, world *comm.Group, a agreem
 	if c.group, err = comm.NewGroupOf(ctx, world, world.Ranks(), fmt.Sprintf("elastic: round %d, parts", a.round)); err != nil {
 		return err
 	}
-	for i, moves := range [][]move{a.toOwners, a.toPartners} {
-		received, err := c.newExchange(ctx, moves, a.id, i == 1).run() // an owner will write to its memory, so it gets a copy
+	for _, step := range []struct {
+		moves []move
+		maps  bool
+	}{
+		{a.toOwners, false}, // an owner will write to its memory, so it gets a copy
+		{a.toPartners, true},
+	} {
+		received, err := c.newExchange(ctx, step.moves, a.id, step.maps).run()
 		for _, v := range received {
 			v.agreed = a.agreed
 		}

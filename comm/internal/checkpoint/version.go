@@ -16,7 +16,8 @@ type Entry struct {
 	Bytes []byte `cbor:"-"`
 }
 
-// canonical is the Tree. If that is CBOR, equal values have equal bytes: Python's dicts are in any order, and its floats long.
+// canonical returns the Tree, encoded such that equal values have equal bytes: Python encodes dicts in any order, and floats in 64 bits. It
+// returns a Tree that is not CBOR as it is.
 func (e Entry) canonical() []byte {
 	var tree any
 	if codec.Unmarshal(e.Tree, &tree) == nil {
@@ -73,7 +74,7 @@ func newVersion(manifest []byte, spare *memory, mappable bool) (*version, error)
 	return v, nil
 }
 
-// parse returns a version with the entries of a manifest, which has no memory yet, and how many bytes it needs.
+// parse decodes a manifest. It returns a version without memory, and how many bytes its contents need.
 func parse(manifest []byte) (v *version, size int, err error) {
 	v = &version{manifest: manifest}
 	if err := codec.Unmarshal(manifest, &v.entries); err != nil {

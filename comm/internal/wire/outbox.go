@@ -113,8 +113,8 @@ func (o *Outbox[O]) Next(limit int) [][]byte {
 	return v
 }
 
-// Wrote counts n bytes that have been written, and calls whole for each frame of which nothing is left. The rest of a long message goes behind
-// what waits, but for a frame that ends something, and what is behind that. So messages wait for parts of each other, not for the whole.
+// Wrote counts n bytes that have been written, and calls whole for each frame of which nothing is left. The rest of a long message moves to the
+// end of the queue, or in front of the first frame that ends something. So messages wait for parts of each other, not for the whole.
 func (o *Outbox[O]) Wrote(n int, whole func(f *Frame[O])) {
 	done, rest := o.completed(n)
 	o.written, o.writing = rest, 0

@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// A starter starts all processes from one thread, which lives until the channel is closed: its end kills them.
+// A starter starts all processes from one thread, because the kernel kills them when that thread ends. It ends when the channel is closed.
 type starter chan func()
 
 func newStarter() starter {

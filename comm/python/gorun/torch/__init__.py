@@ -46,9 +46,9 @@ def _register() -> None:
 
 
 def _meet_in_the_world() -> None:
-    """Makes ranks that have met by gorun:// wait for each other in their world, before those of torch before 2.1 do in its store.
+    """Replaces the barrier with which torch before 2.1 ends init_process_group and new_group.
 
-    A wait in the store does not end when the world does.
+    torch's waits in a store, which goes on when the world has failed. So ranks that have met by gorun:// wait in their world first.
     """
     module = dist.distributed_c10d
     theirs = getattr(module, "_store_based_barrier", None)

@@ -77,7 +77,7 @@ type (
 		payload []byte
 		err     error
 	}
-	// A piece is what the job has written; nil: the stream has ended.
+	// A piece is output of the job. Without data, the stream has ended.
 	piece struct {
 		stream int // index in streams
 		data   []byte
