@@ -29,6 +29,7 @@ type job struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	lines  *bufio.Scanner // of its stdout
+	came   map[string]int // how often each text has come, and has not been expected
 	stderr bytes.Buffer
 }
 
@@ -41,7 +42,7 @@ func startJob(t *testing.T, script string, flags ...string) *job {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	j := &job{t: t, cmd: exec.CommandContext(ctx, exe)}
+	j := &job{t: t, cmd: exec.CommandContext(ctx, exe), came: make(map[string]int)}
 	j.cmd.Args = append(append([]string{"gorun", "--nproc-per-node=2"}, flags...), "sh", "-c", script)
 	j.cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", raceExitsAtOnce)
 	j.cmd.Stderr = &j.stderr
@@ -56,18 +57,19 @@ func startJob(t *testing.T, script string, flags ...string) *job {
 	return j
 }
 
-// expect reads lines until want has come from both workers.
+// expect reads lines until want has come from both workers. What one of them has written before it is expected counts, too: the other may be slow.
 func (j *job) expect(want string) {
 	j.t.Helper()
-	for seen := 0; seen < 2; {
+	for j.came[want] < 2 {
 		if !j.lines.Scan() {
 			err := j.cmd.Wait()
 			j.t.Fatalf("gorun's output ends (%v) before %q came twice; stderr: %s", err, want, j.stderr.String())
 		}
-		if strings.HasSuffix(j.lines.Text(), "] "+want) {
-			seen++
+		if _, text, ok := strings.Cut(j.lines.Text(), "] "); ok {
+			j.came[text]++
 		}
 	}
+	j.came[want] -= 2
 }
 
 func (j *job) signal(sig syscall.Signal) {

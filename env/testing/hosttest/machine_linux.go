@@ -32,7 +32,8 @@ type Machine struct {
 	hosts   string // the hosts file
 	init    *exec.Cmd
 	inside  *Host // a thread on the machine; nil: it has been killed
-	started []int // pidfds of what Start has started
+	mu      sync.Mutex
+	started []int // pidfds of what Start has started; guarded by mu, because tests of one machine run side by side
 	daemons sync.WaitGroup
 }
 
@@ -189,7 +190,9 @@ func (m *Machine) Start(cmd *exec.Cmd) error {
 	}
 	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
 	if err == nil {
+		m.mu.Lock()
 		m.started = append(m.started, fd)
+		m.mu.Unlock()
 	}
 	return err
 }
