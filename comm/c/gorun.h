@@ -266,12 +266,12 @@ int gorun_store_delete(gorun_store store, const char *key, int *was_set);
  * loop of the program over worlds this is, from 1: all ranks have the same. gorun_state_entries sets n to how many entries there
  * are, 0 without a commit; room may be less.
  *
- * Addresses are good until the next gorun_state_take, gorun_state_sync or gorun_state_free; those of names and nodes until the
+ * Addresses are good until the next gorun_state_take, gorun_state_sync or gorun_state_free; those of names and trees until the
  * next call with this state. */
 typedef struct gorun_entry {
 	const char *name;
-	const void *node;   /* what you need to know besides the contents; {"value": V} or {"leaf": [type, shape]} as CBOR for Go */
-	size_t node_length; /* in bytes */
+	const void *tree;   /* what you need to know besides the contents; {"value": V} or {"leaf": [type, shape]} as CBOR for Go */
+	size_t tree_length; /* in bytes */
 	void *memory;       /* the contents; gorun_state_take sets it */
 	size_t size;        /* of the contents, in bytes */
 } gorun_entry;

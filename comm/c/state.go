@@ -68,10 +68,10 @@ func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.
 	return withState(n, func(ctx context.Context, s *state) error {
 		var taken []checkpoint.Entry
 		for _, e := range list {
-			if e.node == nil && e.node_length > 0 || !fits[byte](unsafe.Pointer(e.node), int(e.node_length)) || int64(e.size) < 0 {
+			if e.tree == nil && e.tree_length > 0 || !fits[byte](unsafe.Pointer(e.tree), int(e.tree_length)) || int64(e.size) < 0 {
 				return refuse("State", "%s is longer than there can be", C.GoString(e.name))
 			}
-			tree := slice[byte](unsafe.Pointer(e.node), int(e.node_length))
+			tree := slice[byte](unsafe.Pointer(e.tree), int(e.tree_length))
 			taken = append(taken, checkpoint.Entry{Name: C.GoString(e.name), Tree: tree, Size: int(e.size)})
 		}
 		taken, err := s.checkpoints.Take(ctx, C.GoString(part), taken)
@@ -124,7 +124,7 @@ func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room 
 			}
 			list[i] = C.gorun_entry{
 				name: (*C.char)(unsafe.Pointer(unsafe.SliceData(name))),
-				node: unsafe.Pointer(unsafe.SliceData(e.Tree)), node_length: C.size_t(len(e.Tree)),
+				tree: unsafe.Pointer(unsafe.SliceData(e.Tree)), tree_length: C.size_t(len(e.Tree)),
 				memory: unsafe.Pointer(unsafe.SliceData(e.Bytes)), size: C.size_t(e.Size),
 			}
 		}

@@ -8,7 +8,7 @@ static char part[16];
 /* take copies the variables for the next commit. */
 static void take(const char *name, int first)
 {
-	gorun_entry e = {.name = "numbers", .node = "node", .node_length = 4, .size = 1000 * sizeof(int)};
+	gorun_entry e = {.name = "numbers", .tree = "tree", .tree_length = 4, .size = 1000 * sizeof(int)};
 	must(gorun_state_take(state, name, &e, 1));
 	for (int i = 0; i < 1000; i++)
 		((int *)e.memory)[i] = first + i;
@@ -19,7 +19,7 @@ static void wants_entries(const char *name, int first)
 	gorun_entry e;
 	int n;
 	must(gorun_state_entries(state, name, &e, 1, &n));
-	want(n == 1 && strcmp(e.name, "numbers") == 0 && e.node_length == 4 && memcmp(e.node, "node", 4) == 0 && e.size == 1000 * sizeof(int));
+	want(n == 1 && strcmp(e.name, "numbers") == 0 && e.tree_length == 4 && memcmp(e.tree, "tree", 4) == 0 && e.size == 1000 * sizeof(int));
 	want(((int *)e.memory)[0] == first && ((int *)e.memory)[999] == first + 999);
 }
 
@@ -42,7 +42,7 @@ int main(void)
 	must(gorun_state_entries(state, "", NULL, 0, &n));
 	want(n == 0);
 	wants_error(gorun_state_take(state, "another", &(gorun_entry){.name = "x"}, 1), GORUN_ERR_ARGUMENT, "no part \"another\"");
-	wants_error(gorun_state_take(state, part, &(gorun_entry){.name = "x", .node_length = 1}, 1), GORUN_ERR_ARGUMENT, "x");
+	wants_error(gorun_state_take(state, part, &(gorun_entry){.name = "x", .tree_length = 1}, 1), GORUN_ERR_ARGUMENT, "x");
 	wants_error(gorun_state_commit(state), GORUN_ERR_ARGUMENT, "has not been taken");
 	take(part, 10 * rank);
 	if (rank == 0)

@@ -9,7 +9,7 @@ from ._variables import Variable
 
 
 class Entry(Structure):
-    _fields_ = [("name", c_char_p), ("node", c_void_p), ("node_length", c_size_t), ("memory", c_void_p), ("size", c_size_t)]
+    _fields_ = [("name", c_char_p), ("tree", c_void_p), ("tree_length", c_size_t), ("memory", c_void_p), ("size", c_size_t)]
 
 
 class Field(Structure):
@@ -34,7 +34,7 @@ class Checkpoints:
             entries = (Entry * len(variables))()
             for entry, variable in zip(entries, variables):
                 entry.name, entry.size = variable.name.encode(), variable.size
-                entry.node, entry.node_length = _address(variable.tree), len(variable.tree)
+                entry.tree, entry.tree_length = _address(variable.tree), len(variable.tree)
             library().state_take(self._handle, part.encode(), entries, len(variables))
             for entry, variable in zip(entries, variables):
                 variable.copy_to(entry.memory or 0)
@@ -65,7 +65,7 @@ class Checkpoints:
         library().state_entries(self._handle, part.encode(), entries, count, byref(n))
         if n.value != count:
             return None
-        return [(string_at(entry.node, entry.node_length), entry.memory or 0) for entry in entries]
+        return [(string_at(entry.tree, entry.tree_length), entry.memory or 0) for entry in entries]
 
 
 def _address(data: bytes) -> Any:
