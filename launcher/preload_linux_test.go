@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -270,6 +271,40 @@ func TestNotPreloaded(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNotYetPreloaded: workers that are to end before the imports have ended do not begin, and the others do not notice.
+func TestNotYetPreloaded(t *testing.T) {
+	s, con, dir := pythonSpec(t, 2, map[string]string{"lib/heavy.py": "", "train.py": "print('runs')\nimport time; time.sleep(1000)"}, "train.py")
+	var warned warnings
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("interrupted")
+	s.Warn = func(msg string) {
+		warned.add(msg)
+		cancel(why)
+	}
+	preload(t, &s, "heavy")
+	g := startApart(t, s)
+	con.wait(t, "runs", 2)
+	g.Kill(1)
+	nextEnd(t, g)
+	if err := os.WriteFile(filepath.Join(dir, "lib/heavy.py"), []byte("import time; time.sleep(1000)"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Replace(ctx, s, []int{1}); !errors.Is(err, why) {
+		t.Error(err)
+	}
+	if !lives(g.Pids()[0]) {
+		t.Error("the other worker has ended")
+	}
+	g.Kill(0)
+	nextEnd(t, g)
+	if want := "--preload: " + filepath.Join(dir, "lib/heavy.py") + " has changed: a new interpreter imports it"; warned.String() != want {
+		t.Errorf("warned %q, want %q", warned.String(), want)
+	}
+	if strings.Count(con.String(), "runs") != 2 {
+		t.Errorf("console:\n%s", con)
 	}
 }
 

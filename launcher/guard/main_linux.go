@@ -184,7 +184,7 @@ func (g *gang) handle(c message) {
 	case verbEnd:
 		g.ending = true
 	case verbStop, verbKill:
-		g.startPending() // or it would start what has been stopped
+		g.cancelPending(c.Workers)
 		g.end(c)
 	}
 }

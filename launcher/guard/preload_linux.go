@@ -1,9 +1,9 @@
 package guard
 
 import (
-	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -100,8 +100,18 @@ func (g *gang) checkInterpreter(now time.Time) {
 func (g *gang) startPending() {
 	if m := g.pending; m != nil {
 		g.pending = nil
-		g.start(*m)
+		g.start(*m, nil)
 	}
+}
+
+// cancelPending gives up the start that waits for the interpreter if it is of one of these workers, which are to end.
+func (g *gang) cancelPending(workers []int) {
+	m := g.pending
+	if m == nil || !slices.ContainsFunc(m.Start.Workers, func(w Worker) bool { return slices.Contains(workers, w.Worker) }) {
+		return
+	}
+	g.pending = nil
+	g.start(*m, &NotStarted{Worker: m.Start.Workers[0].Worker, Reason: "it was to end before it began"})
 }
 
 // fork makes the interpreter fork a worker, whose parent is this process.
@@ -120,7 +130,7 @@ func (i *interpreter) tryFork(argv []string, w Worker, attr *syscall.ProcAttr) (
 	case i == nil:
 		return 0, "there is no interpreter"
 	case i.state != ready:
-		return 0, cmp.Or(i.why, "the workers end before "+i.importing+" has been imported")
+		return 0, i.why
 	}
 	var release [2]int
 	if err := unix.Pipe2(release[:], unix.O_CLOEXEC); err != nil {

@@ -31,11 +31,11 @@ func (g *gang) begin(m message) {
 		g.askInterpreter()
 		return
 	}
-	g.start(m)
+	g.start(m, nil)
 }
 
-// start starts the workers of a Request in their order, all or none. It closes the files.
-func (g *gang) start(m message) {
+// start starts the workers of a Request in their order, all or none: none if there is a failure already. It closes the files.
+func (g *gang) start(m message, failure *NotStarted) {
 	if len(g.units) == 0 {
 		g.oom.begin()
 	}
@@ -51,7 +51,6 @@ func (g *gang) start(m message) {
 	}
 	shared := unpack(req.Env)
 	all := g.unite([]int{})
-	var failure *NotStarted
 	var warnings []string
 	pids := map[int]int{}
 	for i, w := range req.Workers {
