@@ -31,6 +31,7 @@ func TestTorch(t *testing.T) {
 		{"torch_train.py", testkit.UnlessShort([]int{3}, nil), []string{"--env=TORCH_DISTRIBUTED_DEBUG=DETAIL"}},
 		{"torch_rejoin.py", testkit.UnlessShort([]int{2, 3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
 		{"torch_rejoin.py meeting", testkit.UnlessShort([]int{3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
+		{"torch_rejoin.py met", testkit.UnlessShort([]int{3}, nil), []string{"--on-failure=replace", "--max-restarts=1"}},
 	} {
 		for _, ranks := range c.ranks {
 			t.Run(fmt.Sprint(c.program, ranks), func(t *testing.T) {

@@ -204,18 +204,18 @@ def monitored():
 
 def anybody():
     """recv without src."""
-    if VERSION >= (2, 13):
-        return  # torch does not learn there who has sent a message
     begin()
     rank, size = dist.get_rank(), dist.get_world_size()
-    if rank == 0:
-        t, came = torch.empty(2), []
-        for _ in range(size - 1):
-            came.append((dist.recv(t), t[0].item()))
-        assert all(a == b for a, b in came) and sorted(a for a, _ in came) == list(range(1, size)), came
-    else:
-        dist.send(torch.full((2,), float(rank)), 0)
-    dist.barrier()
+    for dtype in torch.float32, torch.complex64:
+        if rank == 0:
+            t, came = torch.empty(2, dtype=dtype), []
+            for _ in range(size - 1):
+                came.append((dist.recv(t), t[0].real.item()))
+            assert all(a == b for a, b in came) and sorted(a for a, _ in came) == list(range(1, size)), came
+        else:
+            dist.send(torch.full((2,), rank, dtype=dtype), 0)
+        dist.barrier()
+
 
 
 CASES = [groups, destroyed, orders, different, monitored, anybody, loaders, maps, leaves]

@@ -1,4 +1,4 @@
-"""Survivors go on in the same process when a rank ends, or hangs: gorun --on-failure=replace --max-restarts=1 torch_rejoin.py - [hangs|meeting]."""
+"""Survivors go on in the same process when a rank ends, or hangs: gorun --on-failure=replace --max-restarts=1 torch_rejoin.py - [hangs|meeting|met]."""
 
 import os
 import sys
@@ -8,11 +8,16 @@ import torch
 import torch.distributed as dist
 
 import gorun.torch  # noqa: F401
+from gorun.torch import _meet
 
 
-hangs, meeting = sys.argv[2:] == ["hangs"], sys.argv[2:] == ["meeting"]
-if meeting and os.environ["GORUN_ROUND"] == "1" and os.environ["RANK"] == "1":  # it ends before torch has a process group
-    dist.distributed_c10d._store_based_barrier = lambda *_, **__: os._exit(9)
+hangs, meeting, met = (sys.argv[2:] == [when] for when in ("hangs", "meeting", "met"))
+if os.environ["GORUN_ROUND"] == "1" and os.environ["RANK"] == "1":
+    if meeting:  # it ends before torch has a process group
+        dist.distributed_c10d._store_based_barrier = lambda *_, **__: os._exit(9)
+    if met:  # as soon as all others may have one
+        real = _meet.barrier
+        _meet.barrier = lambda: real() and os._exit(9)
 
 
 def train():
@@ -20,7 +25,7 @@ def train():
     for step in range(20):
         t = torch.ones(3)
         dist.all_reduce(t)
-        if os.environ["GORUN_ROUND"] == "1" and dist.get_rank() == 1 and (meeting or step == 5):
+        if os.environ["GORUN_ROUND"] == "1" and dist.get_rank() == 1 and (meeting or met or step == 5):
             if hangs:
                 threading.Event().wait()
             os._exit(9)

@@ -221,14 +221,15 @@ _in: "Optional[weakref.ref[Group]]" = None  # the world of the last rendezvous
 _CONNECT = datetime.timedelta(seconds=10)  # rank 0 has a store by then, or has gone
 
 
-def barrier() -> None:
-    """Waits for all ranks of the world of the last rendezvous, if there is one that is still open."""
+def barrier() -> bool:
+    """Waits for all ranks of the world of the last rendezvous, and reports whether there is one that is still open."""
     world = _in() if _in is not None else None
-    if world is not None:
-        try:
+    try:
+        if world is not None:
             world.barrier()
-        except ClosedError:
-            pass
+    except ClosedError:
+        return False
+    return world is not None
 
 
 def rendezvous(timeout: Any) -> Tuple[Any, int, int]:
