@@ -115,7 +115,7 @@ type loop struct {
 	backoff backoff // that the present workers were started with
 
 	calls       sync.WaitGroup   // goroutines that report, leave, diagnose or collect
-	allowed     chan allowed     // gets a command to leave to which the rendezvous has agreed
+	allowed     chan allowed     // gets a command to leave, once the rendezvous has agreed to it
 	reported    <-chan error     // gets the outcome of the pending report
 	reporting   <-chan struct{}  // closed when the report is about to be sent
 	barrier     <-chan time.Time // the others have had their time

@@ -14,9 +14,9 @@ import (
 	"github.com/gorun/gorun/env/testing/testkit"
 )
 
-// Every blocking call but those of objects allocates nothing once there have been some, whatever it combines, by
-// whatever plan, of whatever lengths where ranks may differ in them, and over whatever transport; in memory, unless
-// ranks have to sleep.
+// Every blocking call but those of objects, MonitoredBarrier and Probe allocates nothing once there have been some,
+// whatever it combines, by whatever plan, of whatever lengths where ranks may differ in them, and over whatever
+// transport; in memory, unless ranks have to sleep.
 func TestBlockingCallsAllocateNothing(t *testing.T) {
 	testkit.WithoutRace(t)                          // which lets pools forget
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that ranks take turns
@@ -141,6 +141,7 @@ type callBuffers struct {
 // A cutUp is in and out of a rank, cut into parts.
 type cutUp struct {
 	in, out      [][]float32 // of every rank one element more
+	mineOut      [][]float32 // of every rank as much as this one's part of in
 	counts, mine []int       // how long parts are; for every rank as much as this one's
 }
 
@@ -162,6 +163,9 @@ func newCallBuffers(g *Group, n int, isAllocated bool) *callBuffers {
 			l.counts, l.mine = append(l.counts, k), append(l.mine, n/2-i+g.Rank())
 			lo += k
 		}
+		for r, k := range l.mine {
+			l.mineOut = append(l.mineOut, b.out[r*k:(r+1)*k])
+		}
 		b.cut[i] = l
 	}
 	b.few = [][]float32{b.in[:n/2], b.in[n/2 : n]}
@@ -174,8 +178,7 @@ func (b *callBuffers) others() *cutUp {
 	return b.cut[0]
 }
 
-// blockingCalls are the calls of package comm that return when they have ended, of n elements or so, but for those of
-// objects.
+// blockingCalls are the calls that allocate nothing, of n elements or so.
 func blockingCalls(n int) map[string]blockingCall {
 	calls := map[string]blockingCall{
 		"Barrier":   func(ctx context.Context, g *Group, _ *callBuffers) error { return Barrier(ctx, g) },
@@ -209,6 +212,10 @@ func blockingCalls(n int) map[string]blockingCall {
 			sent, received := size*l.counts[0]+size*(size-1)/2, size*l.mine[0]
 			return AllToAllV(ctx, g, b.out[:received], l.mine, b.in[:sent], l.counts)
 		},
+		"AllToAllW": func(ctx context.Context, g *Group, b *callBuffers) error {
+			l := b.others()
+			return AllToAllW(ctx, g, l.mineOut, l.in)
+		},
 		"AllReduceCoalesced": func(ctx context.Context, g *Group, b *callBuffers) error {
 			return AllReduceCoalesced(ctx, g, b.few, Max)
 		},
@@ -218,6 +225,15 @@ func blockingCalls(n int) map[string]blockingCall {
 		},
 		"AllReduceTo": func(ctx context.Context, g *Group, b *callBuffers) error {
 			return AllReduceTo(ctx, g, b.out[:n], b.in[:n], Max)
+		},
+		"ReduceTo": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return ReduceTo(ctx, g, b.out[:n], b.in[:n], Max, 1)
+		},
+		"ScanTo": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return ScanTo(ctx, g, b.out[:n], b.in[:n], Max)
+		},
+		"ExScanTo": func(ctx context.Context, g *Group, b *callBuffers) error {
+			return ExScanTo(ctx, g, b.out[:n], b.in[:n], Max)
 		},
 		"Scan":   func(ctx context.Context, g *Group, b *callBuffers) error { return Scan(ctx, g, b.in[:n], Max) },
 		"ExScan": func(ctx context.Context, g *Group, b *callBuffers) error { return ExScan(ctx, g, b.in[:n], Max) },

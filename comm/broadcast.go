@@ -30,8 +30,9 @@ func IScatter[T Element](g *Group, out, in []T, src int) *Work {
 	return g.start(args(new(core.Args), call.KindScatter, src, len(out), out, in), nil)
 }
 
-// ScatterV is Scatter with blocks of different lengths: it copies in[r] of rank src to out of rank r. If in[r] and out
-// of rank r have different lengths, the call fails with a [MismatchError].
+// ScatterV is Scatter with blocks of different lengths: it copies in[r] of rank src to out of rank r. On rank src
+// len(in) == Size; on other ranks in does not matter. If in[r] and out of rank r have different lengths, the call fails
+// with a [MismatchError]. On rank src out may be in[Rank]; otherwise they must not overlap.
 func ScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, src int) error {
 	return g.do(ctx, args(new(core.Args), call.KindScatterV, src, len(out), out, nil), &core.Blocks{Ins: reduce.BuffersOf(in)})
 }

@@ -94,10 +94,10 @@ func (e *AbortError) FailedRank() int { return e.Rank }
 // A MissingRanksError says which ranks did not call [Init], [Rejoin] or [MonitoredBarrier] in time. If it names only
 // rank 0, others may be missing too: rank 0 serves the store in which ranks meet.
 type MissingRanksError struct {
-	Missing []int  // world ranks
-	Waits   []Wait // of missing ranks that wait in another call
-	Size    int    // ranks in the world, or in the group
-	Where   string
+	Missing []int         // world ranks
+	Waits   []Wait        // of missing ranks that wait in another call
+	Size    int           // ranks in the world, or in the group
+	Where   string        // what they did not come to
 	After   time.Duration // how long this rank has waited for them
 	Err     error
 

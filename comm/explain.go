@@ -28,8 +28,8 @@ func (g *Group) Explain(op string, bytes int) string {
 }
 
 // Ways returns the algorithms among which g chooses for op, as [WithTuning] and [Explain] name them, in the order of
-// the lengths for which they are chosen. It returns none if members are on several machines and share memory there:
-// then the choice is that of a group with one rank on each machine.
+// the lengths for which they are chosen. It returns none if members are on several machines, and share memory on some:
+// ask a group that has one rank on each machine.
 func (g *Group) Ways(op string) []string {
 	if g == nil {
 		return nil

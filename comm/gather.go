@@ -20,8 +20,9 @@ func IGather[T Element](g *Group, out, in []T, dst int) *Work {
 	return g.start(args(new(core.Args), call.KindGather, dst, len(in), out, in), nil)
 }
 
-// GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst. If out[r] and
-// in of rank r have different lengths, the call fails with a [MismatchError].
+// GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst, where len(out)
+// == Size. On other ranks out does not matter. If out[r] and in of rank r have different lengths, the call fails with a
+// [MismatchError]. On rank dst in may be out[Rank]; otherwise they must not overlap.
 func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst int) error {
 	return g.do(ctx, args(new(core.Args), call.KindGatherV, dst, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
 }
@@ -42,9 +43,9 @@ func IAllGather[T Element](g *Group, out, in []T) *Work {
 	return g.start(args(new(core.Args), call.KindAllGather, 0, len(in), out, in), nil)
 }
 
-// AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank. If
-// out[r] and in of rank r have different lengths, the call fails with a [MismatchError]. in may be out[Rank]; otherwise
-// they must not overlap.
+// AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.
+// len(out) == Size. If out[r] and in of rank r have different lengths, the call fails with a [MismatchError]. in may be
+// out[Rank]; otherwise they must not overlap.
 func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
 	return g.do(ctx, args(new(core.Args), call.KindAllGatherV, 0, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
 }

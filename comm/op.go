@@ -8,8 +8,8 @@ import (
 )
 
 // An Op combines the elements of all ranks into one: [Sum], [Prod], [Min], [Max], [BitAnd], [BitOr], [BitXor],
-// [LogicalAnd], [LogicalOr], [LogicalXor], [MinLoc], [MaxLoc], [Avg], [PreMulSum], or one of the caller's own made by
-// [NewOp].
+// [LogicalAnd], [LogicalOr], [LogicalXor], [MinLoc], [MaxLoc], [Avg], [PreMulSum], or one of your own, made by
+// [NewOp] or [NewBlockOp].
 type Op interface {
 	fmt.Stringer
 	reduction() *call.Reduction

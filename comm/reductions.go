@@ -67,8 +67,8 @@ func IReduceScatter[T Element](g *Group, out, in []T, op Op) *Work {
 }
 
 // ReduceScatterV is ReduceScatter with blocks of different lengths: it combines in[r] of all ranks of g and leaves the
-// result in out of rank r. If in[r] of a rank and out of rank r have different lengths, the call fails with a
-// [MismatchError]. out may be in[Rank]; otherwise they must not overlap.
+// result in out of rank r. len(in) == Size. If in[r] of a rank and out of rank r have different lengths, the call fails
+// with a [MismatchError]. out may be in[Rank]; otherwise they must not overlap.
 func ReduceScatterV[T Element](ctx context.Context, g *Group, out []T, in [][]T, op Op) error {
 	return g.do(ctx, reducing(args(new(core.Args), call.KindReduceScatterV, 0, len(out), out, nil), op), &core.Blocks{Ins: reduce.BuffersOf(in)})
 }

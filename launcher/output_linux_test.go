@@ -72,7 +72,7 @@ func testOutputBeforeExit(t *testing.T, out, text string) {
 		t.Fatalf("%+v", e)
 	}
 	if out != "" {
-		con.wait(t, "the end of out", 1) // what the daemon writes follows it in its line, or not
+		con.wait(t, "the end of out", 1) // the daemon may have written to the same line behind it
 	}
 	con.wait(t, "[0] the end\n", 1) // all is in the queue before the exit is told, and nothing else has to happen
 	if len(e.Stderr) != tailLines || e.Stderr[tailLines-1] != "the end" || e.Stderr[0] != "0123456789abcde" {

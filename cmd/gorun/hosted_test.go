@@ -142,7 +142,7 @@ func removeMuch(t *testing.T, n *node) {
 	}
 }
 
-// TestKilledWhileBuilding: the directory of the program goes with a gorun that is killed before there is a program.
+// TestKilledWhileBuilding: a gorun that is killed while it builds a program leaves no directory of the program behind.
 func TestKilledWhileBuilding(t *testing.T) {
 	t.Parallel()
 	exe, err := os.Executable()

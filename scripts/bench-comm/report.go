@@ -214,7 +214,7 @@ func printTable(w io.Writer, rows [][]string) {
 	}
 }
 
-// times writes a ratio with two digits, or all before the point.
+// times writes a ratio with two significant digits, or as a whole number if it has more.
 func times(x float64) string {
 	switch {
 	case x >= 9.95:

@@ -99,9 +99,24 @@ func (x *exchange) wait(ctx context.Context) (map[string]*version, error) {
 	}
 }
 
-// A head is what a sender begins with: the commit, the checksum of what is shared, the bytes of the manifest and of the contents, and the
-// place of the memory.
+// A head is what a sender begins with.
+type head struct {
+	ID
+	shared             uint32 // checksum: see exchange
+	manifest, contents uint64 // their bytes
+	place                     // of the memory, if the receiver may map it
+}
+
 const headLength = 10
+
+func (h head) encode() []uint64 {
+	p := h.place
+	return []uint64{h.Round, h.ID.Number, uint64(h.shared), h.manifest, h.contents, p.PID, p.FD, p.Size, p.Number[0], p.Number[1]}
+}
+
+func decodeHead(b []uint64) head {
+	return head{ID{b[0], b[1]}, uint32(b[2]), b[3], b[4], place{b[5], b[6], b[7], [2]uint64{b[8], b[9]}}}
+}
 
 // What a receiver answers to a head. After the first two comes the manifest.
 const (
@@ -116,13 +131,11 @@ func (x *exchange) send(m move, tag int) error {
 	if v == nil {
 		return fmt.Errorf("elastic: this rank has committed nothing for part %q", m.name)
 	}
-	var at place
+	h := head{ID: v.id, shared: x.shared, manifest: uint64(len(v.manifest)), contents: uint64(len(v.contents))}
 	if x.maps {
-		at = v.memory.place()
+		h.place = v.memory.place()
 	}
-	head := []uint64{v.id.Round, v.id.Number, uint64(x.shared), uint64(len(v.manifest)), uint64(len(v.contents)),
-		at.PID, at.FD, at.Size, at.Number[0], at.Number[1]}
-	if err := comm.Send(x.ctx, x.group, head, m.to, tag); err != nil {
+	if err := comm.Send(x.ctx, x.group, h.encode(), m.to, tag); err != nil {
 		return err
 	}
 	answer := make([]uint8, 1)
@@ -137,11 +150,12 @@ func (x *exchange) send(m move, tag int) error {
 
 // receive returns what send on another rank sends.
 func (x *exchange) receive(m move, tag int) (*version, error) {
-	head := make([]uint64, headLength)
-	if _, err := comm.Recv(x.ctx, x.group, head, m.from, tag); err != nil {
+	b := make([]uint64, headLength)
+	if _, err := comm.Recv(x.ctx, x.group, b, m.from, tag); err != nil {
 		return nil, err
 	}
-	manifest, memory, err := x.accept(m, head)
+	h := decodeHead(b)
+	manifest, memory, err := x.accept(m, h)
 	answer := []uint8{wantCopy}
 	switch {
 	case err != nil:
@@ -156,8 +170,8 @@ func (x *exchange) receive(m move, tag int) (*version, error) {
 		return nil, err
 	}
 	v, size, err := parse(manifest)
-	if err == nil && uint64(size) != head[4] {
-		err = fmt.Errorf("elastic: rank %d sends %d bytes, whose entries have %d", m.from, head[4], size)
+	if err == nil && uint64(size) != h.contents {
+		err = fmt.Errorf("elastic: rank %d sends %d bytes, whose entries have %d", m.from, h.contents, size)
 	}
 	if err != nil {
 		return nil, err
@@ -171,20 +185,20 @@ func (x *exchange) receive(m move, tag int) (*version, error) {
 }
 
 // accept returns room for the manifest and the contents that a head announces, or why this rank does not want them.
-func (x *exchange) accept(m move, head []uint64) (manifest []byte, memory *memory, err error) {
-	if id := (ID{head[0], head[1]}); id != x.id {
+func (x *exchange) accept(m move, h head) (manifest []byte, memory *memory, err error) {
+	if h.ID != x.id {
 		return nil, nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
-			m.from, id.Number, m.to, x.id.Number)
+			m.from, h.ID.Number, m.to, x.id.Number)
 	}
-	if head[2] != uint64(x.shared) {
+	if h.shared != x.shared {
 		return nil, nil, argument("commit %d has other values on rank %d than on rank %d: all ranks have to commit the same, at the same point of the program",
 			x.id.Number, m.from, m.to)
 	}
-	if manifest, err = manifestFrom(m.from, head[3]); err != nil {
+	if manifest, err = manifestFrom(m.from, h.manifest); err != nil {
 		return nil, nil, err
 	}
-	size, spare := int(head[4]), x.spares[m.name]
-	if memory = (place{head[5], head[6], head[7], [2]uint64{head[8], head[9]}}).open(size); memory != nil {
+	size, spare := int(h.contents), x.spares[m.name]
+	if memory = h.open(size); memory != nil {
 		spare.free()
 		return manifest, memory, nil
 	}

@@ -5,8 +5,8 @@ import "github.com/gorun/gorun/comm/internal/endpoint"
 // A Backend carries out collectives of a group.
 //
 // A group has the backend messages, which carries out every call, and usually another one, which is faster and takes
-// most of them: self if it has one member, memory if all members share memory, stages if some do. A new one (for GPUs, or
-// for a network with remote memory access) is made in attach, and takes what it can.
+// most of them: self if it has one member, memory if all members share memory, stages if some do. A new one, such as one
+// for GPUs, is made in attach, and takes what it can. (A new network is a transport, so that messages use it, too.)
 type Backend interface {
 	endpoint.Backend // its methods concern what Run waits for, and does
 	// Takes reports whether Run carries out calls like c. It is the same on all members.

@@ -86,7 +86,7 @@ type state struct {
 	parked    int                            // goroutines that wait for operations without polling
 	sends     map[uint64]*operation          // announced sends that wait for a CTS
 	nextID    uint64
-	moved     uint64 // changes when bytes of an announced message go or come: until it is whole may take long
+	moved     uint64 // how often bytes of announced messages have gone or come: a whole one may take long
 	closed    bool
 	revoked   *diagnosis.Failure // by Revoke
 	revoking  chan struct{}      // closed by Revoke

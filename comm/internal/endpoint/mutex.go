@@ -3,9 +3,9 @@ package endpoint
 // The mutex of an endpoint guards all its state. Endpoint, Communicator and Op are the API, whose methods are called
 // without the mutex. Each has a second type with the same fields (state, communicator, operation), whose methods are
 // called with the mutex held. Only lock makes one of the other. So the compiler finds a method that would wait for a
-// mutex that its goroutine holds. A variable in is what lock has returned (in inbox.go, an inbox). What belongs to a
-// peer, a stall, a monitor or an inbox is reached only from the second types, too. Package core says in which order
-// locks are taken.
+// mutex that its goroutine holds. What lock has returned is called in (but in inbox.go that is an inbox). What belongs to
+// a peer, a stall, a monitor or an inbox is reached only with the mutex held, too. Package core says in which order locks
+// are taken.
 
 // lock waits for the mutex.
 func (e *Endpoint) lock() *state {

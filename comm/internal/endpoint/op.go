@@ -35,7 +35,7 @@ type operation struct {
 	source   int    // receives: who sent
 	gotTag   int32  // receives: its tag
 	n        int    // receives: bytes of the message
-	come     int    // receives of announced messages: how many of them have come, or are coming
+	come     int    // receives of announced messages: the bytes of the frames that have begun to come
 	err      error
 
 	progress.Request

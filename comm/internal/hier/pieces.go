@@ -36,8 +36,8 @@ func (p *piece) add(slices []plan.Range, i, parts, me, elem int) {
 	p.slices = append(p.slices, bytes)
 }
 
-// sliceOf returns work from the first to the last byte of a local rank's slices in p. Of a vector that is one range,
-// that is the rank's part of it.
+// sliceOf returns work from the first to the last byte of a local rank's slices in p. If the vector is one range, these
+// are the bytes of one slice.
 func (p *piece) sliceOf(work []byte, local int) []byte {
 	first, last := p.slices[0][local], p.slices[len(p.slices)-1][local]
 	return work[first.Lo:last.Hi]

@@ -92,13 +92,13 @@ func (o *Outbox[O]) Head() []byte { return o.heads[0][:0] }
 func (o *Outbox[O]) Next(limit int) [][]byte {
 	v, skip, frames := o.slices[:0], o.written, o.frames.All()
 	o.writing = 0
-	last := true // of all frames before
+	whole := true // nothing is left of the frames before
 	for i := range frames[:min(len(frames), mostFrames)] {
 		f := &frames[i]
-		if limit == 0 || i > 0 && limit < HeaderSize || f.ends() && !last {
+		if limit == 0 || i > 0 && limit < HeaderSize || f.ends() && !whole {
 			break
 		}
-		last = last && f.isLast()
+		whole = whole && f.isLast()
 		h, payload := f.next()
 		for _, b := range [...][]byte{h.Append(o.heads[i][:0]), payload} {
 			n := min(skip, len(b))
@@ -171,7 +171,8 @@ func (o *Outbox[O]) IsWriting(op O) bool { return o.isWriting(o.index(op)) }
 
 func (o *Outbox[O]) isWriting(i int) bool { return i >= 0 && i < o.writing || i == 0 && o.written > 0 }
 
-// ReleaseFunc is Release for all operations for which is returns true. It calls is for frames without an operation, too: for the zero O, is returns false.
+// ReleaseFunc is Release for all operations for which is returns true. It returns false for the zero O, which frames without an operation
+// have.
 func (o *Outbox[O]) ReleaseFunc(is func(op O) bool) {
 	for i := range o.frames.All() {
 		if f := &o.frames.All()[i]; !o.isWriting(i) {
@@ -183,7 +184,7 @@ func (o *Outbox[O]) ReleaseFunc(is func(op O) bool) {
 	o.frames.RemoveFunc(func(f Frame[O]) bool { return is(f.Op) })
 }
 
-// detach makes the frame one of no operation. Nothing follows it.
+// detach makes the frame one of no operation. What is left of a long message behind it is not sent.
 func (f *Frame[O]) detach() {
 	var none O
 	_, b := f.next()

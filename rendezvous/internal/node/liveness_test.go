@@ -53,12 +53,12 @@ func TestAgentsEnd(t *testing.T) {
 	agents := j.agents(6)
 	rounds := together(t, agents)
 	for n, end := range []func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round){
-		// The leader.
+		// The leader dies.
 		func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round) {
 			leader.kill()
 			return rest, left
 		},
-		// Another one.
+		// Another one dies, and the leader stays.
 		func(leader *agent, rest []*agent, left []*rendezvous.Round) ([]*agent, []*rendezvous.Round) {
 			tied(t, leader, rest)
 			rest[0].kill()

@@ -48,7 +48,7 @@ func readResources(pid int) (r resources, err error) {
 	return r, err
 }
 
-// exceeds says what is too much more than before; empty: nothing.
+// exceeds says of what there is more than before, by more than the limit allows; empty: nothing.
 func (r resources) exceeds(before resources) string {
 	for i, limit := range limits {
 		if r[i] > before[i]+limit.more {

@@ -216,14 +216,14 @@ def _round_world(seconds: float, store: Any = None) -> Tuple[Group, bool]:
 
 
 _met: Optional[Tuple[Group, bool]] = None  # the world of rendezvous, for the default group that follows
-_in: "Optional[weakref.ref[Group]]" = None  # the world of the last rendezvous
+_joined: "Optional[weakref.ref[Group]]" = None  # the world of the last rendezvous, also after that
 
 _CONNECT = datetime.timedelta(seconds=10)  # rank 0 has a store by then, or has gone
 
 
 def barrier() -> bool:
     """Waits for all ranks of the world of the last rendezvous, and reports whether there is one that is still open."""
-    world = _in() if _in is not None else None
+    world = _joined() if _joined is not None else None
     try:
         if world is not None:
             world.barrier()
@@ -234,10 +234,10 @@ def barrier() -> bool:
 
 def rendezvous(timeout: Any) -> Tuple[Any, int, int]:
     """Returns a store of torch for the ranks of the world, this rank, and how many there are."""
-    global _met, _in
+    global _met, _joined
     close_all()
     _met = world, _ = _round_world(timeout.total_seconds() if timeout else 0)
-    _in = weakref.ref(world)
+    _joined = weakref.ref(world)
     more: Any = {}
     if "use_libuv" in (dist.TCPStore.__init__.__doc__ or ""):
         more["use_libuv"] = False  # which not every build has
