@@ -51,12 +51,7 @@ def _register() -> None:
 def _meet_in_the_world() -> None:
     """Replaces the barrier with which torch before 2.1 ends init_process_group and new_group.
 
-<<<<<<< HEAD
-    torch's waits in a store, which goes on when the world has failed. So ranks that have met by gorun:// wait in their world instead.
-=======
-    torch's barrier waits in a store, even if the world has failed. So ranks that have met by gorun:// first wait in their world, where
-    they learn of that.
->>>>>>> d7b295eca0dfa59acf4305009e61d4d032d3fd0e
+    torch's barrier waits in a store, even if the world has failed. So ranks that have met by gorun:// wait in their world instead.
     """
     module = dist.distributed_c10d
     theirs = getattr(module, "_store_based_barrier", None)
