@@ -94,20 +94,12 @@ func (k Kind) HasCount() bool {
 	}
 }
 
-// Sets of kinds, a bit for each.
-const (
-	rooted = 1<<KindReduce | 1<<KindBroadcast | 1<<KindGather | 1<<KindGatherV | 1<<KindScatter | 1<<KindScatterV |
-		1<<KindBroadcastObjects | 1<<KindGatherObject | 1<<KindScatterObject
-	inMemory = 1<<KindAllReduce | 1<<KindReduce | 1<<KindReduceScatter | 1<<KindReduceScatterV | 1<<KindBroadcast |
-		1<<KindAllGather | 1<<KindAllGatherV | 1<<KindGather | 1<<KindGatherV | 1<<KindScatter | 1<<KindScatterV |
-		1<<KindAllToAll | 1<<KindAllToAllV | 1<<KindBarrier | 1<<KindAllReduceCoalesced
-)
+// rooted is a set of kinds, a bit for each.
+const rooted = 1<<KindReduce | 1<<KindBroadcast | 1<<KindGather | 1<<KindGatherV | 1<<KindScatter | 1<<KindScatterV |
+	1<<KindBroadcastObjects | 1<<KindGatherObject | 1<<KindScatterObject
 
 // HasRoot reports whether k has a root.
 func (k Kind) HasRoot() bool { return rooted>>k&1 != 0 }
 
 // HasLengths reports whether all ranks give the same lengths of blocks, one for every rank.
 func (k Kind) HasLengths() bool { return k == KindAllGatherV || k == KindReduceScatterV }
-
-// UsesMemory reports whether ranks that share memory carry out k there. It is the same on all ranks.
-func (k Kind) UsesMemory() bool { return inMemory>>k&1 != 0 }

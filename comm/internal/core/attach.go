@@ -44,14 +44,17 @@ const (
 	shares
 )
 
-// attach makes the group's team, or a team on every machine with more than one member, unless it has tried before. It
-// fails if the group has.
+// attach makes the backends that members have to agree on, unless it has done so before: memory, for one team of all members, or stages,
+// with a team on every machine with more than one. It fails if the group has.
 func (c *Collective) attach() error {
 	g := c.g
-	if err := g.Comm.Err(); err != nil || !g.unattached || !c.kind().UsesMemory() {
+	if err := g.Comm.Err(); err != nil || !g.unattached || !InMemory(c.kind()) {
 		return err
 	}
 	g.unattached = false
+	if !g.World.canShare(g.Ranks) {
+		return nil
+	}
 	if err := c.begin(); err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (c *Collective) attach() error {
 	if len(at.Members) == 1 {
 		team.Share(g.Comm.Context(), g.World.Heap, g.acceptors())
 		m := &memory{local{g, team}}
-		if g.use(m); g.World.Bind == nil {
+		if g.use(m); g.World.Bind == nil && len(g.others()) == 1 {
 			g.memory = m
 		}
 	} else {

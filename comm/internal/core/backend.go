@@ -1,6 +1,10 @@
 package core
 
-import "github.com/gorun/gorun/comm/internal/endpoint"
+import (
+	"slices"
+
+	"github.com/gorun/gorun/comm/internal/endpoint"
+)
 
 // A Backend carries out collectives of a group.
 //
@@ -23,16 +27,27 @@ type Backend interface {
 	Close()
 }
 
-// use makes b the group's first backend.
+// use makes b a backend of the group, after those that it has, and before messages.
 func (g *Group) use(b Backend) {
-	g.first.Store(&b)
+	all := append(slices.Clone(g.others()), b)
+	g.backends.Store(&all)
 	g.Comm.Attach(b)
 }
 
-// backend returns the backend that carries out c, whose turn has come.
+// others returns the group's backends but for messages.
+func (g *Group) others() []Backend {
+	if all := g.backends.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// backend returns the first backend that takes c, whose turn has come.
 func (g *Group) backend(c *Collective) Backend {
-	if b := g.first.Load(); b != nil && (*b).Takes(c) {
-		return *b
+	for _, b := range g.others() {
+		if b.Takes(c) {
+			return b
+		}
 	}
 	return &g.messages
 }

@@ -43,9 +43,11 @@ func (b *board) add(rank int, operands []byte) [][]byte {
 	return b.complete // the next ones are not complete before this rank has added to them
 }
 
-// inProcess is a backend for AllReduce and Barrier of ranks that are goroutines of one process. It counts what is called.
+// inProcess is a backend for AllReduce, Barrier and Broadcast, if kinds names them, of ranks that are goroutines of one process. It counts
+// what is called.
 type inProcess struct {
 	g         *Group
+	kinds     []call.Kind
 	board     *board
 	fails     error
 	runs      int
@@ -54,7 +56,7 @@ type inProcess struct {
 }
 
 func (p *inProcess) Takes(c *Collective) bool {
-	return c.kind() == call.KindAllReduce || c.kind() == call.KindBarrier
+	return slices.Contains(p.kinds, c.kind())
 }
 
 func (p *inProcess) Run(c *Collective) error {
@@ -66,9 +68,12 @@ func (p *inProcess) Run(c *Collective) error {
 		return p.fails
 	}
 	c.widen(false)
-	if c.kind() == call.KindBarrier {
+	switch c.kind() {
+	case call.KindBarrier:
 		p.board.add(p.g.rank, nil)
-	} else {
+	case call.KindBroadcast:
+		copy(c.out.Buf, p.board.add(p.g.rank, c.out.Buf)[c.root()])
+	default:
 		c.setOperands(c.out.Buf, true)
 		all := p.board.add(p.g.rank, c.operands)
 		copy(c.operands, all[0])
@@ -105,7 +110,7 @@ func groupsWith(t *testing.T, size int) (groups []*Group, backends []*inProcess)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &inProcess{g: g, board: b}
+		p := &inProcess{g: g, board: b, kinds: []call.Kind{call.KindAllReduce, call.KindBarrier}}
 		g.use(p)
 		groups, backends = append(groups, g), append(backends, p)
 	}
@@ -124,28 +129,35 @@ func onAll(groups []*Group, f func(g *Group)) {
 // TestBackend: a group lets the first backend that takes a call carry it out, and messages the others, in one order.
 func TestBackend(t *testing.T) {
 	groups, backends := groupsWith(t, 3)
+	seconds := make([]*inProcess, len(groups))
+	for i, g := range groups {
+		seconds[i] = &inProcess{g: g, board: backends[i].board, kinds: []call.Kind{call.KindBarrier, call.KindBroadcast}}
+		g.use(seconds[i])
+	}
 	onAll(groups, func(g *Group) {
 		sum, root, avg := []int32{int32(g.rank), 1}, []int32{int32(g.rank) + 5}, []float64{float64(g.rank)}
+		all := make([]int32, 3)
 		for _, a := range []Args{
 			{Kind: call.KindAllReduce, Type: reduce.Int32, Count: 2, Op: &call.Basic[reduce.Sum], Out: reduce.Bytes(sum)},
 			{Kind: call.KindBroadcast, Type: reduce.Int32, Count: 1, Root: 2, Out: reduce.Bytes(root)},
 			{Kind: call.KindBarrier},
+			{Kind: call.KindAllGather, Type: reduce.Int32, Count: 1, In: reduce.Bytes(root), Out: reduce.Bytes(all)},
 			{Kind: call.KindAllReduce, Type: reduce.Float64, Count: 1, Op: &call.Basic[call.CodeAvg], Out: reduce.Bytes(avg)},
 		} {
 			if err := g.Do(t.Context(), &a, nil); err != nil {
 				t.Errorf("rank %d: %v", g.rank, err)
 			}
 		}
-		if sum[0] != 3 || sum[1] != 3 || root[0] != 7 || avg[0] != 1 {
-			t.Errorf("rank %d has %v, %v, %v", g.rank, sum, root, avg)
+		if sum[0] != 3 || sum[1] != 3 || root[0] != 7 || avg[0] != 1 || !slices.Equal(all, []int32{7, 7, 7}) {
+			t.Errorf("rank %d has %v, %v, %v, %v", g.rank, sum, root, avg, all)
 		}
-		if runs := backends[g.rank].runs; runs != 3 {
-			t.Errorf("rank %d: the backend has carried out %d calls, want 3", g.rank, runs)
+		if first, second := backends[g.rank].runs, seconds[g.rank].runs; first != 3 || second != 1 {
+			t.Errorf("rank %d: the backends have carried out %d and %d calls, want 3 and 1", g.rank, first, second)
 		}
 		g.Comm.Close()
 		g.Release()
-		if n := backends[g.rank].closed; n != 1 {
-			t.Errorf("rank %d: closed %d times", g.rank, n)
+		if first, second := backends[g.rank].closed, seconds[g.rank].closed; first != 1 || second != 1 {
+			t.Errorf("rank %d: closed %d and %d times", g.rank, first, second)
 		}
 	})
 }

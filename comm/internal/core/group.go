@@ -30,17 +30,17 @@ type Group struct {
 	rank  int         // this rank's group rank
 
 	order     order
-	history   call.History            // of the collectives whose turn has come
-	reported  atomic.Bool             // a call has returned that collectives do not match
-	noSharing atomic.Bool             // members do not share memory
-	first     atomic.Pointer[Backend] // takes what it can; messages carries out the rest
+	history   call.History              // of the collectives whose turn has come
+	reported  atomic.Bool               // a call has returned that collectives do not match
+	noSharing atomic.Bool               // members do not share memory
+	backends  atomic.Pointer[[]Backend] // the first that takes a call carries it out; messages takes every call
 
 	// Only for the goroutine that carries out a collective:
 	blocking   Collective  // the call that Do carries out at once
 	running    *Collective // the call that a team carries out
-	memory     *memory     // first, if it is that, and calls bind no thread: only perform does
+	memory     *memory     // the first backend, if it is that, and calls bind no thread: only perform does
 	messages   messages
-	unattached bool  // members may share memory, and have not tried
+	unattached bool  // attach has not made the backends that members have to agree on
 	here       []int // the members on this machine, once they share memory
 	scratch    pipeline.Scratch
 }
@@ -65,10 +65,10 @@ func NewGroup(w *World, id uint64, ranks []int, timeout time.Duration, rules cho
 	}
 	g.messages.mostJoined = g.mostJoined()
 	g.blocking.g = g
-	g.unattached = w.canShare(ranks)
-	g.noSharing.Store(!g.unattached)
 	if len(ranks) == 1 {
 		g.use(&self{local{g: g}})
+	} else {
+		g.unattached = true
 	}
 	w.Heap.Retain()
 	return g, nil
@@ -165,8 +165,11 @@ func (g *Group) Abort(cause error) {
 func (g *Group) Compare() error {
 	last, idle := g.order.block()
 	if idle {
-		if b := g.first.Load(); b != nil && g.Comm.Usable() {
-			if err := (*b).Compare(); err != nil {
+		for _, b := range g.others() {
+			if !g.Comm.Usable() {
+				break
+			}
+			if err := b.Compare(); err != nil {
 				g.Comm.Fail(err)
 			}
 		}

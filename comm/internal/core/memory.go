@@ -54,8 +54,16 @@ func (l *local) Close() {
 // memory is the backend of a group whose members all share memory.
 type memory struct{ local }
 
+// inMemory is a set of kinds, a bit for each: calls that ranks carry out in memory that they share.
+const inMemory = 1<<call.KindAllReduce | 1<<call.KindReduce | 1<<call.KindReduceScatter | 1<<call.KindReduceScatterV | 1<<call.KindBroadcast |
+	1<<call.KindAllGather | 1<<call.KindAllGatherV | 1<<call.KindGather | 1<<call.KindGatherV | 1<<call.KindScatter | 1<<call.KindScatterV |
+	1<<call.KindAllToAll | 1<<call.KindAllToAllV | 1<<call.KindBarrier | 1<<call.KindAllReduceCoalesced
+
+// InMemory reports whether ranks that share memory carry out calls of a kind there. It is the same on all ranks.
+func InMemory(k call.Kind) bool { return inMemory>>k&1 != 0 }
+
 // Takes implements Backend.
-func (m *memory) Takes(c *Collective) bool { return c.kind().UsesMemory() && m.team.Fits(c.elem) }
+func (m *memory) Takes(c *Collective) bool { return InMemory(c.kind()) && m.team.Fits(c.elem) }
 
 // Run implements Backend.
 func (m *memory) Run(c *Collective) error {
@@ -66,7 +74,7 @@ func (m *memory) Run(c *Collective) error {
 
 // takesAsIs reports whether runAsIs carries out a call with arguments a: a team reads and writes its buffers as they are.
 func (m *memory) takesAsIs(a *Args) bool {
-	return a.Kind.UsesMemory() && m.team.Fits(a.Type.Size()) && (a.Op == nil || a.Op.IsPlain())
+	return InMemory(a.Kind) && m.team.Fits(a.Type.Size()) && (a.Op == nil || a.Op.IsPlain())
 }
 
 // runAsIs carries out c, a blocking call whose turn has come. It does not set all of c first, because that would take a

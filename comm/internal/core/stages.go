@@ -18,7 +18,7 @@ type stages struct {
 
 // Takes implements Backend.
 func (s *stages) Takes(c *Collective) bool {
-	if !c.kind().UsesMemory() || !c.kind().HasCount() || c.op != nil && c.op.Ordered() && !s.layout.InOrder() {
+	if !InMemory(c.kind()) || !c.kind().HasCount() || c.op != nil && c.op.Ordered() && !s.layout.InOrder() {
 		return false
 	}
 	_, most := s.layout.Sizes()

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/gorun/gorun/comm/internal/call"
@@ -15,21 +16,20 @@ import (
 
 // release closes the group's backends, and releases the world's heap. No collective uses them, or will use them.
 func (g *Group) release() {
-	if b := g.first.Swap(nil); b != nil {
-		g.memory = nil
-		(*b).Close()
+	for _, b := range g.others() {
+		b.Close()
 	}
+	g.memory = nil
+	g.backends.Store(nil)
 	g.World.Heap.Release()
 }
 
 // TeamOfAll reports whether all members form one team.
 func (g *Group) TeamOfAll() bool {
-	b := g.first.Load()
-	if b == nil {
-		return false
-	}
-	_, is := (*b).(*memory)
-	return is
+	return slices.ContainsFunc(g.others(), func(b Backend) bool {
+		_, is := b.(*memory)
+		return is
+	})
 }
 
 // worldRank returns the world rank of a rank of the team.

@@ -31,7 +31,7 @@ type communicator struct {
 	monitor    *monitor                 // of this rank
 	monitored  uint64                   // the collective that another member monitors
 	err        *diagnosis.Failure
-	backend    Backend   // nil: there is only the endpoint
+	backends   []Backend // beside the endpoint
 	failed     time.Time // since when err
 	closed     bool
 	abandoned  []string                   // the operations that Abandoned returns
@@ -119,7 +119,7 @@ type Backend interface {
 func (c *Communicator) Attach(b Backend) {
 	in := c.lock()
 	defer in.unlock()
-	if c.backend = b; c.err != nil && !c.closed {
+	if c.backends = append(c.backends, b); c.err != nil && !c.closed {
 		b.Interrupt()
 	}
 }
@@ -127,8 +127,8 @@ func (c *Communicator) Attach(b Backend) {
 // moves returns a number that changes when a collective begins, moves bytes, or ends.
 func (c *communicator) moves() uint64 {
 	n := c.collectives.Moves()
-	if c.backend != nil {
-		n += c.backend.Moves()
+	for _, b := range c.backends {
+		n += b.Moves()
 	}
 	return n
 }

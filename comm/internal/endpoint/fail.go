@@ -94,8 +94,8 @@ func (c *communicator) stop(f *diagnosis.Failure) bool {
 	c.err, c.failed = f, time.Now()
 	c.unusable.Store(true)
 	c.cancel()
-	if c.backend != nil {
-		c.backend.Interrupt()
+	for _, b := range c.backends {
+		b.Interrupt()
 	}
 	c.queues.CancelAll()
 	for _, r := range c.members {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorun/gorun/comm/internal/call"
 	"github.com/gorun/gorun/comm/internal/choice"
+	"github.com/gorun/gorun/comm/internal/core"
 	"github.com/gorun/gorun/comm/internal/plan"
 	"github.com/gorun/gorun/comm/internal/reduce"
 	"github.com/gorun/gorun/comm/internal/testing/protocoltest"
@@ -209,7 +210,7 @@ func calls(t *testing.T, out *strings.Builder) {
 // numbers prints the numbers of calls, types and operations.
 func numbers(out *strings.Builder) {
 	for kind := call.KindSend; !strings.Contains(kind.String(), "("); kind++ {
-		fmt.Fprintf(out, "call %d: %v, in memory: %t\n", kind, kind, kind.UsesMemory())
+		fmt.Fprintf(out, "call %d: %v, in memory: %t\n", kind, kind, core.InMemory(kind))
 	}
 	for typ := reduce.Int8; ; typ++ {
 		name := typ.String()
