@@ -35,9 +35,8 @@ func newMemory(size int, mappable bool) (*memory, error) {
 		return nil, fmt.Errorf("no memory for %d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}
 	if mappable { // a segment can be made even if there is too little memory: that is known by now
-		if s, err := createSegment(segment.PageSize + size); err == nil {
+		if s := createMappable(segment.PageSize + size); s != nil {
 			_ = unix.Munmap(all)
-			_, _ = rand.Read(s.Bytes()[:16])
 			m.own(s)
 			return m, nil
 		}
@@ -48,8 +47,30 @@ func newMemory(size int, mappable bool) (*memory, error) {
 	return m, nil
 }
 
+// createMappable returns a segment of size bytes, or nil if it cannot be made, or the program needs the descriptors that are left.
+func createMappable(size int) *segment.Segment {
+	s, err := createSegment(size)
+	if err != nil {
+		return nil
+	}
+	if s.FD() >= descriptors() {
+		_ = s.Close()
+		return nil
+	}
+	_, _ = rand.Read(s.Bytes()[:16])
+	return s
+}
+
 // createSegment is a variable for tests.
 var createSegment = segment.Create
+
+// descriptors returns below which number the descriptors of segments are. The program has the others: it may have a low limit, or call select, which
+// takes numbers below 1024.
+func descriptors() int {
+	limit := unix.Rlimit{Cur: 1024}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return int(min(limit.Cur, 1024) / 2)
+}
 
 // orNew returns m if it is this rank's and large enough. Otherwise it frees m, and returns new memory.
 func (m *memory) orNew(size int, mappable bool) (*memory, error) {
