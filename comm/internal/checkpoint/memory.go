@@ -16,11 +16,13 @@ import (
 // address. It is unmapped when nothing refers to it.
 //
 // The memory of a part is a segment, which a partner on the same machine maps instead of receiving a copy. Only the rank writes to it, and it is
-// still there when the rank has died. Its first page has a random number, by which the partner knows that it is the right segment.
+// still there when the rank has died. Its first page has a random number, by which the partner knows that it is the right segment. The rank changes
+// that before it writes to the memory again.
 type memory struct {
 	all     []byte // for contents
 	segment *segment.Segment
-	theirs  bool // the segment is another rank's
+	theirs  bool      // the segment is another rank's
+	number  [2]uint64 // of theirs, when it was mapped
 	unmap   runtime.Cleanup
 }
 
@@ -72,9 +74,13 @@ func descriptors() int {
 	return int(min(limit.Cur, 1024) / 2)
 }
 
-// orNew returns m if it is this rank's and large enough. Otherwise it frees m, and returns new memory.
+// orNew returns m, to write to it, if it is this rank's and large enough. Otherwise it frees m, and returns new memory.
 func (m *memory) orNew(size int, mappable bool) (*memory, error) {
 	if m != nil && !m.theirs && len(m.all) >= size {
+		if m.segment != nil {
+			n := numberOf(m.segment)
+			binary.NativeEndian.PutUint64(m.segment.Bytes(), n[0]+1)
+		}
 		return m, nil
 	}
 	made, err := newMemory(size, mappable)
@@ -121,6 +127,9 @@ func (m *memory) place() place {
 	return p
 }
 
+// overwritten reports whether the rank whose memory this is has written to it since this process has mapped it, or is about to.
+func (m *memory) overwritten() bool { return m.theirs && numberOf(m.segment) != m.number }
+
 func numberOf(s *segment.Segment) (n [2]uint64) {
 	for i := range n {
 		n[i] = binary.NativeEndian.Uint64(s.Bytes()[8*i:])
@@ -147,7 +156,7 @@ func (p place) open(size int) *memory {
 		_ = s.Close()
 		return nil
 	}
-	m := &memory{theirs: true}
+	m := &memory{theirs: true, number: p.Number}
 	m.own(s)
 	return m
 }
