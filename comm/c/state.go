@@ -59,6 +59,7 @@ func goStateFree(n C.gorun_state) C.int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pinned.Unpin()
+	go runtime.GC() // the memory of commits is not Go's, so it does not make this happen
 	return C.GORUN_SUCCESS
 }
 

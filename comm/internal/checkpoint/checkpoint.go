@@ -168,12 +168,16 @@ func (c *Checkpoints) Commit() error {
 			return &comm.ArgumentError{Op: "elastic.Commit", Err: fmt.Errorf("%q has not been taken for this commit", name)}
 		}
 	}
-	if c.group != nil && errors.Is(c.group.Err(), comm.ErrClosed) { // the program goes on without a world: there is nobody to send to
+	alone := c.group != nil && errors.Is(c.group.Err(), comm.ErrClosed)
+	if alone { // the program goes on without a world: there is nobody to send to
 		c.group, c.moves, c.keepTwo = nil, nil, false
 	}
 	c.last = ID{c.round, c.last.Number + 1}
 	for _, chain := range c.chains {
 		if v := chain.taken; v != nil {
+			if alone { // its partner may need the last commit, so this rank does not write to its memory again
+				chain.newest = nil
+			}
 			v.id, v.agreed = c.last, c.round
 			chain.put(v)
 			if chain.taken = nil; !c.keepTwo && chain.before != nil {

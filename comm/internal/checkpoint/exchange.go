@@ -1,10 +1,13 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/gorun/gorun/comm"
@@ -47,7 +50,7 @@ func (c *Checkpoints) newExchange(ctx context.Context, moves []move, id ID, maps
 	return x
 }
 
-// run sends and receives, all at once. It returns what has arrived, by name, also with an error.
+// run sends and receives, to and from all ranks at once. It returns what has arrived, by name, also with an error.
 func (x *exchange) run() (map[string]*version, error) {
 	var (
 		work sync.WaitGroup
@@ -55,27 +58,34 @@ func (x *exchange) run() (map[string]*version, error) {
 		got  = make(map[string]*version)
 		errs []error
 	)
-	for tag, m := range x.moves {
-		if x.group.Rank() != m.from && x.group.Rank() != m.to {
-			continue
-		}
+	for _, tags := range x.tags() {
 		work.Go(func() {
-			var v *version
+			var vs map[string]*version
 			var err error
-			if x.group.Rank() == m.from {
-				err = x.send(m, tag)
+			if x.moves[tags[0]].from == x.group.Rank() {
+				err = x.send(tags)
 			} else {
-				v, err = x.receive(m, tag)
+				vs, err = x.receive(tags)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if errs = append(errs, err); v != nil && err == nil {
-				got[m.name] = v
-			}
+			errs = append(errs, err)
+			maps.Copy(got, vs)
 		})
 	}
 	work.Wait()
 	return got, errors.Join(errs...)
+}
+
+// tags returns those of the moves of this rank, by sender and receiver. Moves from one rank to another are made together: there may be thousands.
+func (x *exchange) tags() map[[2]int][]int {
+	tags := make(map[[2]int][]int)
+	for tag, m := range x.moves {
+		if m.from == x.group.Rank() || m.to == x.group.Rank() {
+			tags[[2]int{m.from, m.to}] = append(tags[[2]int{m.from, m.to}], tag)
+		}
+	}
+	return tags
 }
 
 // start is run in the background. That ends when it has ended on all ranks.
@@ -99,7 +109,7 @@ func (x *exchange) wait(ctx context.Context) (map[string]*version, error) {
 	}
 }
 
-// A head is what a sender begins with.
+// A head is what a sender says of a part.
 type head struct {
 	ID
 	shared             uint32 // checksum: see exchange
@@ -109,99 +119,142 @@ type head struct {
 
 const headLength = 10
 
-func (h head) encode() []uint64 {
+func (h head) appendTo(b []uint64) []uint64 {
 	p := h.place
-	return []uint64{h.Round, h.ID.Number, uint64(h.shared), h.manifest, h.contents, p.PID, p.FD, p.Size, p.Number[0], p.Number[1]}
+	return append(b, h.Round, h.ID.Number, uint64(h.shared), h.manifest, h.contents, p.PID, p.FD, p.Size, p.Number[0], p.Number[1])
 }
 
-func decodeHead(b []uint64) head {
-	return head{ID{b[0], b[1]}, uint32(b[2]), b[3], b[4], place{b[5], b[6], b[7], [2]uint64{b[8], b[9]}}}
+// decodeHeads returns the heads that appendTo has put into b.
+func decodeHeads(b []uint64) (heads []head) {
+	for b := range slices.Chunk(b, headLength) {
+		heads = append(heads, head{ID{b[0], b[1]}, uint32(b[2]), b[3], b[4], place{b[5], b[6], b[7], [2]uint64{b[8], b[9]}}})
+	}
+	return heads
 }
 
-// What a receiver answers to a head. After the first two comes the manifest.
+// What a receiver answers to a head.
 const (
 	wantCopy   = iota
 	wantNoCopy // it has mapped the memory
 	refuse     // it has an error
 )
 
-// send sends a head, and what the receiver wants.
-func (x *exchange) send(m move, tag int) error {
-	v := x.sends[m.name]
-	if v == nil {
-		return fmt.Errorf("elastic: this rank has committed nothing for part %q", m.name)
+// send sends parts from this rank to another: their heads, then, unless one of these is refused, their manifests, and the contents of those that the
+// receiver has not mapped.
+func (x *exchange) send(tags []int) error {
+	tag, to := tags[0], x.moves[tags[0]].to
+	var heads []uint64
+	var manifests []byte
+	for _, t := range tags {
+		v := x.sends[x.moves[t].name]
+		if v == nil {
+			return fmt.Errorf("elastic: this rank has committed nothing for part %q", x.moves[t].name)
+		}
+		h := head{ID: v.id, shared: x.shared, manifest: uint64(len(v.manifest)), contents: uint64(len(v.contents))}
+		if x.maps {
+			h.place = v.memory.place()
+		}
+		heads = h.appendTo(heads)
+		manifests = append(manifests, v.manifest...)
 	}
-	h := head{ID: v.id, shared: x.shared, manifest: uint64(len(v.manifest)), contents: uint64(len(v.contents))}
-	if x.maps {
-		h.place = v.memory.place()
-	}
-	if err := comm.Send(x.ctx, x.group, h.encode(), m.to, tag); err != nil {
+	if err := comm.Send(x.ctx, x.group, heads, to, tag); err != nil {
 		return err
 	}
-	answer := make([]uint8, 1)
-	if _, err := comm.Recv(x.ctx, x.group, answer, m.to, tag); err != nil || answer[0] == refuse {
+	answers := make([]uint8, len(tags))
+	if _, err := comm.Recv(x.ctx, x.group, answers, to, tag); err != nil || slices.Contains(answers, refuse) {
 		return err
 	}
-	if err := comm.Send(x.ctx, x.group, v.manifest, m.to, tag); err != nil || answer[0] == wantNoCopy {
+	if err := comm.Send(x.ctx, x.group, manifests, to, tag); err != nil {
 		return err
 	}
-	return comm.Send(x.ctx, x.group, v.contents, m.to, tag)
+	for i, t := range tags {
+		if answers[i] == wantCopy {
+			if err := comm.Send(x.ctx, x.group, x.sends[x.moves[t].name].contents, to, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// receive returns what send on another rank sends.
-func (x *exchange) receive(m move, tag int) (*version, error) {
-	b := make([]uint64, headLength)
-	if _, err := comm.Recv(x.ctx, x.group, b, m.from, tag); err != nil {
+// receive returns what send on another rank sends, by name, also with an error.
+func (x *exchange) receive(tags []int) (map[string]*version, error) {
+	tag, from := tags[0], x.moves[tags[0]].from
+	encoded := make([]uint64, len(tags)*headLength)
+	if _, err := comm.Recv(x.ctx, x.group, encoded, from, tag); err != nil {
 		return nil, err
 	}
-	h := decodeHead(b)
-	manifest, memory, err := x.accept(m, h)
-	answer := []uint8{wantCopy}
-	switch {
-	case err != nil:
-		answer[0] = refuse
-	case memory.theirs:
-		answer[0] = wantNoCopy
+	var (
+		heads     = decodeHeads(encoded)
+		memories  = make([]*memory, len(tags))
+		answers   = make([]uint8, len(tags))
+		manifests uint64
+		errs      error
+	)
+	for i, t := range tags {
+		var err error
+		memories[i], err = x.accept(x.moves[t], heads[i])
+		switch {
+		case err != nil:
+			answers[i], errs = refuse, cmp.Or(errs, err)
+		case memories[i].theirs:
+			answers[i] = wantNoCopy
+		}
+		manifests += heads[i].manifest
 	}
-	if err := errors.Join(err, comm.Send(x.ctx, x.group, answer, m.from, tag)); err != nil {
+	if err := errors.Join(errs, comm.Send(x.ctx, x.group, answers, from, tag)); err != nil {
 		return nil, err
 	}
-	if _, err := comm.Recv(x.ctx, x.group, manifest, m.from, tag); err != nil {
+	manifest := make([]byte, manifests)
+	if _, err := comm.Recv(x.ctx, x.group, manifest, from, tag); err != nil {
 		return nil, err
 	}
-	v, size, err := parse(manifest)
-	if err == nil && uint64(size) != h.contents {
-		err = fmt.Errorf("elastic: rank %d sends %d bytes, whose entries have %d", m.from, h.contents, size)
+	got := make(map[string]*version)
+	for i, t := range tags {
+		n := heads[i].manifest
+		v, err := x.version(manifest[:n:n], memories[i], heads[i].contents)
+		if err == nil && answers[i] == wantCopy {
+			_, err = comm.Recv(x.ctx, x.group, v.contents, from, t)
+		}
+		if err != nil {
+			return got, err
+		}
+		got[x.moves[t].name], manifest = v, manifest[n:]
 	}
-	if err != nil {
-		return nil, err
-	}
-	v.id = x.id
-	v.putIn(memory, size)
-	if !memory.theirs {
-		_, err = comm.Recv(x.ctx, x.group, v.contents, m.from, tag)
-	}
-	return v, err
+	return got, nil
 }
 
-// accept returns room for the manifest and the contents that a head announces, or why this rank does not want them.
-func (x *exchange) accept(m move, h head) (manifest []byte, memory *memory, err error) {
+// accept returns the memory for the contents that a head announces, or why this rank does not want them.
+func (x *exchange) accept(m move, h head) (*memory, error) {
 	if h.ID != x.id {
-		return nil, nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
+		return nil, argument("rank %d makes commit %d, and rank %d commit %d: all ranks commit at the same points of the program",
 			m.from, h.ID.Number, m.to, x.id.Number)
 	}
 	if h.shared != x.shared {
-		return nil, nil, argument("commit %d has other values on rank %d than on rank %d: all ranks have to commit the same, at the same point of the program",
+		return nil, argument("commit %d has other values on rank %d than on rank %d: all ranks have to commit the same, at the same point of the program",
 			x.id.Number, m.from, m.to)
 	}
-	if manifest, err = manifestFrom(m.from, h.manifest); err != nil {
-		return nil, nil, err
+	if err := checkLength(m.from, h.manifest); err != nil {
+		return nil, err
 	}
 	size, spare := int(h.contents), x.spares[m.name]
-	if memory = h.open(size); memory != nil {
+	if mapped := h.open(size); mapped != nil {
 		spare.free()
-		return manifest, memory, nil
+		return mapped, nil
 	}
-	memory, err = spare.orNew(size, !x.maps) // what this rank itself will send is mappable
-	return manifest, memory, err
+	return spare.orNew(size, !x.maps) // what this rank itself will send is mappable
+}
+
+// version returns a version whose contents, size bytes, are in memory.
+func (x *exchange) version(manifest []byte, memory *memory, size uint64) (*version, error) {
+	v, n, err := parse(manifest)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(n) != size {
+		return nil, fmt.Errorf("elastic: a rank sends %d bytes, whose entries have %d", size, n)
+	}
+	v.id = x.id
+	v.putIn(memory, n)
+	return v, nil
 }

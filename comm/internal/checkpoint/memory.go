@@ -16,11 +16,13 @@ import (
 // address. It is unmapped when nothing refers to it.
 //
 // The memory of a part is a segment, which a partner on the same machine maps instead of receiving a copy. Only the rank writes to it, and it is
-// still there when the rank has died. Its first page has a random number, by which the partner knows that it is the right segment.
+// still there when the rank has died. Its first page has a random number, by which the partner knows that it is the right segment. The rank changes
+// that before it writes to the memory again.
 type memory struct {
 	all     []byte // for contents
 	segment *segment.Segment
-	theirs  bool // the segment is another rank's
+	theirs  bool      // the segment is another rank's
+	number  [2]uint64 // of theirs, when it was mapped
 	unmap   runtime.Cleanup
 }
 
@@ -35,9 +37,8 @@ func newMemory(size int, mappable bool) (*memory, error) {
 		return nil, fmt.Errorf("no memory for %d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}
 	if mappable { // a segment can be made even if there is too little memory: that is known by now
-		if s, err := createSegment(segment.PageSize + size); err == nil {
+		if s := createMappable(segment.PageSize + size); s != nil {
 			_ = unix.Munmap(all)
-			_, _ = rand.Read(s.Bytes()[:16])
 			m.own(s)
 			return m, nil
 		}
@@ -48,12 +49,38 @@ func newMemory(size int, mappable bool) (*memory, error) {
 	return m, nil
 }
 
+// createMappable returns a segment of size bytes, or nil if it cannot be made, or the program needs the descriptors that are left.
+func createMappable(size int) *segment.Segment {
+	s, err := createSegment(size)
+	if err != nil {
+		return nil
+	}
+	if s.FD() >= descriptors() {
+		_ = s.Close()
+		return nil
+	}
+	_, _ = rand.Read(s.Bytes()[:16])
+	return s
+}
+
 // createSegment is a variable for tests.
 var createSegment = segment.Create
 
-// orNew returns m if it is this rank's and large enough. Otherwise it frees m, and returns new memory.
+// descriptors returns below which number the descriptors of segments are. The program has the others: it may have a low limit, or call select, which
+// takes numbers below 1024.
+func descriptors() int {
+	limit := unix.Rlimit{Cur: 1024}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return int(min(limit.Cur, 1024) / 2)
+}
+
+// orNew returns m, to write to it, if it is this rank's and large enough. Otherwise it frees m, and returns new memory.
 func (m *memory) orNew(size int, mappable bool) (*memory, error) {
 	if m != nil && !m.theirs && len(m.all) >= size {
+		if m.segment != nil {
+			n := numberOf(m.segment)
+			binary.NativeEndian.PutUint64(m.segment.Bytes(), n[0]+1)
+		}
 		return m, nil
 	}
 	made, err := newMemory(size, mappable)
@@ -100,6 +127,9 @@ func (m *memory) place() place {
 	return p
 }
 
+// overwritten reports whether the rank whose memory this is has written to it since this process has mapped it, or is about to.
+func (m *memory) overwritten() bool { return m.theirs && numberOf(m.segment) != m.number }
+
 func numberOf(s *segment.Segment) (n [2]uint64) {
 	for i := range n {
 		n[i] = binary.NativeEndian.Uint64(s.Bytes()[8*i:])
@@ -126,7 +156,7 @@ func (p place) open(size int) *memory {
 		_ = s.Close()
 		return nil
 	}
-	m := &memory{theirs: true}
+	m := &memory{theirs: true, number: p.Number}
 	m.own(s)
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/gorun/gorun/comm"
@@ -116,5 +117,36 @@ func TestPlace(t *testing.T) {
 	}
 	if there.open(1<<20+1) != nil {
 		t.Error("it is mapped for more bytes than it has")
+	}
+}
+
+// TestPartsOfARankThatGoesOn: what a rank commits after the end of its world reaches no memory that its partner needs. Where a partner has mapped
+// memory to which a rank writes again, it says that it has no copy any more.
+func TestPartsOfARankThatGoesOn(t *testing.T) {
+	const size = 1 << 20
+	var all [2]*Checkpoints
+	wantNoErrors(t, inWorld(t, "tcp", 2, func(ctx context.Context, world *comm.Group) error {
+		own := fmt.Sprint(world.Rank())
+		c := rankWith(t, ID{}, 1, size, own)
+		if err := c.Sync(ctx, world, 1, layout); err != nil {
+			return err
+		}
+		all[world.Rank()] = c
+		fill(t, c, Shared, 2, size)
+		fill(t, c, own, 3, size)
+		return errors.Join(c.Commit(), c.Await(ctx), comm.Barrier(ctx, world))
+	}))
+	for n := range 4 {
+		fill(t, all[0], Shared, 10+n, size)
+		fill(t, all[0], "0", 10+n, size)
+		if err := errors.Join(all[0].Commit(), has(all[1], "0", 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := func(c *Checkpoints, name string) bool {
+		return slices.Contains(c.report(layout).Copies, copyReport{Name: name, ID: ID{1, 2}})
+	}
+	if _, err := all[1].chain("1").newest.memory.orNew(size, true); err != nil || !says(all[1], "0") || says(all[0], "1") {
+		t.Errorf("%v: of memory that is as it was, rank 1 says %t, of memory that is not, rank 0 says %t", err, says(all[1], "0"), says(all[0], "1"))
 	}
 }

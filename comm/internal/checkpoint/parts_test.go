@@ -183,3 +183,34 @@ func TestCommitWithoutWorld(t *testing.T) {
 		}
 	}
 }
+
+// TestManyParts: however many parts a rank has, it waits for two ranks: its partner, and the one whose partner it is.
+func TestManyParts(t *testing.T) {
+	const parts = 300
+	wantNoErrors(t, inWorld(t, "shm", 3, func(ctx context.Context, world *comm.Group) error {
+		var names []string
+		for i := range parts {
+			names = append(names, fmt.Sprint(world.Rank(), "-", i))
+		}
+		c := rankWith(t, ID{}, 1, 100, names...)
+		if err := c.Sync(ctx, world, 1, layout); err != nil {
+			return err
+		}
+		fill(t, c, Shared, 1, 100)
+		for i, name := range names {
+			fill(t, c, name, i, 100)
+		}
+		if err := errors.Join(c.Commit(), c.Await(ctx), comm.Barrier(ctx, world)); err != nil {
+			return err
+		}
+		for i := range parts {
+			if err := has(c, fmt.Sprint((world.Rank()+2)%3, "-", i), i); err != nil {
+				return err
+			}
+		}
+		if n := len(c.newExchange(ctx, c.moves, c.last, true).tags()); n != 2 {
+			return fmt.Errorf("it sends to and receives from %d ranks", n)
+		}
+		return nil
+	}))
+}

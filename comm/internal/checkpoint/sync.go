@@ -125,7 +125,9 @@ func (c *Checkpoints) report(layout Layout) report {
 		Node: place.Kernel + "/" + os.Getenv("GROUP_RANK")} // several nodes may be on one machine
 	for name, chain := range c.chains {
 		for _, v := range chain.copies() {
-			r.Copies = append(r.Copies, copyReport{name, v.id, v.agreed})
+			if !v.memory.overwritten() {
+				r.Copies = append(r.Copies, copyReport{name, v.id, v.agreed})
+			}
 		}
 		if chain.initial != nil {
 			r.Copies = append(r.Copies, copyReport{Name: name})

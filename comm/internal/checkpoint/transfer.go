@@ -91,10 +91,10 @@ func broadcastManifest(ctx context.Context, g *comm.Group, own *version, spare *
 	if own != nil {
 		return own, comm.Broadcast(ctx, g, own.manifest, 0)
 	}
-	manifest, err := manifestFrom(g.WorldRank(0), length[0])
-	if err != nil {
+	if err := checkLength(g.WorldRank(0), length[0]); err != nil {
 		return nil, err
 	}
+	manifest := make([]byte, length[0])
 	if err := comm.Broadcast(ctx, g, manifest, 0); err != nil {
 		return nil, err
 	}

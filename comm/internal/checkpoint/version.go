@@ -52,12 +52,12 @@ func encode(entries []Entry) ([]byte, error) {
 	return manifest, err
 }
 
-// manifestFrom returns room for a manifest of so many bytes, which a rank sends.
-func manifestFrom(rank int, length uint64) ([]byte, error) {
+// checkLength returns an error if the manifest that a rank announces is too long.
+func checkLength(rank int, length uint64) error {
 	if length > maxManifest {
-		return nil, argument("rank %d sends entries of %d bytes: the limit is %d", rank, length, maxManifest)
+		return argument("rank %d sends entries of %d bytes: the limit is %d", rank, length, maxManifest)
 	}
-	return make([]byte, length), nil
+	return nil
 }
 
 // newVersion returns a version with the entries of a manifest, whose Bytes are still anything.

@@ -2,6 +2,7 @@
 
 import collections
 import os
+import time
 import weakref
 
 import numpy
@@ -41,6 +42,20 @@ def bad_states():
     refused("a is a set", s.commit)
     s.restore()
     assert s.a == 1
+
+
+def memory_of_states():
+    """States that are gone give back their memory, and the descriptors of that of Parts."""
+
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    before, until = descriptors(), time.monotonic() + 60
+    for _ in range(9):
+        gorun.elastic.State(part=gorun.elastic.Part("part", numpy.zeros(10))).commit()
+    while descriptors() > before + 4 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert descriptors() <= before + 4, (descriptors(), before)
 
 
 class Interrupting:
@@ -166,6 +181,7 @@ def train(state):
 
 
 if os.environ["GORUN_ROUND"] == "1":  # a new rank begins anew
+    memory_of_states()
     bad_states()
     other_names()
     kinds_of_values()
