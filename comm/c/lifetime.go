@@ -46,8 +46,10 @@ func goInit(o *C.gorun_options, open C.gorun_open_function, opaque unsafe.Pointe
 	if o.init_method != nil {
 		opts = append(opts, comm.WithInitMethod(C.GoString(o.init_method)))
 	}
-	if o.size > 0 {
+	if o.size != 0 {
 		opts = append(opts, comm.WithRank(int(o.rank), int(o.size)))
+	} else if o.rank != 0 {
+		return fail(refuse("Init", "rank %d, and no size: want both, or neither", int(o.rank)))
 	}
 	if o.store != 0 {
 		s, ok := stores.get(uint64(o.store))

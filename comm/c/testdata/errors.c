@@ -13,6 +13,8 @@ int main(void)
 	wants_error(gorun_barrier(1), GORUN_ERR_ARGUMENT, "is no group"); /* before gorun_init */
 	wants_error(gorun_init(NULL, NULL), GORUN_ERR_ARGUMENT, "world is NULL");
 	wants_error(gorun_init(&(gorun_options){.init_method = "what"}, &none), GORUN_ERR_ARGUMENT, "what");
+	wants_error(gorun_init(&(gorun_options){.rank = 1}, &none), GORUN_ERR_ARGUMENT, "no size");
+	wants_error(gorun_init(&(gorun_options){.size = -1}, &none), GORUN_ERR_ARGUMENT, "WORLD_SIZE=-1");
 	want(none == 0);
 	fflush(stdout);
 	int status;
