@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 from .._library import library
 from ._meet import Member
 from ._tensors import Copies, Place, one, place
-from ._work import DONE, Listener, Work, called_by_torch, message_waits, waits
+from ._work import DONE, Listener, Together, Work, called_by_torch, message_waits, waits
 
 Call = Tuple[Any, ...]  # a function of the library, and its arguments after the group
 
@@ -81,18 +81,4 @@ class Calls:
 
     def _end_coalescing(self, *_: Any) -> Work:
         started, self._started = self._started or [], None
-        return _together(started)
-
-
-def _together(works: List[Work]) -> Work:
-    """Returns work that ends when all of these have."""
-    handles = [h for w in works for h in w._handles]
-    copies = Copies(c for w in works for c in w._copies)
-    keeps = [w._keeps for w in works]
-    listen = works[0]._listen if works else (lambda _: None)
-    for work in works:
-        work.forget()
-    limit, abort = (works[0]._limit, works[0]._abort) if works else (-1.0, lambda _: None)
-    both = Work(works[0]._op if works else "", handles, [t for w in works for t in w._result], keeps, copies, listen, limit, abort)
-    both.dropped = all(work.dropped for work in works)
-    return both
+        return Together(started)

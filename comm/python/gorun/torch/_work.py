@@ -5,6 +5,7 @@ import inspect
 import queue
 import sys
 import threading
+import time
 from ctypes import byref, c_int
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
@@ -68,6 +69,9 @@ class Work(Base):  # type: ignore[misc]
             raise self._error
         return True
 
+    def _pending(self) -> bool:
+        return bool(self._handles)
+
     def _settled(self, limit: float) -> bool:
         """Waits so long, or for ever, and reports whether the operation has ended."""
         if not self._handles:
@@ -103,11 +107,6 @@ class Work(Base):  # type: ignore[misc]
         self._handles.pop(0)
         return True
 
-    def forget(self) -> None:
-        """Leaves the operation to other work."""
-        self._handles = []
-        _alive.pop(id(self), None)
-
     def is_completed(self) -> bool:
         return self._settled(0)
 
@@ -135,7 +134,7 @@ class Work(Base):  # type: ignore[misc]
         if self._future is None:
             self._ended: Any = torch.futures.Future()
             self._future = self._ended.then(self._outcome)
-            if self._handles:
+            if self._pending():
                 self._listen(self)
             else:
                 self.deliver()
@@ -161,6 +160,27 @@ class Work(Base):  # type: ignore[misc]
         self.settle()
         self._ended.set_result(None)
         _alive.pop(id(self), None)
+
+
+class Together(Work):
+    """Several works as one. A program may also have and wait for each of them."""
+
+    def __init__(self, works: List[Work]) -> None:
+        first = works[0] if works else DONE
+        super().__init__(first._op, [], [t for w in works for t in w._result], None, Copies(), first._listen, first._limit, first._abort)
+        self._works, self.dropped = works, all(work.dropped for work in works)
+
+    def _pending(self) -> bool:
+        return any(work._pending() for work in self._works)
+
+    def _settled(self, limit: float) -> bool:
+        deadline = time.monotonic() + limit
+        for work in self._works:
+            if not work._settled(limit if limit < 0 else max(deadline - time.monotonic(), 0)):
+                return False
+            self._error = self._error or work._error
+            _alive.pop(id(work), None)
+        return True
 
 
 class _Done(Work):
