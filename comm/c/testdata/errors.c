@@ -60,7 +60,8 @@ int main(void)
 	wants_error(gorun_all_reduce_coalesced(world, &(gorun_buffer){&one, 1}, -1, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "-1 buffers");
 	wants_error(gorun_all_reduce_coalesced(world, &(gorun_buffer){&one, 1}, 0, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "no buffers");
 	/* Pointers that are not to memory, or to memory that is read-only. */
-	char *nowhere = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *constant = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *nowhere = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *constant = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *wrong[] = {(char *)8, nowhere, constant};
 	gorun_status st;
 	int n, zero = 0;

@@ -41,6 +41,13 @@ def coalesced(rank, size):
         dist.all_gather_into_tensor(outs[1], torch.full((2,), float(rank)))
     manager.wait()
     assert outs[0].tolist() == [float(r) for r in range(size)], outs
+    got, left = torch.full((1 << 18,), -1.0), (rank - 1) % size
+    with dist._coalescing_manager(async_ops=True) as manager:
+        work = dist.irecv(got, left)
+        dist.isend(torch.full_like(got, float(rank)), (rank + 1) % size)
+    work.wait()  # that of one call, which is also in the manager's
+    assert (got == left).all(), got
+    manager.wait()
 
 
 def dtensor(rank, size):

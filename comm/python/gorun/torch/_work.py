@@ -5,7 +5,6 @@ import inspect
 import queue
 import sys
 import threading
-import time
 from ctypes import byref, c_int
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
@@ -25,17 +24,17 @@ class TimedOut(Error):
 
 
 # Work that torch may have in C++ only, where the half in Python would be gone.
-_alive: Dict[int, "Work"] = {}
+alive: Dict[int, "Work"] = {}
 _many = 64
 
 
 def _sweep() -> None:
     """Lets go of what works hold that have ended, and that nobody waits for."""
     global _many
-    for key, work in list(_alive.items()):
+    for key, work in list(alive.items()):
         if work is not DONE and work.is_completed() and work.dropped:
-            _alive.pop(key, None)
-    _many = 2 * len(_alive) + 64
+            alive.pop(key, None)
+    _many = 2 * len(alive) + 64
 
 
 class Work(Base):  # type: ignore[misc]
@@ -53,9 +52,9 @@ class Work(Base):  # type: ignore[misc]
         self._error: Optional[BaseException] = None
         self._source = -1
         self._future: Any = None
-        if len(_alive) >= _many:
+        if len(alive) >= _many:
             _sweep()
-        _alive[id(self)] = self
+        alive[id(self)] = self
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits until the operation has ended, and raises its error. One that has not ended in time is an error, too."""
@@ -64,7 +63,7 @@ class Work(Base):  # type: ignore[misc]
             self.settle()
         elif not self._settled(limit):
             raise TimedOut("gorun: %s: Timed out waiting %gs: the operation goes on" % (self._op, limit))
-        _alive.pop(id(self), None)
+        alive.pop(id(self), None)
         if self._error is not None:
             raise self._error
         return True
@@ -159,28 +158,7 @@ class Work(Base):  # type: ignore[misc]
         """Completes the future."""
         self.settle()
         self._ended.set_result(None)
-        _alive.pop(id(self), None)
-
-
-class Together(Work):
-    """Several works as one. A program may also have and wait for each of them."""
-
-    def __init__(self, works: List[Work]) -> None:
-        first = works[0] if works else DONE
-        super().__init__(first._op, [], [t for w in works for t in w._result], None, Copies(), first._listen, first._limit, first._abort)
-        self._works, self.dropped = works, all(work.dropped for work in works)
-
-    def _pending(self) -> bool:
-        return any(work._pending() for work in self._works)
-
-    def _settled(self, limit: float) -> bool:
-        deadline = time.monotonic() + limit
-        for work in self._works:
-            if not work._settled(limit if limit < 0 else max(deadline - time.monotonic(), 0)):
-                return False
-            self._error = self._error or work._error
-            _alive.pop(id(work), None)
-        return True
+        alive.pop(id(self), None)
 
 
 class _Done(Work):
