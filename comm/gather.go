@@ -22,7 +22,7 @@ func IGather[T Element](g *Group, out, in []T, dst int) *Work {
 
 // GatherV is Gather with blocks of different lengths: it copies in of every rank r to out[r] of rank dst, where len(out)
 // == Size. On other ranks out does not matter. If out[r] and in of rank r have different lengths, the call fails with a
-// [MismatchError]. On rank dst in may be out[Rank]; otherwise they must not overlap.
+// [MismatchError]. On rank dst in may be out[Rank]; otherwise no two of these buffers may overlap.
 func GatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T, dst int) error {
 	return g.do(ctx, args(new(core.Args), call.KindGatherV, dst, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
 }
@@ -45,7 +45,7 @@ func IAllGather[T Element](g *Group, out, in []T) *Work {
 
 // AllGatherV is AllGather with blocks of different lengths: it copies in of every rank r to out[r] on every rank.
 // len(out) == Size. If out[r] and in of rank r have different lengths, the call fails with a [MismatchError]. in may be
-// out[Rank]; otherwise they must not overlap.
+// out[Rank]; otherwise no two of these buffers may overlap.
 func AllGatherV[T Element](ctx context.Context, g *Group, out [][]T, in []T) error {
 	return g.do(ctx, args(new(core.Args), call.KindAllGatherV, 0, len(in), nil, in), &core.Blocks{Outs: reduce.BuffersOf(out)})
 }

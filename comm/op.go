@@ -41,7 +41,7 @@ const (
 	LogicalAnd = basicOp(reduce.LogicalAnd) // an element that is not 0 is true; the result is 0 or 1
 	LogicalOr  = basicOp(reduce.LogicalOr)
 	LogicalXor = basicOp(reduce.LogicalXor) // true where an odd number of ranks has true
-	// MinLoc and MaxLoc combine pairs of elements: a value and its location, such as the rank. The least or the
+	// MinLoc and MaxLoc combine pairs of elements, so lengths are even: a value and its location, such as the rank. The least or the
 	// greatest value wins. Of equal values the one with the lowest location wins. NaN wins over all other values.
 	MinLoc = basicOp(reduce.MinLoc)
 	MaxLoc = basicOp(reduce.MaxLoc)

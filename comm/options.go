@@ -62,7 +62,7 @@ func WithRoundStore(open func(ctx context.Context) (Store, error)) Option {
 	return option(func(c *config) { c.OpenStore = open })
 }
 
-// WithTimeout limits one operation, and Init itself. The default is 30 minutes.
+// WithTimeout limits one operation, and Init itself, to d > 0. The default is 30 minutes.
 func WithTimeout(d time.Duration) GroupOption {
 	return groupOption{func(c *config) { c.Timeout = d }}
 }

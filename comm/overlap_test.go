@@ -58,6 +58,18 @@ func TestOverlap(t *testing.T) {
 		{"all-gather, other buffer", func(ctx context.Context, g *Group, buf []int32) error {
 			return AllGatherV(ctx, g, lists(buf[:4], buf[4:8]), buf[4-4*g.Rank():][:4])
 		}, true},
+		{"all-gather, the same buffer twice", func(ctx context.Context, g *Group, buf []int32) error {
+			return AllGatherV(ctx, g, lists(buf[:4], buf[:4]), buf[8:12])
+		}, true},
+		{"all-gather, in another order", func(ctx context.Context, g *Group, buf []int32) error {
+			return AllGatherV(ctx, g, lists(buf[4:8], buf[:4]), buf[8:12])
+		}, false},
+		{"all-reduces, the same buffer twice", func(ctx context.Context, g *Group, buf []int32) error {
+			return AllReduceCoalesced(ctx, g, lists(buf[4:8], buf[:2], buf[1:4]), Sum)
+		}, true},
+		{"all-reduces, in another order", func(ctx context.Context, g *Group, buf []int32) error {
+			return AllReduceCoalesced(ctx, g, lists(buf[4:8], buf[2:2], buf[:2], buf[2:4]), Sum)
+		}, false},
 		{"reduce-scatter, list", func(ctx context.Context, g *Group, buf []int32) error {
 			return ReduceScatterV(ctx, g, buf[2:6], lists(buf[:4], buf[4:8]), Sum)
 		}, true},

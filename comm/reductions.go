@@ -123,7 +123,7 @@ func IExScanTo[T Element](g *Group, out, in []T, op Op) *Work {
 }
 
 // AllReduceCoalesced is an AllReduce of many buffers at once, which is much faster for short ones. Every rank passes
-// the same number of buffers, at least one, with the same lengths in the same order.
+// the same number of buffers, at least one, with the same lengths in the same order. No two of them may overlap.
 func AllReduceCoalesced[T Element](ctx context.Context, g *Group, bufs [][]T, op Op) error {
 	return g.do(ctx, reducing(args[T](new(core.Args), call.KindAllReduceCoalesced, 0, total(bufs), nil, nil), op), &core.Blocks{Outs: reduce.BuffersOf(bufs)})
 }

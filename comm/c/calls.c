@@ -11,7 +11,6 @@ static int start(struct call *c)
 {
 	if (c->work == NULL)
 		return refuse("work", "work is NULL");
-	*c->work = 0;
 	return on_group(c);
 }
 

@@ -56,8 +56,14 @@ const waitSlice = 0.2
 const firstRoom = 64 << 10
 
 //export goStoreCustom
-func goStoreCustom(functions *C.gorun_store_functions, to *C.gorun_store) C.int {
-	*to = C.gorun_store(stores.add(&customStore{functions: *functions}))
+func goStoreCustom(functions *C.gorun_store_functions, to *C.gorun_store) (code C.int) {
+	defer checked("Store", &code)()
+	*to = 0
+	f := *functions
+	if f.set == nil || f.get == nil || f.add == nil || f.compare_and_swap == nil || f.delete_key == nil {
+		return fail(refuse("Store", "a function is NULL"))
+	}
+	*to = C.gorun_store(stores.add(&customStore{functions: f}))
 	return C.GORUN_SUCCESS
 }
 

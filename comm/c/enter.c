@@ -91,7 +91,6 @@ static const gorun_options no_options;
 int gorun_init(const gorun_options *options, gorun_comm *world)
 {
 	NEEDS("init", world);
-	*world = 0;
 	return ENTER(goInit((gorun_options *)(options ? options : &no_options), NULL, NULL, world));
 }
 
@@ -99,14 +98,12 @@ int gorun_init_round_store(const gorun_options *options, gorun_open_function ope
 {
 	NEEDS("init_round_store", open);
 	NEEDS("init_round_store", world);
-	*world = 0;
 	return ENTER(goInit((gorun_options *)(options ? options : &no_options), open, context, world));
 }
 
 int gorun_rejoin(gorun_comm *world)
 {
 	NEEDS("rejoin", world);
-	*world = 0;
 	return ENTER(goRejoin(world));
 }
 
@@ -136,7 +133,6 @@ int gorun_comm_create(gorun_comm parent, const int *ranks, int n, gorun_comm *co
 {
 	NEEDS("comm_create", ranks);
 	NEEDS("comm_create", comm);
-	*comm = 0;
 	return ENTER(goCreate(parent, (int *)ranks, n, NULL, comm));
 }
 
@@ -145,14 +141,12 @@ int gorun_comm_create_group(gorun_comm parent, const int *ranks, int n, const ch
 	NEEDS("comm_create_group", ranks);
 	NEEDS("comm_create_group", name);
 	NEEDS("comm_create_group", comm);
-	*comm = 0;
 	return ENTER(goCreate(parent, (int *)ranks, n, (char *)name, comm));
 }
 
 int gorun_comm_split(gorun_comm parent, int color, int key, gorun_comm *comm)
 {
 	NEEDS("comm_split", comm);
-	*comm = 0;
 	return ENTER(goSplit(parent, color, key, comm));
 }
 
@@ -161,7 +155,6 @@ int gorun_op_create(gorun_op_function function, void *context, const char *name,
 	NEEDS("op_create", function);
 	NEEDS("op_create", name);
 	NEEDS("op_create", op);
-	*op = 0;
 	return ENTER(goOpCreate(function, context, (char *)name, block, commutative, op));
 }
 
@@ -198,21 +191,18 @@ int gorun_wait(gorun_work work, gorun_status *status) { return ENTER(goWait(work
 int gorun_wait_for(gorun_work work, double seconds, int *done, gorun_status *status)
 {
 	NEEDS("wait_for", done);
-	*done = 0;
 	return ENTER(goWait(work, seconds < 0 ? 0 : seconds, done, status));
 }
 
 int gorun_test(gorun_work work, int *done, gorun_status *status)
 {
 	NEEDS("test", done);
-	*done = 0;
 	return ENTER(goWait(work, 0, done, status));
 }
 
 int gorun_alloc(gorun_comm comm, size_t bytes, void **memory)
 {
 	NEEDS("alloc", memory);
-	*memory = NULL;
 	return ENTER(goAlloc(comm, bytes, memory));
 }
 
@@ -222,7 +212,6 @@ int gorun_store_tcp(const char *address, const char *token, double timeout, goru
 {
 	NEEDS("store_tcp", address);
 	NEEDS("store_tcp", store);
-	*store = 0;
 	return ENTER(goStoreTCP((char *)address, (char *)(token ? token : ""), timeout, store));
 }
 
@@ -230,7 +219,6 @@ int gorun_store_file(const char *path, gorun_store *store)
 {
 	NEEDS("store_file", path);
 	NEEDS("store_file", store);
-	*store = 0;
 	return ENTER(goStoreFile((char *)path, store));
 }
 
@@ -238,12 +226,6 @@ int gorun_store_custom(const gorun_store_functions *functions, gorun_store *stor
 {
 	NEEDS("store_custom", functions);
 	NEEDS("store_custom", store);
-	NEEDS("store_custom", functions->set);
-	NEEDS("store_custom", functions->get);
-	NEEDS("store_custom", functions->add);
-	NEEDS("store_custom", functions->compare_and_swap);
-	NEEDS("store_custom", functions->delete_key);
-	*store = 0;
 	return ENTER(goStoreCustom((gorun_store_functions *)functions, store));
 }
 
@@ -259,7 +241,6 @@ int gorun_store_get(gorun_store store, const char *key, double timeout, void *va
 {
 	NEEDS("store_get", key);
 	NEEDS("store_get", length);
-	*length = 0;
 	return ENTER(goStoreGet(store, (char *)key, timeout, value, room, length));
 }
 

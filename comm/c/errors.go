@@ -6,6 +6,9 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -45,6 +48,25 @@ func fail(err error) C.int {
 		}
 	}
 	return e.code
+}
+
+// checked is what a function defers that uses pointers of C. If one of them is not to memory of this process, the function's code is that
+// of an error.
+func checked(op string, result *C.int) func() {
+	before := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(before)
+		switch v := recover().(type) {
+		case nil:
+		case runtime.Error:
+			if !strings.Contains(v.Error(), "invalid memory address") {
+				panic(v)
+			}
+			*result = fail(refuse(op, "a pointer is not to memory of this process, or to memory that is read-only"))
+		default:
+			panic(v)
+		}
+	}
 }
 
 // copyText copies as much of s as there is room for, and a zero byte.

@@ -26,7 +26,25 @@ func groupOf(n C.gorun_comm, op string) (*comm.Group, error) {
 
 //export goOnGroup
 func goOnGroup(c *C.struct_call) C.int {
+	if code := cleared(names[c.kind], c.work, c.found, c.status); code != 0 {
+		return code
+	}
 	return fail(onGroup(c))
+}
+
+// cleared sets what a call gives to C to zeros, before it begins.
+func cleared(op string, work *C.gorun_work, flag *C.int, status *C.gorun_status) (code C.int) {
+	defer checked(op, &code)()
+	if work != nil {
+		*work = 0
+	}
+	if flag != nil {
+		*flag = 0
+	}
+	if status != nil {
+		*status = C.gorun_status{}
+	}
+	return C.GORUN_SUCCESS
 }
 
 func onGroup(c *C.struct_call) (err error) {
@@ -49,7 +67,6 @@ func onGroup(c *C.struct_call) (err error) {
 		return received(c.status, st, err)
 	case C.IPROBE:
 		st, found, err := comm.TryProbe(g, int(c.rank), int(c.tag))
-		*c.found = 0
 		if found {
 			*c.found = 1
 		}
@@ -83,6 +100,9 @@ func goWait(work C.gorun_work, seconds C.double, done *C.int, status *C.gorun_st
 	w, ok := works.get(uint64(work))
 	if !ok {
 		return fail(refuse("Wait", "%d is no work, or one that has ended and been waited for", uint64(work)))
+	}
+	if code := cleared("Wait", nil, done, status); code != 0 {
+		return code
 	}
 	if done != nil {
 		ended, err := w.WaitFor(inTime(seconds))

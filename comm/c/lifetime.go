@@ -40,14 +40,18 @@ func goVersion() *C.char { return version() }
 var bindings = map[string]comm.Binding{"auto": comm.BindAuto, "call": comm.BindCall, "none": comm.BindNone}
 
 //export goInit
-func goInit(o *C.gorun_options, open C.gorun_open_function, opaque unsafe.Pointer, world *C.gorun_comm) C.int {
+func goInit(o *C.gorun_options, open C.gorun_open_function, opaque unsafe.Pointer, world *C.gorun_comm) (code C.int) {
+	defer checked("Init", &code)()
+	*world = 0
 	takeEnvironment()
 	opts := []comm.Option{comm.WithFlightOnQuit(false), comm.WithBufferCheck()}
 	if o.init_method != nil {
 		opts = append(opts, comm.WithInitMethod(C.GoString(o.init_method)))
 	}
-	if o.size > 0 {
+	if o.size != 0 {
 		opts = append(opts, comm.WithRank(int(o.rank), int(o.size)))
+	} else if o.rank != 0 {
+		return fail(refuse("Init", "rank %d, and no size: want both, or neither", int(o.rank)))
 	}
 	if o.store != 0 {
 		s, ok := stores.get(uint64(o.store))
@@ -124,7 +128,9 @@ func made(g *comm.Group, err error, to *C.gorun_comm) C.int {
 }
 
 //export goRejoin
-func goRejoin(world *C.gorun_comm) C.int {
+func goRejoin(world *C.gorun_comm) (code C.int) {
+	defer checked("Rejoin", &code)()
+	*world = 0
 	g, err := comm.Rejoin(context.Background())
 	forgetClosed()
 	return made(g, err, world)
@@ -145,7 +151,8 @@ func forgetClosed() {
 }
 
 //export goAbort
-func goAbort(n C.gorun_comm, reason *C.char) C.int {
+func goAbort(n C.gorun_comm, reason *C.char) (code C.int) {
+	defer checked("Abort", &code)()
 	return withGroup(n, "Abort", func(g *comm.Group) error {
 		g.Abort(errorText(C.GoString(reason)))
 		return nil
@@ -166,7 +173,8 @@ func withGroup(n C.gorun_comm, op string, f func(*comm.Group) error) C.int {
 }
 
 //export goRank
-func goRank(n C.gorun_comm, rank, size, ranks *C.int) C.int {
+func goRank(n C.gorun_comm, rank, size, ranks *C.int) (code C.int) {
+	defer checked("Rank", &code)()
 	return withGroup(n, "Rank", func(g *comm.Group) error {
 		switch {
 		case rank != nil:
@@ -183,7 +191,9 @@ func goRank(n C.gorun_comm, rank, size, ranks *C.int) C.int {
 }
 
 //export goCreate
-func goCreate(parent C.gorun_comm, ranks *C.int, n C.int, name *C.char, to *C.gorun_comm) C.int {
+func goCreate(parent C.gorun_comm, ranks *C.int, n C.int, name *C.char, to *C.gorun_comm) (code C.int) {
+	defer checked("NewGroup", &code)()
+	*to = 0
 	return withGroup(parent, "NewGroup", func(g *comm.Group) error {
 		members := make([]int, max(n, 0))
 		for i := range members {
@@ -204,7 +214,9 @@ func goCreate(parent C.gorun_comm, ranks *C.int, n C.int, name *C.char, to *C.go
 }
 
 //export goSplit
-func goSplit(parent C.gorun_comm, color, key C.int, to *C.gorun_comm) C.int {
+func goSplit(parent C.gorun_comm, color, key C.int, to *C.gorun_comm) (code C.int) {
+	defer checked("Split", &code)()
+	*to = 0
 	return withGroup(parent, "Split", func(g *comm.Group) error {
 		part, err := comm.Split(context.Background(), g, int(color), int(key))
 		if part != nil && err == nil {
@@ -215,7 +227,9 @@ func goSplit(parent C.gorun_comm, color, key C.int, to *C.gorun_comm) C.int {
 }
 
 //export goAlloc
-func goAlloc(n C.gorun_comm, size C.size_t, memory *unsafe.Pointer) C.int {
+func goAlloc(n C.gorun_comm, size C.size_t, memory *unsafe.Pointer) (code C.int) {
+	defer checked("Alloc", &code)()
+	*memory = nil
 	return withGroup(n, "Alloc", func(g *comm.Group) error {
 		buf, err := comm.Alloc[byte](g, int(size))
 		if len(buf) > 0 {
@@ -231,7 +245,8 @@ func goFree(memory unsafe.Pointer) C.int {
 }
 
 //export goFlight
-func goFlight(text *C.char, room C.size_t, length *C.size_t) C.int {
+func goFlight(text *C.char, room C.size_t, length *C.size_t) (code C.int) {
+	defer checked("Flight", &code)()
 	var b bytes.Buffer
 	err := comm.WriteFlight(&b)
 	export(b.String(), text, room, length)
@@ -239,7 +254,8 @@ func goFlight(text *C.char, room C.size_t, length *C.size_t) C.int {
 }
 
 //export goExplain
-func goExplain(n C.gorun_comm, op *C.char, size C.size_t, text *C.char, room C.size_t, length *C.size_t) C.int {
+func goExplain(n C.gorun_comm, op *C.char, size C.size_t, text *C.char, room C.size_t, length *C.size_t) (code C.int) {
+	defer checked("Explain", &code)()
 	return withGroup(n, "Explain", func(g *comm.Group) error {
 		export(g.Explain(C.GoString(op), int(size)), text, room, length)
 		return nil

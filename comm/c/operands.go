@@ -46,10 +46,25 @@ func (o *operands[T]) take(c *C.struct_call, size int) (err error) {
 	if !fits[T](in, ins) || !fits[T](c.out, outs) {
 		return refuse(names[c.kind], "%d elements are more than there can be", uint64(c.count))
 	}
+	if in == nil && ins > 0 && needsIn[c.kind] || c.out == nil && outs > 0 && needsOut[c.kind] {
+		return refuse(names[c.kind], "a buffer of %d elements is NULL", uint64(c.count))
+	}
 	o.in, o.out = slice[T](in, ins), slice[T](c.out, outs)
 	o.list, o.outList = list[T](c.list, buffers), list[T](c.out_list, size)
 	return nil
 }
+
+// What a rank needs whichever the root is. Other buffers are missed where their lengths are compared.
+var (
+	needsIn = [len(names)]bool{
+		C.ALL_REDUCE: true, C.REDUCE: true, C.SCAN: true, C.EXSCAN: true, C.ALL_GATHER: true, C.GATHER: true, C.REDUCE_SCATTER: true,
+		C.ALL_TO_ALL: true, C.ALL_GATHERV: true, C.GATHERV: true, C.ALL_TO_ALLV: true, C.SEND: true,
+	}
+	needsOut = [len(names)]bool{
+		C.ALL_REDUCE: true, C.SCAN: true, C.BROADCAST: true, C.ALL_GATHER: true, C.SCATTER: true, C.REDUCE_SCATTER: true,
+		C.ALL_TO_ALL: true, C.SCATTERV: true, C.REDUCE_SCATTERV: true, C.ALL_TO_ALLV: true, C.RECV: true,
+	}
+)
 
 // times is a times b, or -1 if that is no int.
 func times(a, b int) int {
@@ -122,6 +137,9 @@ func checkLists[T comm.Element](c *C.struct_call, size int) (err error) {
 			continue
 		}
 		for i, b := range unsafe.Slice(list, n) {
+			if b.data == nil && b.count > 0 {
+				return refuse(names[c.kind], "buffer %d of the list is NULL, and has %d elements", i, uint64(b.count))
+			}
 			if !fits[T](b.data, int(b.count)) {
 				return refuse(names[c.kind], "buffer %d of the list: %d elements are more than there can be", i, uint64(b.count))
 			}

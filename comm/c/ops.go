@@ -36,7 +36,9 @@ var ownOps handles[*ownOp] // by gorun_op, from GORUN_OP_OWN on
 
 //export goOpCreate
 func goOpCreate(function C.gorun_op_function, context unsafe.Pointer, name *C.char, block C.size_t, commutative C.int,
-	op *C.gorun_op) C.int {
+	op *C.gorun_op) (code C.int) {
+	defer checked("Op", &code)()
+	*op = 0
 	o := &ownOp{function, context, C.GoString(name), int(block), commutative != 0}
 	*op = C.gorun_op(C.GORUN_OP_OWN + ownOps.add(o))
 	return C.GORUN_SUCCESS

@@ -7,7 +7,6 @@ int gorun_state_create(const char *const *parts, int n, gorun_state *state)
 	NEEDS("state_create", state);
 	if (n > 0)
 		NEEDS("state_create", parts);
-	*state = 0;
 	return ENTER(goStateCreate((char **)parts, n, state));
 }
 
@@ -34,6 +33,5 @@ int gorun_state_entries(gorun_state state, const char *part, gorun_entry *entrie
 {
 	NEEDS("state_entries", part);
 	NEEDS("state_entries", n);
-	*n = 0;
 	return ENTER(goStateEntries(state, (char *)part, entries, entries ? room : 0, n));
 }

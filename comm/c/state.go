@@ -37,7 +37,9 @@ func withState(n C.gorun_state, f func(ctx context.Context, s *state) error) C.i
 }
 
 //export goStateCreate
-func goStateCreate(parts **C.char, n C.int, to *C.gorun_state) C.int {
+func goStateCreate(parts **C.char, n C.int, to *C.gorun_state) (code C.int) {
+	defer checked("State", &code)()
+	*to = 0
 	var names []string
 	for _, name := range unsafe.Slice(parts, max(n, 0)) {
 		names = append(names, C.GoString(name))
@@ -64,7 +66,8 @@ func goStateFree(n C.gorun_state) C.int {
 }
 
 //export goStateTake
-func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.int) C.int {
+func goStateTake(n C.gorun_state, part *C.char, entries *C.gorun_entry, count C.int) (code C.int) {
+	defer checked("State", &code)()
 	list := unsafe.Slice(entries, max(count, 0))
 	return withState(n, func(ctx context.Context, s *state) error {
 		var taken []checkpoint.Entry
@@ -96,7 +99,8 @@ func goStateWait(n C.gorun_state) C.int {
 }
 
 //export goStateSync
-func goStateSync(n C.gorun_state, world C.gorun_comm, run C.int, fields *C.gorun_field, count C.int) C.int {
+func goStateSync(n C.gorun_state, world C.gorun_comm, run C.int, fields *C.gorun_field, count C.int) (code C.int) {
+	defer checked("State", &code)()
 	g, err := groupOf(world, "State")
 	if err != nil {
 		return fail(err)
@@ -111,7 +115,9 @@ func goStateSync(n C.gorun_state, world C.gorun_comm, run C.int, fields *C.gorun
 }
 
 //export goStateEntries
-func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room C.int, count *C.int) C.int {
+func goStateEntries(n C.gorun_state, part *C.char, entries *C.gorun_entry, room C.int, count *C.int) (code C.int) {
+	defer checked("State", &code)()
+	*count = 0
 	list := unsafe.Slice(entries, max(room, 0))
 	return withState(n, func(_ context.Context, s *state) error {
 		got := s.checkpoints.Entries(C.GoString(part))

@@ -33,7 +33,9 @@ func opener(open C.gorun_open_function, opaque unsafe.Pointer) func(context.Cont
 }
 
 //export goStoreTCP
-func goStoreTCP(address, token *C.char, timeout C.double, to *C.gorun_store) C.int {
+func goStoreTCP(address, token *C.char, timeout C.double, to *C.gorun_store) (code C.int) {
+	defer checked("Store", &code)()
+	*to = 0
 	var s comm.Store
 	err := polled(timeout, func(ctx context.Context) (err error) {
 		s, err = comm.NewTCPStore(ctx, C.GoString(address), []byte(C.GoString(token)))
@@ -47,7 +49,9 @@ func goStoreTCP(address, token *C.char, timeout C.double, to *C.gorun_store) C.i
 }
 
 //export goStoreFile
-func goStoreFile(path *C.char, to *C.gorun_store) C.int {
+func goStoreFile(path *C.char, to *C.gorun_store) (code C.int) {
+	defer checked("Store", &code)()
+	*to = 0
 	s, err := comm.NewFileStore(C.GoString(path))
 	if err != nil {
 		return fail(err)
@@ -107,17 +111,20 @@ func polled(timeout C.double, f func(ctx context.Context) error) error {
 }
 
 //export goStoreSet
-func goStoreSet(n C.gorun_store, key *C.char, value unsafe.Pointer, length C.size_t) C.int {
+func goStoreSet(n C.gorun_store, key *C.char, value unsafe.Pointer, length C.size_t) (code C.int) {
+	defer checked("Store", &code)()
 	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
-		if !fits[byte](value, int(length)) {
-			return refuse("Store", "a value of %d bytes is longer than there can be", uint64(length))
+		if value == nil && length > 0 || !fits[byte](value, int(length)) {
+			return refuse("Store", "a value of %d bytes is NULL, or longer than there can be", uint64(length))
 		}
 		return s.Set(ctx, C.GoString(key), slice[byte](value, int(length)))
 	})
 }
 
 //export goStoreGet
-func goStoreGet(n C.gorun_store, key *C.char, timeout C.double, value unsafe.Pointer, room C.size_t, length *C.size_t) C.int {
+func goStoreGet(n C.gorun_store, key *C.char, timeout C.double, value unsafe.Pointer, room C.size_t, length *C.size_t) (code C.int) {
+	defer checked("Store", &code)()
+	*length = 0
 	return withStore(n, timeout, func(ctx context.Context, s comm.Store) error {
 		got, err := s.Get(ctx, C.GoString(key))
 		*length = C.size_t(len(got))
@@ -129,7 +136,8 @@ func goStoreGet(n C.gorun_store, key *C.char, timeout C.double, value unsafe.Poi
 }
 
 //export goStoreAdd
-func goStoreAdd(n C.gorun_store, key *C.char, amount C.int64_t, sum *C.int64_t) C.int {
+func goStoreAdd(n C.gorun_store, key *C.char, amount C.int64_t, sum *C.int64_t) (code C.int) {
+	defer checked("Store", &code)()
 	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
 		total, err := s.Add(ctx, C.GoString(key), int64(amount))
 		if sum != nil {
@@ -140,7 +148,8 @@ func goStoreAdd(n C.gorun_store, key *C.char, amount C.int64_t, sum *C.int64_t) 
 }
 
 //export goStoreWait
-func goStoreWait(n C.gorun_store, keys **C.char, count C.int, timeout C.double) C.int {
+func goStoreWait(n C.gorun_store, keys **C.char, count C.int, timeout C.double) (code C.int) {
+	defer checked("Store", &code)()
 	return withStore(n, timeout, func(ctx context.Context, s comm.Store) error {
 		var all []string
 		for _, key := range unsafe.Slice(keys, max(count, 0)) {
@@ -151,7 +160,8 @@ func goStoreWait(n C.gorun_store, keys **C.char, count C.int, timeout C.double) 
 }
 
 //export goStoreDelete
-func goStoreDelete(n C.gorun_store, key *C.char, wasSet *C.int) C.int {
+func goStoreDelete(n C.gorun_store, key *C.char, wasSet *C.int) (code C.int) {
+	defer checked("Store", &code)()
 	return withStore(n, 0, func(ctx context.Context, s comm.Store) error {
 		was, err := s.Delete(ctx, C.GoString(key))
 		if wasSet != nil {

@@ -80,7 +80,7 @@ func TestCases(t *testing.T) {
 		done  int    // ranks that do all of it
 		ends  string // of the root cause; empty: the job succeeds
 	}{
-		{"processes orders kinds groups signals wrong leaves", 3, ""},
+		{"processes orders kinds groups works signals wrong leaves", 3, ""},
 		{"crash:11", 2, "-11 (SIGSEGV)"},
 		{"crash:6", 2, "-6 (SIGABRT)"},
 		{"crash:9", 2, "-9 (SIGKILL)"},

@@ -147,6 +147,6 @@ int main(void)
 	must(gorun_close(world));
 	must(gorun_store_close(store));
 	functions.get = NULL;
-	wants_error(gorun_store_custom(&functions, &store), GORUN_ERR_ARGUMENT, "functions->get is NULL");
+	wants_error(gorun_store_custom(&functions, &store), GORUN_ERR_ARGUMENT, "a function is NULL");
 	return 0;
 }

@@ -1,8 +1,14 @@
 /* Wrong calls, a fork, and the death of a rank. */
 #include "check.h"
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static int failed_op(void *context, void *acc, const void *in, size_t count, gorun_type type) 
+{
+	return !context + !acc + !in + !count + !type + 1;
+}
 
 int main(void)
 {
@@ -13,6 +19,8 @@ int main(void)
 	wants_error(gorun_barrier(1), GORUN_ERR_ARGUMENT, "is no group"); /* before gorun_init */
 	wants_error(gorun_init(NULL, NULL), GORUN_ERR_ARGUMENT, "world is NULL");
 	wants_error(gorun_init(&(gorun_options){.init_method = "what"}, &none), GORUN_ERR_ARGUMENT, "what");
+	wants_error(gorun_init(&(gorun_options){.rank = 1}, &none), GORUN_ERR_ARGUMENT, "no size");
+	wants_error(gorun_init(&(gorun_options){.size = -1}, &none), GORUN_ERR_ARGUMENT, "WORLD_SIZE=-1");
 	want(none == 0);
 	fflush(stdout);
 	int status;
@@ -51,6 +59,52 @@ int main(void)
 	wants_error(gorun_broadcast(world, (void *)-1, 1, GORUN_FLOAT64, 0), GORUN_ERR_ARGUMENT, "Broadcast: ");
 	wants_error(gorun_all_reduce_coalesced(world, &(gorun_buffer){&one, 1}, -1, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "-1 buffers");
 	wants_error(gorun_all_reduce_coalesced(world, &(gorun_buffer){&one, 1}, 0, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "no buffers");
+	/* Pointers that are not to memory, or to memory that is read-only. */
+	char *nowhere = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *constant = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *wrong[] = {(char *)8, nowhere, constant};
+	gorun_status st;
+	int n, zero = 0;
+	size_t length;
+	gorun_store store;
+	gorun_op op;
+	const char no_memory[] = "a pointer is not to memory";
+	for (int i = 0; i < 3; i++) {
+		void *p = wrong[i];
+		wants_error(gorun_rank(world, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_world_ranks(world, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_comm_create(world, &zero, 1, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_comm_split(world, 0, 0, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_init(NULL, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_alloc(world, 1, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_ibarrier(world, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_recv(world, &one, 1, GORUN_FLOAT32, 0, 0, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_iprobe(world, 0, 0, p, &st), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_flight(NULL, 0, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_explain(world, "barrier", 0, p, 10, &length), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_store_file("", p), GORUN_ERR_ARGUMENT, no_memory);
+		if (p == constant)
+			continue;
+		wants_error(gorun_comm_create(world, p, 1, &none), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_comm_create_group(world, &zero, 1, p, &none), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_init(p, &none), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_abort(world, p), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_store_tcp(p, NULL, 1, &store), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_store_custom(p, &store), GORUN_ERR_ARGUMENT, no_memory);
+		wants_error(gorun_op_create(failed_op, NULL, p, 1, 1, &op), GORUN_ERR_ARGUMENT, no_memory);
+	}
+	must(gorun_isend(world, &one, 1, GORUN_FLOAT32, rank, 0, &work));
+	wants_error(gorun_wait(work, (void *)nowhere), GORUN_ERR_ARGUMENT, no_memory);
+	must(gorun_recv(world, &one, 1, GORUN_FLOAT32, rank, 0, NULL));
+	must(gorun_wait(work, &st));
+	wants_error(gorun_send(world, NULL, 1, GORUN_FLOAT32, rank, 0), GORUN_ERR_ARGUMENT, "is NULL");
+	wants_error(gorun_recv(world, NULL, 1, GORUN_FLOAT32, rank, 0, NULL), GORUN_ERR_ARGUMENT, "is NULL");
+	wants_error(gorun_broadcast(world, NULL, 1, GORUN_FLOAT32, 0), GORUN_ERR_ARGUMENT, "is NULL");
+	wants_error(gorun_all_reduce(world, NULL, NULL, 1, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "is NULL");
+	wants_error(gorun_all_to_all(world, NULL, NULL, 1, GORUN_FLOAT32), GORUN_ERR_ARGUMENT, "is NULL");
+	wants_error(gorun_all_reduce_coalesced(world, &(gorun_buffer){NULL, 1}, 1, GORUN_FLOAT32, GORUN_SUM), GORUN_ERR_ARGUMENT, "is NULL");
+	must(gorun_rank(world, &n));
+	want(n == rank);
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -26,17 +27,19 @@ func (a *Args) checkOverlap(g *Group, b *Blocks) error {
 			return listsApart(b, elem)
 		}
 	case call.KindAllGatherV:
-		return ownBuffer(g, "in", a.In, "out", b.Outs, elem)
+		return cmp.Or(ownBuffer(g, "in", a.In, "out", b.Outs, elem), allApart("out", b.Outs, elem))
 	case call.KindReduceScatterV:
 		return ownBuffer(g, "out", a.Out, "in", b.Ins, elem)
 	case call.KindGatherV:
 		if root {
-			return ownBuffer(g, "in", a.In, "out", b.Outs, elem)
+			return cmp.Or(ownBuffer(g, "in", a.In, "out", b.Outs, elem), allApart("out", b.Outs, elem))
 		}
 	case call.KindScatterV:
 		if root {
 			return ownBuffer(g, "out", a.Out, "in", b.Ins, elem)
 		}
+	case call.KindAllReduceCoalesced:
+		return allApart("bufs", b.Outs, elem)
 	default:
 		if a.Apart && overlap(a.In, a.Out) && &a.In[0] != &a.Out[0] {
 			return errors.New("in and out overlap: want the same buffer, or another one")
@@ -66,15 +69,30 @@ func ownBuffer(g *Group, name string, block []byte, of string, list reduce.Buffe
 // listsApart checks that no buffer of out overlaps another one, or one of in.
 func listsApart(b *Blocks, elem int) error {
 	for i := range b.Outs.Len() {
-		out := b.Outs.Bytes(i, elem)
 		for j := range b.Ins.Len() {
-			if overlap(out, b.Ins.Bytes(j, elem)) {
+			if overlap(b.Outs.Bytes(i, elem), b.Ins.Bytes(j, elem)) {
 				return fmt.Errorf("in[%d] and out[%d] overlap", j, i)
 			}
-			if j < i && overlap(out, b.Outs.Bytes(j, elem)) {
-				return fmt.Errorf("out[%d] and out[%d] overlap", j, i)
+		}
+	}
+	return allApart("out", b.Outs, elem)
+}
+
+// allApart checks that no buffer of a list overlaps another one. As a rule they are in the order of their addresses.
+func allApart(name string, list reduce.Buffers, elem int) error {
+	end := uintptr(0) // of those before
+	for i := range list.Len() {
+		buf := list.Bytes(i, elem)
+		if len(buf) == 0 {
+			continue
+		}
+		from := uintptr(unsafe.Pointer(&buf[0]))
+		for j := 0; from < end && j < i; j++ {
+			if overlap(buf, list.Bytes(j, elem)) {
+				return fmt.Errorf("%s[%d] and %s[%d] overlap", name, j, name, i)
 			}
 		}
+		end = max(end, from+uintptr(len(buf)))
 	}
 	return nil
 }

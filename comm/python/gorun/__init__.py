@@ -9,6 +9,7 @@ Start the program with gorun --nproc-per-node 4 train.py.
 """
 
 import ctypes
+import operator
 import os
 import weakref
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
@@ -25,7 +26,7 @@ from ._messages import ANY_SOURCE, ANY_TAG
 from ._ops import AVG, BAND, BOR, BXOR, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROD, SUM, Op
 from ._progress import progress, show_stacks
 from ._store import Store
-from ._types import OpenFunction, Options, text
+from ._types import Int, OpenFunction, Options, text
 from ._work import Received, Work
 
 __all__ = [
@@ -66,7 +67,7 @@ def init(
     if store is not None and not isinstance(store, Store):
         raise ArgumentError("gorun: init: the store is %r: want a gorun.Store" % (store,))
     named = {"init_method": init_method, "transport": transport, "token": token, "binding": binding}
-    options = Options(rank=rank, size=size, store=store._handle if store else 0, timeout=timeout)
+    options = Options(None, Int.from_param(rank), Int.from_param(size), store._handle if store else 0, timeout=timeout)
     for name, value in named.items():
         if value is not None:
             setattr(options, name, text(name, value))
@@ -136,10 +137,13 @@ def empty(group: Group, shape: Union[int, Sequence[int]], dtype: Any = "float32"
 
     if not isinstance(group, Group):
         raise ArgumentError("gorun: empty: the group is %r: want the world of gorun.init, or a group of it" % (group,))
-    made: Dict[str, Any] = {"shape": (shape,) if hasattr(shape, "__index__") else tuple(shape), "dtype": numpy.dtype(dtype)}
+    lengths = (shape,) if hasattr(shape, "__index__") else shape
+    made: Dict[str, Any] = {"shape": tuple(map(operator.index, lengths)), "dtype": numpy.dtype(dtype)}
     size = made["dtype"].itemsize
     for n in made["shape"]:
         size *= n
+    if made["dtype"].hasobject or min(made["shape"], default=0) < 0 or size >= 1 << 63:
+        raise ArgumentError("gorun: empty: there is no array of shape %(shape)s and type %(dtype)s in memory" % made)
     memory = c_void_p()
     library().alloc(group._handle, c_size_t(size), byref(memory))
     if not memory.value:

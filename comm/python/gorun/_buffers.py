@@ -87,6 +87,8 @@ def _of_torch(op: str, name: str, t: Any, writable: bool) -> Optional[Place]:
         return None
     if t.device.type != "cpu":
         raise _refuse(op, name, "is on %s: move it to the CPU" % t.device)
+    if str(getattr(t, "layout", "")) != "torch.strided":
+        raise _refuse(op, name, "is no dense tensor: use to_dense()")
     if not t.is_contiguous():
         raise _refuse(op, name, "is not contiguous: use contiguous()")
     if t.is_conj() or t.is_neg():
@@ -111,6 +113,8 @@ def _of_numpy(op: str, name: str, a: Any, writable: bool) -> Optional[Place]:
         raise _refuse(op, name, "is not in the byte order of this machine")
     if of.get("strides") is not None:
         raise _refuse(op, name, "is not contiguous: use numpy.ascontiguousarray")
+    if any(c.__name__ == "MaskedArray" for c in type(a).__mro__):
+        raise _refuse(op, name, "is masked: use its data and its mask")
     address, readonly = of["data"]
     if readonly and writable:
         raise _refuse(op, name, "is read-only, and would be written to")

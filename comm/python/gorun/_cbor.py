@@ -33,7 +33,10 @@ def _encode(value: Any, parts: List[bytes], deep: int) -> None:
     elif isinstance(value, float):
         parts.append(b"\xfb" + struct.pack(">d", value))
     elif isinstance(value, str):
-        text = value.encode()
+        try:
+            text = value.encode()
+        except UnicodeEncodeError as e:
+            raise ArgumentError("gorun: an object has a str that is no Unicode: %s" % e) from None
         parts += (_head(3, len(text)), text)
     elif isinstance(value, (bytes, bytearray)):
         parts += (_head(2, len(value)), bytes(value))
@@ -44,6 +47,8 @@ def _encode(value: Any, parts: List[bytes], deep: int) -> None:
     elif isinstance(value, dict):
         parts.append(_head(5, len(value)))
         for key, item in value.items():
+            if isinstance(key, tuple):
+                raise ArgumentError("gorun: an object has a dict with the key %r, which would be a list" % (key,))
             _encode(key, parts, deep - 1)
             _encode(item, parts, deep - 1)
     else:

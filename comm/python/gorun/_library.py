@@ -82,12 +82,8 @@ _others = {
 }
 
 
-def _made(kind: Any, value: Any) -> Any:
-    """Returns an argument of this kind as C takes it."""
-    if isinstance(value, ctypes.Array):
-        return value
-    value = getattr(value, "_as_parameter_", value)
-    return c_int(value) if kind is Int else kind(value)
+def _wrong(name: str, value: Any, why: str) -> ArgumentError:
+    return ArgumentError("gorun: %s: %r: %s" % (name, value, why.rsplit(": ", 1)[-1].strip()))
 
 
 class Library:
@@ -121,8 +117,7 @@ class Library:
                 code = function(*args)
             except ctypes.ArgumentError as e:  # "argument N: why"
                 number, why = str(e).split(":", 1)
-                wrong = args[int(number.split()[-1]) - 1]
-                raise ArgumentError("gorun: %s: %r: %s" % (name, wrong, why.rsplit(": ", 1)[-1].strip())) from None
+                raise _wrong(name, args[int(number.split()[-1]) - 1], why) from None
             if code:
                 self._fail(code)
 
@@ -133,9 +128,14 @@ class Library:
         getattr(self, name)  # a name that there is
         types = getattr(self._c, "gorun_" + name).argtypes
         function = self._c["gorun_" + name]  # another object, which converts nothing
-        made = tuple(map(_made, types, args))
+        made = []
+        for kind, value in zip(types, args):
+            try:
+                made.append(kind.from_param(value))
+            except (TypeError, ArgumentError) as e:
+                raise _wrong(name, value, str(e)) from None
 
-        def call(kept: Any = keeps) -> None:
+        def call(kept: Any = keeps, made: Any = tuple(made)) -> None:
             code = function(*made)
             if code:
                 self._fail(code)

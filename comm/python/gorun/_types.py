@@ -92,6 +92,9 @@ class Long(Int):
 
 def text(name: str, value: Any) -> bytes:
     """Returns an argument as a string of C."""
-    if not isinstance(value, str) or "\0" in value:
-        raise ArgumentError("gorun: the %s is %r: want a str without zero bytes" % (name, value))
-    return value.encode()
+    try:
+        if "\0" not in value:
+            return bytes(value.encode())
+    except (TypeError, AttributeError, UnicodeEncodeError):
+        pass  # it is no str, or has half a character
+    raise ArgumentError("gorun: the %s is %r: want a str of Unicode without zero bytes" % (name, value))

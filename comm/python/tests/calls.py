@@ -101,6 +101,15 @@ refused("out of range", world.send, one, rank, 1 << 32)
 refused("out of range", world.broadcast, one, 1 << 32)
 refused("cannot be interpreted", world.broadcast, one, "0")
 refused("out of range", world.group, [1 << 32], "long")
+for root in (1 << 32, "0", -(1 << 31) - 1):
+    refused("out of range" if root != "0" else "'0': 'str' object", world.bind, "broadcast", one, root)
+refused("'sum': wrong type", world.bind, "all_reduce", one, "sum")
+refused("of Unicode", world.group, [rank], "\udc80")
+refused("is no Unicode", world.all_gather_object, ["\udc80"])
+refused("the key (1, 2)", world.all_gather_object, {(1, 2): 3})
+refused("is masked", world.all_reduce, numpy.ma.masked_array([1.0, 2.0], [0, 1]))
+for shape, kind in ((-1, "f4"), ((2, -1), "f4"), ((1 << 62) + 1, "f4"), ((numpy.int64(1 << 40),) * 2, "f4"), (3, object)):
+    refused("there is no array of shape", gorun.empty, world, shape, kind)
 
 # scalars are inputs, rows are lists, bools have other reductions, and lists may be made as they are read
 every = numpy.zeros((size, 1))

@@ -1,6 +1,7 @@
 """What programs do besides calls: cases.py CASE... Each rank prints "all of it" at the end, or ends as the case says."""
 
 import atexit
+import functools
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,8 @@ import time
 
 import gorun
 import numpy
+
+join = functools.partial(gorun.init, transport=os.environ.get("TRANSPORT"))
 
 
 def fails(kinds, call):
@@ -46,7 +49,7 @@ def child(how, queue):
 
 def processes():
     """Processes of multiprocessing cannot join in, and the parent goes on."""
-    world = gorun.init()
+    world = join()
     for how in ("fork", "spawn", "forkserver"):
         if world.rank == 0:
             context = multiprocessing.get_context(how)
@@ -67,7 +70,7 @@ def processes():
 
 def orders():
     """Two threads call on one group, on each rank in another order: an error of every rank, no other numbers."""
-    world = gorun.init(timeout=20)
+    world = join(timeout=20)
     second = threading.Event()
     errors = []
 
@@ -90,7 +93,7 @@ def orders():
 
 def kinds():
     """The same, of two kinds, one of them started."""
-    world = gorun.init(timeout=20)
+    world = join(timeout=20)
     a, b = numpy.ones(4), numpy.ones(4)
     works = [world.iall_reduce(a), world.ibroadcast(b)] if world.rank else [world.ibroadcast(b), world.iall_reduce(a)]
     errors = []
@@ -105,7 +108,7 @@ def kinds():
 
 def groups():
     """Two groups at once, in two threads, and 20 groups, which take no thread more."""
-    world = gorun.init()
+    world = join()
     pair = [world.new_group(range(world.size)) for _ in range(2)]
     errors = []
 
@@ -139,12 +142,59 @@ def groups():
     world.close()
 
 
+def works():
+    """Threads wait for the same works, and drop works."""
+    world = join()
+    own = [world.new_group([world.rank]) if r == world.rank else world.new_group([r]) for r in range(world.size)][world.rank]
+    errors = []
+
+    def drops():
+        try:
+            for _ in range(1000):
+                own.iall_reduce(numpy.ones(100))
+        except BaseException as e:
+            errors.append(e)
+
+    def waits(work, again):
+        try:
+            while not work.wait(0 if again else None):
+                pass
+            assert work.status() == (0, 9, 1), work.status()
+        except BaseException as e:
+            errors.append(e)
+
+    def together(threads):
+        for thread in threads:
+            thread.start()
+        return threads
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    for thread in together([threading.Thread(target=drops) for _ in range(4)]):
+        thread.join()
+    for _ in range(50):
+        work = own.irecv(numpy.zeros(1), 0, 9)
+        threads = together([threading.Thread(target=waits, args=(work, i % 2)) for i in range(4)])
+        own.send(numpy.zeros(1), 0, 9)
+        for thread in threads:
+            thread.join()
+    sys.setswitchinterval(interval)
+    assert not errors, errors
+    begun = time.monotonic()
+    for _ in range(2000):
+        own.irecv(numpy.zeros(1), 0, 9)
+    for _ in range(2000):
+        own.isend(numpy.zeros(1), 0, 9)
+    assert time.monotonic() - begun < 20
+    world.close()
+
+
 # Signals.
 
 
 def signals():
     """Handlers run while a call waits, and may raise; the group goes on, unless the call has been left."""
-    world = gorun.init()
+    world = join()
     seen = []
     for name in ("SIGUSR1", "SIGCHLD", "SIGALRM", "SIGWINCH"):
         number = getattr(signal, name)
@@ -183,7 +233,7 @@ def signals():
 def crash():
     """Rank 1 ends by the signal in the command line: the errors of the others name it, and gorun says how it ended."""
     number = int(sys.argv[1].partition(":")[2])
-    world = gorun.init()
+    world = join()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # gorun ends the others
     total(world)
     if world.rank == 1:
@@ -200,7 +250,7 @@ def crash():
 
 def leaves():
     """A rank that ends well without close, in whatever state, harms nobody who needs it no more."""
-    world = gorun.init()
+    world = join()
     total(world)
     other = world.new_group(range(world.size))
 
@@ -217,7 +267,7 @@ def leaves():
 
 def raises():
     """The error of the others says which rank has ended, as it could not go on."""
-    world = gorun.init()
+    world = join()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # gorun ends the others
     total(world)
     if world.rank == 1:
@@ -235,17 +285,17 @@ def wrong():
     """Wrong use is one sentence."""
     import array
 
-    world = gorun.init()
+    world = join()
     total(world)
     if os.environ.get("GORUN_STORE_ADDR"):  # or else ranks may join a second world
-        fails(gorun.Error, gorun.init)
+        fails(gorun.Error, join)
     total(world)
     fails(gorun.MismatchError, lambda: world.new_group(range(world.size)).all_reduce(numpy.ones(2 + world.rank)))
     group = world.new_group(range(world.size))
     kind = ("f4", "i4")[world.rank % 2]
     fails(gorun.MismatchError, lambda: group.all_reduce(numpy.ones(2, kind)))
     group = world.new_group(range(world.size))
-    fails(gorun.MismatchError, lambda: group.broadcast(numpy.ones(2), world.rank))
+    fails(gorun.MismatchError, lambda: (group.broadcast(numpy.ones(2), world.rank), group.barrier()))  # no root waits for another rank
     group.close()
     fails(gorun.Error, lambda: total(group))
     total(world)

@@ -3,6 +3,7 @@
 import datetime
 import os
 import sys
+import time
 import warnings
 import weakref
 
@@ -222,10 +223,14 @@ def messages(rank, size):
         assert came == list(range(1, size)), came
     else:
         dist.send(torch.ones(2), 0, tag=9)
-    batch = [dist.P2POp(dist.isend, torch.full((2,), float(rank)), right), dist.P2POp(dist.irecv, t[:2], left)]
+    many = [torch.full((1 << 18,), -1.0) for _ in range(4)]
+    batch = [dist.P2POp(dist.irecv, t, left) for t in many]
+    batch += [dist.P2POp(dist.isend, torch.full_like(t, float(rank + i)), right) for i, t in enumerate(many)]
+    if rank == 0:
+        time.sleep(0.1)
     for work in dist.batch_isend_irecv(batch):
         work.wait()
-    assert t.tolist() == [left] * 3
+    assert all((t == left + i).all() for i, t in enumerate(many)), many
     future = dist.irecv(t, left).get_future()
     dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
     dist.send(torch.ones(3), right)

@@ -1,12 +1,13 @@
 """How calls are made: at once, as one call of C, or started; and messages."""
 
+import time
 from ctypes import byref, c_uint64
 from typing import Any, List, Optional, Sequence, Tuple
 
 from .._library import library
 from ._meet import Member
 from ._tensors import Copies, Place, one, place
-from ._work import DONE, Listener, Work, called_by_torch, message_waits, waits
+from ._work import DONE, Listener, Work, alive, called_by_torch, message_waits, waits
 
 Call = Tuple[Any, ...]  # a function of the library, and its arguments after the group
 
@@ -81,18 +82,25 @@ class Calls:
 
     def _end_coalescing(self, *_: Any) -> Work:
         started, self._started = self._started or [], None
-        return _together(started)
+        return Together(started)
 
 
-def _together(works: List[Work]) -> Work:
-    """Returns work that ends when all of these have."""
-    handles = [h for w in works for h in w._handles]
-    copies = Copies(c for w in works for c in w._copies)
-    keeps = [w._keeps for w in works]
-    listen = works[0]._listen if works else (lambda _: None)
-    for work in works:
-        work.forget()
-    limit, abort = (works[0]._limit, works[0]._abort) if works else (-1.0, lambda _: None)
-    both = Work(works[0]._op if works else "", handles, [t for w in works for t in w._result], keeps, copies, listen, limit, abort)
-    both.dropped = all(work.dropped for work in works)
-    return both
+class Together(Work):
+    """Several works as one. A program may also have and wait for each of them."""
+
+    def __init__(self, works: List[Work]) -> None:
+        first = works[0] if works else DONE
+        super().__init__(first._op, [], [t for w in works for t in w._result], None, Copies(), first._listen, first._limit, first._abort)
+        self._works, self.dropped = works, all(work.dropped for work in works)
+
+    def _pending(self) -> bool:
+        return any(work._pending() for work in self._works)
+
+    def _settled(self, limit: float) -> bool:
+        deadline = time.monotonic() + limit
+        for work in self._works:
+            if not work._settled(limit if limit < 0 else max(deadline - time.monotonic(), 0)):
+                return False
+            self._error = self._error or work._error
+            alive.pop(id(work), None)
+        return True

@@ -24,17 +24,17 @@ class TimedOut(Error):
 
 
 # Work that torch may have in C++ only, where the half in Python would be gone.
-_alive: Dict[int, "Work"] = {}
+alive: Dict[int, "Work"] = {}
 _many = 64
 
 
 def _sweep() -> None:
     """Lets go of what works hold that have ended, and that nobody waits for."""
     global _many
-    for key, work in list(_alive.items()):
+    for key, work in list(alive.items()):
         if work is not DONE and work.is_completed() and work.dropped:
-            _alive.pop(key, None)
-    _many = 2 * len(_alive) + 64
+            alive.pop(key, None)
+    _many = 2 * len(alive) + 64
 
 
 class Work(Base):  # type: ignore[misc]
@@ -52,9 +52,9 @@ class Work(Base):  # type: ignore[misc]
         self._error: Optional[BaseException] = None
         self._source = -1
         self._future: Any = None
-        if len(_alive) >= _many:
+        if len(alive) >= _many:
             _sweep()
-        _alive[id(self)] = self
+        alive[id(self)] = self
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits until the operation has ended, and raises its error. One that has not ended in time is an error, too."""
@@ -63,10 +63,13 @@ class Work(Base):  # type: ignore[misc]
             self.settle()
         elif not self._settled(limit):
             raise TimedOut("gorun: %s: Timed out waiting %gs: the operation goes on" % (self._op, limit))
-        _alive.pop(id(self), None)
+        alive.pop(id(self), None)
         if self._error is not None:
             raise self._error
         return True
+
+    def _pending(self) -> bool:
+        return bool(self._handles)
 
     def _settled(self, limit: float) -> bool:
         """Waits so long, or for ever, and reports whether the operation has ended."""
@@ -103,11 +106,6 @@ class Work(Base):  # type: ignore[misc]
         self._handles.pop(0)
         return True
 
-    def forget(self) -> None:
-        """Leaves the operation to other work."""
-        self._handles = []
-        _alive.pop(id(self), None)
-
     def is_completed(self) -> bool:
         return self._settled(0)
 
@@ -135,7 +133,7 @@ class Work(Base):  # type: ignore[misc]
         if self._future is None:
             self._ended: Any = torch.futures.Future()
             self._future = self._ended.then(self._outcome)
-            if self._handles:
+            if self._pending():
                 self._listen(self)
             else:
                 self.deliver()
@@ -160,7 +158,7 @@ class Work(Base):  # type: ignore[misc]
         """Completes the future."""
         self.settle()
         self._ended.set_result(None)
-        _alive.pop(id(self), None)
+        alive.pop(id(self), None)
 
 
 class _Done(Work):
