@@ -6,4 +6,4 @@ package protocol
 // change anything that ranks do alike. Tests whose names begin with TestProtocol fail if plans, choices of algorithms,
 // frames, numbers of calls or the layout of shared memory have changed. They do not see what the code makes of these:
 // how package hier cuts vectors into pieces, for example.
-const Version = 7
+const Version = 8
