@@ -97,6 +97,26 @@ func TestNewGroupOf(t *testing.T) {
 	})
 }
 
+// TestNewGroupOfSendsNothing: a member makes a group while the other one does nothing.
+func TestNewGroupOfSendsNothing(t *testing.T) {
+	w := newTestWorld(t, transports["mem"](t, 2)) // whose streams are pipes: a message waits for its reader
+	defer w.close()
+	made := make(chan struct{})
+	w.run(func(ctx context.Context, g *Group) error {
+		if g.Rank() == 1 {
+			<-made
+		}
+		part, err := NewGroupOf(ctx, g, []int{1, 0}, "a")
+		if err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			close(made)
+		}
+		return Barrier(ctx, part)
+	})
+}
+
 func TestNewGroupOfIsRefused(t *testing.T) {
 	w := newTestWorld(t, transports["mem"](t, 3))
 	defer w.close()
