@@ -190,9 +190,12 @@ func TestPage(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(gorun)+":"+os.Getenv("PATH"))
-			lines := slices.Sorted(strings.Lines(run(t, cmd)))
-			if got := strings.Join(lines, ""); got != want {
-				t.Errorf("%s: got\n%swant\n%s", command, got, want)
+			var stderr strings.Builder // a rank that waits for long says so there
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			lines := slices.Sorted(strings.Lines(string(out)))
+			if got := strings.Join(lines, ""); err != nil || got != want {
+				t.Errorf("%s: %v, got\n%swant\n%sstderr:\n%s", command, err, got, want, &stderr)
 			}
 		}
 	}
