@@ -159,9 +159,11 @@ func run(t *testing.T, name string, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = t.TempDir() // here, Python would find the package that is not installed
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "PYTHON") })
-	out, err := cmd.CombinedOutput()
+	var stderr strings.Builder // a rank that waits for long says so there
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, args, err, out)
+		t.Fatalf("%s %s: %v\n%s%s", name, args, err, out, &stderr)
 	}
 	return string(out)
 }
