@@ -72,12 +72,13 @@ def _backend(group: Any, device: Any = "cpu") -> Any:
     """Returns what carries out a group's calls for tensors of a device, if that is gorun, or None."""
     module = sys.modules.get(__name__ + "._group")  # it is there once there is a group of gorun
     own = dist.distributed_c10d._get_default_group() if group is None else group
-    if module is not None and hasattr(own, "_get_backend"):  # before torch 2, a group carries out its calls itself
-        try:
-            own = own._get_backend(torch.device(device))
-        except RuntimeError:
-            return None  # it has none for this device
-    return own if module is not None and isinstance(own, module.Group) else None
+    if module is None or isinstance(own, module.Group):  # where no Backend can be derived from, a group carries out its calls itself
+        return module and own
+    try:
+        own = own._get_backend(torch.device(device))
+    except (AttributeError, RuntimeError):
+        return None  # it has none for this device
+    return own if isinstance(own, module.Group) else None
 
 
 def _allow_monitored_barrier() -> None:
