@@ -97,9 +97,9 @@ func TestNewGroupOf(t *testing.T) {
 	})
 }
 
-// TestNewGroupOfSendsNothing: a member makes a group while the other one does nothing.
-func TestNewGroupOfSendsNothing(t *testing.T) {
-	w := newTestWorld(t, transports["mem"](t, 2)) // whose streams are pipes: a message waits for its reader
+// TestNewGroupOfWaitsForNobody: a member makes a group before the other one does.
+func TestNewGroupOfWaitsForNobody(t *testing.T) {
+	w := newTestWorld(t, transports["mem"](t, 2))
 	defer w.close()
 	made := make(chan struct{})
 	w.run(func(ctx context.Context, g *Group) error {

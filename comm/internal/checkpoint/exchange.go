@@ -77,7 +77,7 @@ func (x *exchange) run() (map[string]*version, error) {
 	return got, errors.Join(errs...)
 }
 
-// tags returns those of the moves of this rank, by sender and receiver. Moves from one rank to another are made together: there may be thousands.
+// tags returns the tags of this rank's moves, by sender and receiver. Moves from one rank to another are made together: there may be thousands.
 func (x *exchange) tags() map[[2]int][]int {
 	tags := make(map[[2]int][]int)
 	for tag, m := range x.moves {
@@ -177,7 +177,7 @@ func (x *exchange) send(tags []int) error {
 	return nil
 }
 
-// receive returns what send on another rank sends, by name, also with an error.
+// receive receives the parts that another rank sends, and returns them by name. With an error, it returns those that have come before.
 func (x *exchange) receive(tags []int) (map[string]*version, error) {
 	tag, from := tags[0], x.moves[tags[0]].from
 	encoded := make([]uint64, len(tags)*headLength)

@@ -55,7 +55,7 @@ func createMappable(size int) *segment.Segment {
 	if err != nil {
 		return nil
 	}
-	if s.FD() >= descriptors() {
+	if s.FD() >= descriptorLimit() {
 		_ = s.Close()
 		return nil
 	}
@@ -66,9 +66,9 @@ func createMappable(size int) *segment.Segment {
 // createSegment is a variable for tests.
 var createSegment = segment.Create
 
-// descriptors returns below which number the descriptors of segments are. The program has the others: it may have a low limit, or call select, which
-// takes numbers below 1024.
-func descriptors() int {
+// descriptorLimit returns the number below which the descriptors of segments have to be. The program has the others: its limit may be low, or it
+// calls select, which takes numbers below 1024.
+func descriptorLimit() int {
 	limit := unix.Rlimit{Cur: 1024}
 	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
 	return int(min(limit.Cur, 1024) / 2)
@@ -127,7 +127,7 @@ func (m *memory) place() place {
 	return p
 }
 
-// overwritten reports whether the rank whose memory this is has written to it since this process has mapped it, or is about to.
+// overwritten reports whether another rank, whose memory this is, has written to it since this process mapped it, or is about to.
 func (m *memory) overwritten() bool { return m.theirs && numberOf(m.segment) != m.number }
 
 func numberOf(s *segment.Segment) (n [2]uint64) {

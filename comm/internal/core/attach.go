@@ -44,8 +44,8 @@ const (
 	shares
 )
 
-// attach makes the backends that members have to agree on, unless it has done so before: memory, for one team of all members, or stages,
-// with a team on every machine with more than one. It fails if the group has.
+// attach makes the backend that members have to agree on: memory if all members are on one machine, and otherwise stages, with a team on
+// every machine that has more than one of them. It does so once. It fails if the group has failed.
 func (c *Collective) attach() error {
 	g := c.g
 	if err := g.Comm.Err(); err != nil || !g.unattached || !InMemory(c.kind()) {

@@ -43,11 +43,10 @@ func (b *board) add(rank int, operands []byte) [][]byte {
 	return b.complete // the next ones are not complete before this rank has added to them
 }
 
-// inProcess is a backend for AllReduce, Barrier and Broadcast, if kinds names them, of ranks that are goroutines of one process. It counts
-// what is called.
+// inProcess is a backend of ranks that are goroutines of one process. It counts what is called.
 type inProcess struct {
 	g         *Group
-	kinds     []call.Kind
+	kinds     []call.Kind // that it takes, of AllReduce, Barrier and Broadcast
 	board     *board
 	fails     error
 	runs      int

@@ -40,7 +40,7 @@ type Group struct {
 	running    *Collective // the call that a team carries out
 	memory     *memory     // the first backend, if it is that, and calls bind no thread: only perform does
 	messages   messages
-	unattached bool  // attach has not made the backends that members have to agree on
+	unattached bool  // attach has not made the backend that members have to agree on
 	here       []int // the members on this machine, once they share memory
 	scratch    pipeline.Scratch
 }

@@ -54,7 +54,7 @@ func (l *local) Close() {
 // memory is the backend of a group whose members all share memory.
 type memory struct{ local }
 
-// inMemory is a set of kinds, a bit for each: calls that ranks carry out in memory that they share.
+// inMemory is the set of the kinds of calls that ranks carry out in memory that they share, a bit for each.
 const inMemory = 1<<call.KindAllReduce | 1<<call.KindReduce | 1<<call.KindReduceScatter | 1<<call.KindReduceScatterV | 1<<call.KindBroadcast |
 	1<<call.KindAllGather | 1<<call.KindAllGatherV | 1<<call.KindGather | 1<<call.KindGatherV | 1<<call.KindScatter | 1<<call.KindScatterV |
 	1<<call.KindAllToAll | 1<<call.KindAllToAllV | 1<<call.KindBarrier | 1<<call.KindAllReduceCoalesced

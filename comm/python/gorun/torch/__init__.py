@@ -70,10 +70,12 @@ def _meet_in_the_world() -> None:
 
 def _backend(group: Any, device: Any = "cpu") -> Any:
     """Returns what carries out a group's calls for tensors of a device, if that is gorun, or None."""
-    module = sys.modules.get(__name__ + "._group")  # it is there once there is a group of gorun
+    module = sys.modules.get(__name__ + "._group")
+    if module is None:
+        return None  # there is no group of gorun
     own = dist.distributed_c10d._get_default_group() if group is None else group
-    if module is None or isinstance(own, module.Group):  # where no Backend can be derived from, a group carries out its calls itself
-        return module and own
+    if isinstance(own, module.Group):
+        return own  # no Backend can be derived from in this torch, so a group carries out its calls itself
     try:
         own = own._get_backend(torch.device(device))
     except (AttributeError, RuntimeError):
